@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Write replctl/types/data/*.tsv from the catalogs of a running PostgreSQL 17 server.
+
+    .ci/generate_types.py 'host=/tmp port=5417 user=postgres dbname=postgres'
+
+The connection string is libpq's; the rows are fetched by psql.  Types, functions and operators are
+named as in their catalogs (`int4`, `_int4`), so that the files can be read and compared.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parent.parent / "replctl" / "types" / "data"
+
+BUILTIN_TYPE = """
+    t.typnamespace = 'pg_catalog'::regnamespace AND t.typrelid = 0 AND t.typtype IN ('b', 'p', 'r', 'm')
+    AND NOT EXISTS (SELECT FROM pg_type e WHERE e.oid = t.typelem AND e.typrelid <> 0)
+"""
+
+ARGUMENT_TYPES = """
+    (SELECT coalesce(string_agg(t.typname, ',' ORDER BY a.n), '')
+       FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a(oid, n) JOIN pg_type t ON t.oid = a.oid)
+"""
+
+QUERIES = {
+    "pg_type": f"""
+        SELECT t.oid, t.typname, format_type(t.oid, NULL) AS sql_name, t.typlen, t.typtype,
+               t.typcategory, t.typispreferred, t.typdelim, t.typbyval, t.typalign, t.typstorage,
+               (SELECT typname FROM pg_type e WHERE e.oid = t.typelem) AS typelem,
+               (SELECT typname FROM pg_type e WHERE e.oid = t.typarray) AS typarray,
+               (SELECT collname FROM pg_collation c WHERE c.oid = t.typcollation) AS typcollation,
+               t.typmodin <> 0 AS has_typmod,
+               EXISTS (SELECT FROM pg_opclass o WHERE o.opcintype = t.oid AND o.opcdefault
+                        AND o.opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree')) AS has_btree,
+               EXISTS (SELECT FROM pg_opclass o WHERE o.opcintype = t.oid AND o.opcdefault
+                        AND o.opcmethod = (SELECT oid FROM pg_am WHERE amname = 'hash')) AS has_hash
+          FROM pg_type t WHERE {BUILTIN_TYPE} ORDER BY t.oid""",
+    "pg_operator": """
+        SELECT o.oid, o.oprname, l.typname AS oprleft, r.typname AS oprright, s.typname AS oprresult,
+               p.proname AS oprcode, p.oid AS oprcode_oid, com.oprname AS oprcom, neg.oprname AS oprnegate,
+               p.provolatile, p.proisstrict
+          FROM pg_operator o
+          LEFT JOIN pg_type l ON l.oid = o.oprleft
+          JOIN pg_type r ON r.oid = o.oprright
+          JOIN pg_type s ON s.oid = o.oprresult
+          JOIN pg_proc p ON p.oid = o.oprcode
+          LEFT JOIN pg_operator com ON com.oid = o.oprcom
+          LEFT JOIN pg_operator neg ON neg.oid = o.oprnegate
+         WHERE o.oprnamespace = 'pg_catalog'::regnamespace ORDER BY o.oprname, o.oid""",
+    "pg_proc": f"""
+        SELECT p.oid, p.proname, {ARGUMENT_TYPES} AS proargtypes, r.typname AS prorettype, p.prokind,
+               p.provolatile, p.proisstrict, p.proretset,
+               (SELECT typname FROM pg_type v WHERE v.oid = p.provariadic) AS provariadic,
+               p.pronargdefaults, p.prosrc,
+               array_to_string(p.proargnames, ',') AS proargnames,
+               array_to_string(p.proargmodes, ',') AS proargmodes,
+               (SELECT string_agg(t.typname, ',' ORDER BY a.n) FROM unnest(p.proallargtypes)
+                  WITH ORDINALITY a(oid, n) JOIN pg_type t ON t.oid = a.oid) AS proallargtypes,
+               pg_get_expr(p.proargdefaults, 0) AS proargdefaults
+          FROM pg_proc p JOIN pg_type r ON r.oid = p.prorettype
+         WHERE p.pronamespace = 'pg_catalog'::regnamespace
+           AND NOT EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) a(oid) JOIN pg_type t ON t.oid = a.oid
+                            WHERE t.typname IN ('internal', 'cstring'))
+           AND r.typname NOT IN ('internal', 'cstring', 'trigger', 'event_trigger')
+         ORDER BY p.proname, p.oid""",
+    "pg_cast": """
+        SELECT s.typname AS castsource, t.typname AS casttarget, p.proname AS castfunc,
+               p.oid AS castfunc_oid, k.castcontext, k.castmethod, p.provolatile, p.pronargs
+          FROM pg_cast k JOIN pg_type s ON s.oid = k.castsource JOIN pg_type t ON t.oid = k.casttarget
+          LEFT JOIN pg_proc p ON p.oid = k.castfunc
+         WHERE s.typnamespace = 'pg_catalog'::regnamespace AND t.typnamespace = 'pg_catalog'::regnamespace
+         ORDER BY 1, 2""",
+    "pg_keywords": "SELECT word, catcode, barelabel FROM pg_get_keywords() ORDER BY word",
+    "pg_collation": """
+        SELECT oid, collname, collprovider, collencoding FROM pg_collation
+         WHERE collnamespace = 'pg_catalog'::regnamespace AND collprovider IN ('d', 'b', 'c')
+           AND collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8') ORDER BY oid""",
+    "pg_system_column": """
+        SELECT attname, attnum, typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+         WHERE attrelid = 'pg_class'::regclass AND attnum < 0 ORDER BY attnum DESC""",
+}
+
+
+def main(conninfo: str) -> None:
+    DATA.mkdir(parents=True, exist_ok=True)
+    for name, query in QUERIES.items():
+        copy = f"COPY ({query}) TO STDOUT (FORMAT text, HEADER, NULL '')"
+        command = ["psql", conninfo, "-X", "-v", "ON_ERROR_STOP=1", "-c", copy]
+        text = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+        (DATA / f"{name}.tsv").write_text(text, encoding="utf-8")
+        print(f"{name}.tsv: {text.count(chr(10)) - 1} rows")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

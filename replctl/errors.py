@@ -1,0 +1,330 @@
+"""Errors and notices as PostgreSQL reports them: one class for each SQLSTATE that replctl raises.
+
+The words of a message belong to the place that finds the fault; the form in which a user reads them
+(``ERROR:  ...``, ``LINE 1: ...``) belongs to ``psql``.  SQLSTATEs are those of the appendix
+"PostgreSQL Error Codes".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class PostgresError(Exception):
+    """A failed statement.
+
+    Args:
+        message: the primary message, without a severity.
+        detail, hint, context: the optional further fields of an error report.
+        position: 0-based offset of the offending character in the statement, or -1.
+        statement: the text that ``position`` counts in, where it is not the statement itself.
+        constraint, table: names of the objects concerned, where there are any.
+    """
+
+    sqlstate: ClassVar[str] = "XX000"
+    severity: ClassVar[str] = "ERROR"
+
+    def __init_subclass__(cls, sqlstate: str | None = None, severity: str | None = None) -> None:
+        super().__init_subclass__()
+        if sqlstate is not None:
+            cls.sqlstate = sqlstate
+        if severity is not None:
+            cls.severity = severity
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        context: str | None = None,
+        position: int = -1,
+        constraint: str | None = None,
+        table: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.context = context
+        self.position = position
+        self.constraint = constraint
+        self.table = table
+
+
+# Class 08: connection
+class ConnectionFailure(PostgresError, sqlstate="08006"): ...
+
+
+class ConnectionDoesNotExist(PostgresError, sqlstate="08003"): ...
+
+
+# Class 0A: not supported, by PostgreSQL or (yet) by replctl
+class FeatureNotSupported(PostgresError, sqlstate="0A000"): ...
+
+
+# Class 21, 22: what a value is
+class CardinalityViolation(PostgresError, sqlstate="21000"): ...
+
+
+class DataError(PostgresError, sqlstate="22000"): ...
+
+
+class StringDataRightTruncation(DataError, sqlstate="22001"): ...
+
+
+class NumericValueOutOfRange(DataError, sqlstate="22003"): ...
+
+
+class InvalidDatetimeFormat(DataError, sqlstate="22007"): ...
+
+
+class DatetimeFieldOverflow(DataError, sqlstate="22008"): ...
+
+
+class InvalidTimeZoneDisplacementValue(DataError, sqlstate="22009"): ...
+
+
+class DivisionByZero(DataError, sqlstate="22012"): ...
+
+
+class IntervalFieldOverflow(DataError, sqlstate="22015"): ...
+
+
+class InvalidEscapeSequence(DataError, sqlstate="22025"): ...
+
+
+class InvalidRegularExpression(DataError, sqlstate="2201B"): ...
+
+
+class CharacterNotInRepertoire(DataError, sqlstate="22021"): ...
+
+
+class InvalidParameterValue(DataError, sqlstate="22023"): ...
+
+
+class StringDataLengthMismatch(DataError, sqlstate="22026"): ...
+
+
+class ArraySubscriptError(DataError, sqlstate="2202E"): ...
+
+
+class InvalidTextRepresentation(DataError, sqlstate="22P02"): ...
+
+
+class InvalidBinaryRepresentation(DataError, sqlstate="22P03"): ...
+
+
+class NonstandardUseOfEscapeCharacter(DataError, sqlstate="22P06"): ...
+
+
+class UntranslatableCharacter(DataError, sqlstate="22P05"): ...
+
+
+# Class 23: constraints
+class IntegrityError(PostgresError, sqlstate="23000"): ...
+
+
+class NotNullViolation(IntegrityError, sqlstate="23502"): ...
+
+
+class ForeignKeyViolation(IntegrityError, sqlstate="23503"): ...
+
+
+class UniqueViolation(IntegrityError, sqlstate="23505"): ...
+
+
+class CheckViolation(IntegrityError, sqlstate="23514"): ...
+
+
+# Class 25, 28, 2B, 3D, 3F, 40: transactions, roles, databases
+class ActiveSqlTransaction(PostgresError, sqlstate="25001"): ...
+
+
+class InFailedSqlTransaction(PostgresError, sqlstate="25P02"): ...
+
+
+class NoActiveSqlTransaction(PostgresError, sqlstate="25P01"): ...
+
+
+class InvalidAuthorizationSpecification(PostgresError, sqlstate="28000", severity="FATAL"): ...
+
+
+class DependentObjectsStillExist(PostgresError, sqlstate="2BP01"): ...
+
+
+class InvalidCatalogName(PostgresError, sqlstate="3D000"): ...
+
+
+class InvalidSchemaName(PostgresError, sqlstate="3F000"): ...
+
+
+class SerializationFailure(PostgresError, sqlstate="40001"): ...
+
+
+# Class 42: syntax, names, types
+class SyntaxErrorOrAccessRuleViolation(PostgresError, sqlstate="42000"): ...
+
+
+class SqlSyntaxError(PostgresError, sqlstate="42601"): ...
+
+
+class InsufficientPrivilege(PostgresError, sqlstate="42501"): ...
+
+
+class CannotCoerce(PostgresError, sqlstate="42846"): ...
+
+
+class GroupingError(PostgresError, sqlstate="42803"): ...
+
+
+class WindowingError(PostgresError, sqlstate="42P20"): ...
+
+
+class InvalidForeignKey(PostgresError, sqlstate="42830"): ...
+
+
+class InvalidName(PostgresError, sqlstate="42602"): ...
+
+
+class ReservedName(PostgresError, sqlstate="42939"): ...
+
+
+class DatatypeMismatch(PostgresError, sqlstate="42804"): ...
+
+
+class IndeterminateDatatype(PostgresError, sqlstate="42P18"): ...
+
+
+class CollationMismatch(PostgresError, sqlstate="42P21"): ...
+
+
+class IndeterminateCollation(PostgresError, sqlstate="42P22"): ...
+
+
+class WrongObjectType(PostgresError, sqlstate="42809"): ...
+
+
+class GeneratedAlways(PostgresError, sqlstate="428C9"): ...
+
+
+class UndefinedColumn(PostgresError, sqlstate="42703"): ...
+
+
+class UndefinedFunction(PostgresError, sqlstate="42883"): ...
+
+
+class UndefinedTable(PostgresError, sqlstate="42P01"): ...
+
+
+class UndefinedParameter(PostgresError, sqlstate="42P02"): ...
+
+
+class UndefinedObject(PostgresError, sqlstate="42704"): ...
+
+
+class DuplicateColumn(PostgresError, sqlstate="42701"): ...
+
+
+class DuplicateDatabase(PostgresError, sqlstate="42P04"): ...
+
+
+class DuplicateFunction(PostgresError, sqlstate="42723"): ...
+
+
+class DuplicateSchema(PostgresError, sqlstate="42P06"): ...
+
+
+class DuplicateTable(PostgresError, sqlstate="42P07"): ...
+
+
+class DuplicateAlias(PostgresError, sqlstate="42712"): ...
+
+
+class DuplicateObject(PostgresError, sqlstate="42710"): ...
+
+
+class AmbiguousColumn(PostgresError, sqlstate="42702"): ...
+
+
+class AmbiguousFunction(PostgresError, sqlstate="42725"): ...
+
+
+class InvalidColumnReference(PostgresError, sqlstate="42P10"): ...
+
+
+class InvalidFunctionDefinition(PostgresError, sqlstate="42P13"): ...
+
+
+class InvalidObjectDefinition(PostgresError, sqlstate="42P17"): ...
+
+
+class InvalidTableDefinition(PostgresError, sqlstate="42P16"): ...
+
+
+# Class 53 to 58: resources, state, the system
+class DiskFull(PostgresError, sqlstate="53100"): ...
+
+
+class ConfigurationLimitExceeded(PostgresError, sqlstate="53400"): ...
+
+
+class ProgramLimitExceeded(PostgresError, sqlstate="54000"): ...
+
+
+class TooManyColumns(PostgresError, sqlstate="54011"): ...
+
+
+class ObjectNotInPrerequisiteState(PostgresError, sqlstate="55000"): ...
+
+
+class ObjectInUse(PostgresError, sqlstate="55006"): ...
+
+
+class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
+
+
+class QueryCanceled(PostgresError, sqlstate="57014"): ...
+
+
+class CannotConnectNow(PostgresError, sqlstate="57P03", severity="FATAL"): ...
+
+
+class DatabaseDoesNotExist(PostgresError, sqlstate="3D000", severity="FATAL"): ...
+
+
+class SystemError_(PostgresError, sqlstate="58000"): ...
+
+
+class IoError(PostgresError, sqlstate="58030"): ...
+
+
+# Class XX: our own fault, or the engine's
+class InternalError(PostgresError, sqlstate="XX000"): ...
+
+
+class DataCorrupted(PostgresError, sqlstate="XX001"): ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A report that stops nothing: severity is NOTICE, WARNING, INFO or LOG."""
+
+    severity: str
+    message: str
+    sqlstate: str = "00000"
+    detail: str | None = None
+    hint: str | None = None
+    position: int = -1
+
+
+def error_class(sqlstate: str) -> type[PostgresError]:
+    """The class that stands for `sqlstate`, or `PostgresError` where there is none of its own."""
+    pending = list(PostgresError.__subclasses__())
+    while pending:
+        candidate = pending.pop()
+        if candidate.sqlstate == sqlstate and "sqlstate" in vars(candidate):
+            return candidate
+        pending.extend(candidate.__subclasses__())
+    return PostgresError

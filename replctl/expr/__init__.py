@@ -1,0 +1,1 @@
+"""Expressions with types: analysis of raw expressions, and their text."""

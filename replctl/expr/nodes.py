@@ -1,0 +1,488 @@
+"""Typed expressions, PostgreSQL's primnodes.h: what analysis makes of raw expressions, what is stored in
+the catalog, printed by deparse, and translated for an engine.
+
+A type is named by its catalog name (`int4`, `_text`); a type that a user made is '@' and its OID.  A
+typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, Union
+
+CoercionForm: TypeAlias = Literal["call", "explicit", "implicit", "sql"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    pos: int = field(default=-1, kw_only=True, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Var(Node):
+    """A column: `attnum` of range table entry `varno` (1-based), `levels_up` queries out.
+
+    attnum 0 is the whole row, a negative one a system column.
+    """
+
+    attnum: int
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+    varno: int = 1
+    levels_up: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Node):
+    """A value in its type's canonical text form (`t`, `1.50`, `{1,2}`), None for NULL."""
+
+    type: str
+    value: str | None
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Param(Node):
+    """A placeholder: the operand of CASE (number 0), or an expression's own value in a domain or check."""
+
+    number: int
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FuncExpr(Node):
+    """A function call; `form` tells a cast from a call, for printing (CoercionForm)."""
+
+    function_oid: int
+    name: str
+    type: str
+    args: tuple[Expr, ...]
+    form: CoercionForm = "call"
+    is_variadic: bool = False
+    returns_set: bool = False
+    collation: str | None = None
+    input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpExpr(Node):
+    """An operator with one or two args; `function` is the pg_proc name that implements it."""
+
+    operator_oid: int
+    name: str
+    function: str
+    type: str
+    args: tuple[Expr, ...]
+    collation: str | None = None
+    input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctExpr(Node):
+    """`a IS DISTINCT FROM b`, by the operator `=` named here."""
+
+    operator_oid: int
+    function: str
+    args: tuple[Expr, Expr]
+    input_collation: str | None = None
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class NullIfExpr(Node):
+    operator_oid: int
+    function: str
+    type: str
+    args: tuple[Expr, Expr]
+    collation: str | None = None
+    input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArrayOpExpr(Node):
+    """`arg operator ANY (array)`, or ALL."""
+
+    operator_oid: int
+    name: str
+    function: str
+    use_or: bool
+    args: tuple[Expr, Expr]
+    input_collation: str | None = None
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class BoolExpr(Node):
+    op: Literal["and", "or", "not"]
+    args: tuple[Expr, ...]
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest(Node):
+    """`is_row`: the argument is a row, and the test is of each of its fields."""
+
+    arg: Expr
+    is_null: bool
+    is_row: bool = False
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanTest(Node):
+    arg: Expr
+    test: Literal["true", "not true", "false", "not false", "unknown", "not unknown"]
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseWhen(Node):
+    condition: Expr
+    result: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class CaseExpr(Node):
+    """With `arg`, the conditions are of the form Param(0) = value."""
+
+    type: str
+    arg: Expr | None
+    whens: tuple[CaseWhen, ...]
+    default: Expr
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoalesceExpr(Node):
+    type: str
+    args: tuple[Expr, ...]
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MinMaxExpr(Node):
+    op: Literal["greatest", "least"]
+    type: str
+    args: tuple[Expr, ...]
+    collation: str | None = None
+    input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlValueFunction(Node):
+    """CURRENT_DATE and its like; `name` is the keyword in lower case."""
+
+    name: str
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayExpr(Node):
+    type: str
+    element_type: str
+    elements: tuple[Expr, ...]
+    is_multidimensional: bool = False
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowExpr(Node):
+    args: tuple[Expr, ...]
+    form: CoercionForm = "call"  # call: ROW(...), implicit: (a, b)
+    type: str = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class RowCompareExpr(Node):
+    """`ROW(..) operator ROW(..)` for <, <=, >, >=."""
+
+    name: str
+    operator_oids: tuple[int, ...]
+    functions: tuple[str, ...]
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...]
+    input_collations: tuple[str | None, ...] = ()
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class RelabelType(Node):
+    """A cast between binary-compatible types."""
+
+    arg: Expr
+    type: str
+    typmod: int = -1
+    form: CoercionForm = "implicit"
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoerceViaIO(Node):
+    """A cast by output and input functions."""
+
+    arg: Expr
+    type: str
+    form: CoercionForm = "implicit"
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCoerceExpr(Node):
+    """A cast of an array, element by element: `element` says how, of Param(0)."""
+
+    arg: Expr
+    element: Expr
+    type: str
+    typmod: int = -1
+    form: CoercionForm = "implicit"
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CollateExpr(Node):
+    arg: Expr
+    collation: str
+    type: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptingRef(Node):
+    """`arg[upper]`, or `arg[lower:upper]` when `lower` is not None (None items: bound left out)."""
+
+    arg: Expr
+    type: str
+    upper: tuple[Expr | None, ...]
+    lower: tuple[Expr | None, ...] | None = None
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelect(Node):
+    arg: Expr
+    field_number: int
+    field_name: str
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonIsPredicate(Node):
+    arg: Expr
+    item: Literal["any", "object", "array", "scalar"]
+    unique_keys: bool = False
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey(Node):
+    """An ORDER BY item: by `expr`, with `<` or `>` of its type."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggref(Node):
+    """An aggregate call: `is_star` for count(*)."""
+
+    function_oid: int
+    name: str
+    type: str
+    args: tuple[Expr, ...]
+    direct_args: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    is_distinct: bool = False
+    is_star: bool = False
+    is_variadic: bool = False
+    filter: Expr | None = None
+    levels_up: int = 0
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunc(Node):
+    function_oid: int
+    name: str
+    type: str
+    args: tuple[Expr, ...]
+    partition_by: tuple[Expr, ...] = ()
+    order_by: tuple[SortKey, ...] = ()
+    frame: str = ""
+    is_star: bool = False
+    is_aggregate: bool = False
+    filter: Expr | None = None
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubLink(Node):
+    """A subquery; `query` is a query tree that only `replctl.query` knows.
+
+    For any and all, `test` compares left-hand values with Param(1), Param(2) ... , its output columns.
+    """
+
+    kind: Literal["exists", "all", "any", "expr", "array"]
+    query: Any
+    type: str
+    test: Expr | None = None
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetToDefault(Node):
+    """DEFAULT in INSERT and UPDATE, until the column's default takes its place."""
+
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+
+
+Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are all defined)
+    Var,
+    Const,
+    Param,
+    FuncExpr,
+    OpExpr,
+    DistinctExpr,
+    NullIfExpr,
+    ScalarArrayOpExpr,
+    BoolExpr,
+    NullTest,
+    BooleanTest,
+    CaseExpr,
+    CoalesceExpr,
+    MinMaxExpr,
+    SqlValueFunction,
+    ArrayExpr,
+    RowExpr,
+    RowCompareExpr,
+    RelabelType,
+    CoerceViaIO,
+    ArrayCoerceExpr,
+    CollateExpr,
+    SubscriptingRef,
+    FieldSelect,
+    JsonIsPredicate,
+    Aggref,
+    WindowFunc,
+    SubLink,
+    SetToDefault,
+]
+
+
+def typmod(expr: Expr) -> int:
+    """The type modifier of an expression's value, -1 where it has none (exprTypmod in nodeFuncs.c)."""
+    match expr:
+        case CaseExpr(type=type_, whens=whens, default=default):
+            return _common_typmod(type_, [when.result for when in whens] + [default])
+        case CoalesceExpr(type=type_, args=args) | MinMaxExpr(type=type_, args=args):
+            return _common_typmod(type_, list(args))
+        case ArrayExpr(element_type=type_, elements=elements) if elements:
+            return _common_typmod(type_, list(elements))
+        case NullIfExpr(args=args):
+            return typmod(args[0])
+        case CollateExpr(arg=arg):
+            return typmod(arg)
+        case FuncExpr():
+            return _length_coercion_typmod(expr)
+        case _:
+            return getattr(expr, "typmod", -1)
+
+
+def children(node: Node) -> Iterator[Any]:
+    """The expressions directly under `node`, in the order of PostgreSQL's tree walker."""
+    for item in dataclasses.fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (child for child in value if isinstance(child, Node))
+
+
+def walk(node: Node) -> Iterator[Any]:
+    """`node` and all expressions below it, parents first; subqueries are not entered."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def transform(node: Any, function: Callable[[Any], Any]) -> Any:
+    """A copy of `node` in which `function` has replaced what it returned a node for, top down.
+
+    `function` returns None to leave a node as it is and have its children visited.
+    """
+    replacement = function(node)
+    if replacement is not None:
+        return replacement
+    changes = {}
+    for item in dataclasses.fields(node):
+        value = getattr(node, item.name)
+        if isinstance(value, Node):
+            new: Any = transform(value, function)
+        elif isinstance(value, tuple):
+            new = tuple(transform(v, function) if isinstance(v, Node) else v for v in value)
+        else:
+            continue
+        if new != value:
+            changes[item.name] = new
+    return dataclasses.replace(node, **changes) if changes else node
+
+
+def dumps(expr: Expr) -> str:
+    """The stored form of an expression (pg_node_tree): JSON, an object for each node."""
+    return json.dumps(_encode(expr), ensure_ascii=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Expr:
+    """The expression that `dumps` wrote."""
+    return _decode(json.loads(text))  # type: ignore[no-any-return]
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Node):
+        body = {
+            item.name: _encode(getattr(value, item.name))
+            for item in dataclasses.fields(value)
+            if item.name != "pos" and getattr(value, item.name) != item.default
+        }
+        return {"node": type(value).__name__, **body}
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        node_class = globals()[value["node"]]
+        return node_class(**{key: _decode(item) for key, item in value.items() if key != "node"})
+    if isinstance(value, list):
+        return tuple(_decode(item) for item in value)
+    return value
+
+
+def _common_typmod(type_: str, exprs: list[Expr]) -> int:
+    typmods = {typmod(expr) if expr.type == type_ else -1 for expr in exprs}
+    return typmods.pop() if len(typmods) == 1 else -1
+
+
+def _length_coercion_typmod(expr: FuncExpr) -> int:
+    """The typmod that a length coercion function applies: its second argument, a constant int4."""
+    if expr.form not in ("explicit", "implicit") or len(expr.args) not in (2, 3):
+        return -1
+    second = expr.args[1]
+    if isinstance(second, Const) and second.type == "int4" and second.value is not None:
+        return int(second.value)
+    return -1

@@ -1,0 +1,468 @@
+"""Nodes of query.lark: queries, and what changes rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast
+
+from lark import Token, Transformer, v_args
+
+from replctl.errors import SqlSyntaxError
+from replctl.parser import ast
+from replctl.parser.build_expression import Operator, start_of
+
+#: What may follow the body of a query: fields of SelectStmt.
+Tail = dict[str, Any]
+
+
+@v_args(inline=True)
+class QueryBuilder(Transformer[Token, object]):
+    """A method for each rule or alias of query.lark."""
+
+    def pass_(self, value: object) -> object:
+        return value
+
+    def nothing(self, *words: Token) -> None:
+        return None
+
+    def true_(self, *words: Token) -> bool:
+        return True
+
+    # -- SELECT
+
+    def plain_select(
+        self,
+        word: Token,
+        distinct: tuple[ast.RawExpr, ...] | None,
+        targets: tuple[ast.ResTarget, ...] | None,
+        source: Tail,
+        grouping: Tail,
+    ) -> ast.SelectStmt:
+        return ast.SelectStmt(
+            targets=targets or (), distinct=distinct, **source, **grouping, pos=start_of(word)
+        )
+
+    def plain_select_all(
+        self, word: Token, targets: tuple[ast.ResTarget, ...] | None, source: Tail, grouping: Tail
+    ) -> ast.SelectStmt:
+        return self.plain_select(word, None, targets, source, grouping)
+
+    def select_source(
+        self,
+        into: ast.RangeVar | None = None,
+        from_clause: tuple[ast.FromItem, ...] | None = None,
+        where: ast.RawExpr | None = None,
+    ) -> Tail:
+        return {"into": into, "from_clause": from_clause or (), "where": where}
+
+    def select_grouping(
+        self,
+        group: tuple[tuple[ast.RawExpr | ast.GroupingSet, ...], bool] | None = None,
+        having: ast.RawExpr | None = None,
+        windows: tuple[ast.WindowDef, ...] | None = None,
+    ) -> Tail:
+        items, is_distinct = group or ((), False)
+        return {
+            "group_by": items,
+            "group_distinct": is_distinct,
+            "having": having,
+            "windows": windows or (),
+        }
+
+    def values_clause(self, *rows: tuple[ast.RawExpr, ...]) -> ast.SelectStmt:
+        return ast.SelectStmt(values=rows)
+
+    def table_query(self, relation: ast.RangeVar) -> ast.SelectStmt:
+        star = ast.ResTarget(ast.ColumnRef(("*",), is_star=True))
+        return ast.SelectStmt(targets=(star,), from_clause=(relation,))
+
+    def set_quantifier(self, word: Token) -> bool:
+        return word.type == "ALL"
+
+    def union_op(self, word: Token) -> str:
+        return str(word)
+
+    def intersect_select(
+        self, left: ast.SelectStmt, all_: bool | None, right: ast.SelectStmt
+    ) -> ast.SelectStmt:
+        return ast.SelectStmt(
+            set_op="intersect", all=bool(all_), left=left, right=right, pos=left.pos
+        )
+
+    def union_select(
+        self, left: ast.SelectStmt, op: str, all_: bool | None, right: ast.SelectStmt
+    ) -> ast.SelectStmt:
+        return ast.SelectStmt(
+            set_op="union" if op == "union" else "except",
+            all=bool(all_),
+            left=left,
+            right=right,
+            pos=left.pos,
+        )
+
+    def select_with_tail(self, query: ast.SelectStmt, tail: Tail) -> ast.SelectStmt:
+        """Add ORDER BY, LIMIT and locking, each of which may be given once (insertSelectOptions)."""
+        if query.order_by and tail.get("order_by"):
+            raise SqlSyntaxError(
+                "multiple ORDER BY clauses not allowed", position=tail["order_by"][0].pos
+            )
+        if query.limit is not None and tail.get("limit") is not None:
+            raise SqlSyntaxError("multiple LIMIT clauses not allowed", position=tail["limit"].pos)
+        if query.offset is not None and tail.get("offset") is not None:
+            raise SqlSyntaxError("multiple OFFSET clauses not allowed", position=tail["offset"].pos)
+        return dataclasses.replace(query, **tail)
+
+    def select_with_ctes(
+        self, with_clause: ast.WithClause, query: ast.SelectStmt, tail: Tail | None = None
+    ) -> ast.SelectStmt:
+        if query.with_clause is not None:
+            raise SqlSyntaxError("multiple WITH clauses not allowed", position=with_clause.pos)
+        return dataclasses.replace(
+            self.select_with_tail(query, tail or {}), with_clause=with_clause
+        )
+
+    def select_tail(
+        self,
+        order_by: tuple[ast.SortBy, ...] | None,
+        locking: str | None = None,
+        limit: Tail | None = None,
+    ) -> Tail:
+        tail: Tail = {} if order_by is None else {"order_by": order_by}
+        if locking is not None:
+            tail["locking"] = locking
+        return tail | (limit or {})
+
+    def select_tail_limit_first(
+        self, order_by: tuple[ast.SortBy, ...] | None, limit: Tail, locking: str | None
+    ) -> Tail:
+        return self.select_tail(order_by, locking, limit)
+
+    def select_limit(self, limit: Tail, offset: ast.RawExpr | None = None) -> Tail:
+        return limit if offset is None else {**limit, "offset": offset}
+
+    def select_offset_limit(self, offset: ast.RawExpr, limit: Tail) -> Tail:
+        return {**limit, "offset": offset}
+
+    def select_offset(self, offset: ast.RawExpr) -> Tail:
+        return {"offset": offset}
+
+    def limit_clause(self, limit: ast.RawExpr) -> Tail:
+        return {"limit": limit}
+
+    def limit_all(self, word: Token) -> ast.Constant:
+        return ast.Constant("null", None, pos=start_of(word))
+
+    def fetch_clause(self, count: ast.RawExpr | None) -> Tail:
+        return {"limit": count or ast.Constant("integer", "1")}
+
+    def fetch_with_ties(self, count: ast.RawExpr | None) -> Tail:
+        return {**self.fetch_clause(count), "with_ties": True}
+
+    def fetch_signed(self, op: Operator, number: Token) -> ast.Constant:
+        sign = "-" if op.name == ("-",) else ""
+        kind = "integer" if number.type == "ICONST" else "float"
+        return ast.Constant(kind, sign + number, pos=op.pos)  # type: ignore[arg-type]
+
+    def locking(self, *words: object) -> str:
+        return " ".join(str(word) for word in words if isinstance(word, Token))
+
+    def distinct_clause(self, exprs: tuple[ast.RawExpr, ...] = ()) -> tuple[ast.RawExpr, ...]:
+        return exprs
+
+    def target_list(self, *targets: ast.ResTarget) -> tuple[ast.ResTarget, ...]:
+        return targets
+
+    def target_el(self, value: ast.RawExpr, name: Token | None) -> ast.ResTarget:
+        return ast.ResTarget(value, None if name is None else str(name), pos=value.pos)
+
+    def target_star(self, star: Token) -> ast.ResTarget:
+        return ast.ResTarget(
+            ast.ColumnRef(("*",), is_star=True, pos=start_of(star)), pos=start_of(star)
+        )
+
+    def into_clause(self, relation: ast.RangeVar) -> ast.RangeVar:
+        return relation
+
+    def from_list(self, *items: ast.FromItem) -> tuple[ast.FromItem, ...]:
+        return items
+
+    def group_clause(
+        self, all_: bool | None, *items: ast.RawExpr | ast.GroupingSet
+    ) -> tuple[tuple[ast.RawExpr | ast.GroupingSet, ...], bool]:
+        return items, all_ is False
+
+    def grouping_set(self, word: Token, exprs: tuple[ast.RawExpr, ...]) -> ast.GroupingSet:
+        return ast.GroupingSet(
+            "rollup" if word.type == "ROLLUP" else "cube", exprs, pos=start_of(word)
+        )
+
+    def grouping_sets(self, word: Token, *items: ast.RawExpr | ast.GroupingSet) -> ast.GroupingSet:
+        return ast.GroupingSet("sets", items, pos=start_of(word))
+
+    def empty_grouping_set(self) -> ast.GroupingSet:
+        return ast.GroupingSet("empty", ())
+
+    def window_clause(self, *windows: ast.WindowDef) -> tuple[ast.WindowDef, ...]:
+        return windows
+
+    def window_definition(self, name: Token, window: ast.WindowDef) -> ast.WindowDef:
+        return dataclasses.replace(window, name=str(name))
+
+    def window_specification(
+        self,
+        paren: Token,
+        ref_name: Token | None,
+        partition_by: tuple[ast.RawExpr, ...] | None,
+        ordering: tuple[tuple[ast.SortBy, ...], str],
+    ) -> ast.WindowDef:
+        order_by, frame = ordering
+        return ast.WindowDef(
+            None,
+            ref_name and str(ref_name),
+            partition_by or (),
+            order_by,
+            frame,
+            pos=start_of(paren),
+        )
+
+    def window_ordering(
+        self, order_by: tuple[ast.SortBy, ...] | None = None, frame: str | None = None
+    ) -> tuple[tuple[ast.SortBy, ...], str]:
+        return order_by or (), frame or ""
+
+    def _words(self, *words: object) -> str:
+        return " ".join(str(word).upper() for word in words if word is not None)
+
+    frame_clause = frame_extent = frame_bound = frame_exclusion = _words
+
+    def sort_clause(self, *items: ast.SortBy) -> tuple[ast.SortBy, ...]:
+        return items
+
+    def sort_by(self, expr: ast.RawExpr, direction: str | None, nulls: str | None) -> ast.SortBy:
+        return ast.SortBy(expr, direction or "default", nulls or "default", pos=expr.pos)  # type: ignore[arg-type]
+
+    def sort_by_using(self, expr: ast.RawExpr, op: Token, nulls: str | None) -> ast.SortBy:
+        return ast.SortBy(expr, "default", nulls or "default", (str(op),), pos=expr.pos)  # type: ignore[arg-type]
+
+    def sort_direction(self, word: Token) -> str:
+        return str(word)
+
+    def nulls_order(self, nulls: Token, word: Token) -> str:
+        return str(word)
+
+    def with_clause(self, recursive: Token | None, *ctes: ast.CommonTableExpr) -> ast.WithClause:
+        return ast.WithClause(ctes, recursive is not None)
+
+    def common_table_expr(
+        self,
+        name: Token,
+        columns: tuple[Token, ...] | None,
+        materialized: bool | None,
+        query: ast.Statement,
+    ) -> ast.CommonTableExpr:
+        return ast.CommonTableExpr(
+            str(name), _names(columns), query, materialized, pos=start_of(name)
+        )
+
+    def materialized(self, *words: Token) -> bool:
+        return len(words) == 1
+
+    # -- FROM
+
+    def relation_expr(self, relation: ast.RangeVar, *star: Token) -> ast.RangeVar:
+        return relation
+
+    def relation_only(self, relation: ast.RangeVar) -> ast.RangeVar:
+        return dataclasses.replace(relation, inherit=False)
+
+    def alias_clause(self, name: Token, columns: tuple[Token, ...] | None) -> ast.Alias:
+        return ast.Alias(str(name), _names(columns), pos=start_of(name))
+
+    def func_columns(self, *columns: ast.ColumnDef) -> tuple[None, tuple[ast.ColumnDef, ...]]:
+        return None, columns
+
+    def named_func_columns(
+        self, name: Token, *columns: ast.ColumnDef
+    ) -> tuple[ast.Alias, tuple[ast.ColumnDef, ...]]:
+        return ast.Alias(str(name), pos=start_of(name)), columns
+
+    def func_column(self, name: Token, type_name: ast.TypeName, collation: object) -> ast.ColumnDef:
+        return ast.ColumnDef(str(name), type_name, pos=start_of(name))
+
+    def ordinality(self, *words: Token) -> bool:
+        return True
+
+    def func_table(self, call: ast.FuncCall, ordinality: bool | None) -> tuple[ast.FuncCall, bool]:
+        return call, bool(ordinality)
+
+    def table_relation(self, relation: ast.RangeVar, alias: ast.Alias | None) -> ast.RangeVar:
+        return dataclasses.replace(relation, alias=alias)
+
+    def table_function(
+        self, function: tuple[ast.FuncCall, bool], alias: Any, is_lateral: bool = False
+    ) -> ast.RangeFunction:
+        call, with_ordinality = function
+        name, columns = alias if isinstance(alias, tuple) else (alias, ())
+        return ast.RangeFunction(call, name, is_lateral, with_ordinality, columns, pos=call.pos)
+
+    def lateral_function(
+        self, word: Token, function: tuple[ast.FuncCall, bool], alias: Any
+    ) -> ast.RangeFunction:
+        return self.table_function(function, alias, is_lateral=True)
+
+    def table_subselect(self, query: ast.SelectStmt, alias: ast.Alias | None) -> ast.RangeSubselect:
+        return ast.RangeSubselect(query, alias, pos=query.pos)
+
+    def lateral_subselect(
+        self, word: Token, query: ast.SelectStmt, alias: ast.Alias | None
+    ) -> ast.RangeSubselect:
+        return ast.RangeSubselect(query, alias, is_lateral=True, pos=query.pos)
+
+    def aliased_join(self, join: ast.JoinExpr, alias: ast.Alias) -> ast.JoinExpr:
+        return dataclasses.replace(join, alias=alias)
+
+    def cross_join(self, left: ast.FromItem, right: ast.FromItem) -> ast.JoinExpr:
+        return ast.JoinExpr("cross", left, right)
+
+    def qualified_join(
+        self, left: ast.FromItem, kind: str | None, right: ast.FromItem, qual: Tail
+    ) -> ast.JoinExpr:
+        return ast.JoinExpr(kind or "inner", left, right, **qual)  # type: ignore[arg-type]
+
+    def natural_join(
+        self, left: ast.FromItem, kind: str | None, right: ast.FromItem
+    ) -> ast.JoinExpr:
+        return ast.JoinExpr(kind or "inner", left, right, is_natural=True)  # type: ignore[arg-type]
+
+    def join_type(self, word: Token, *outer: Token) -> str:
+        return str(word)
+
+    def join_using(self, names: tuple[Token, ...]) -> Tail:
+        return {"using": _names(names)}
+
+    def join_on(self, condition: ast.RawExpr) -> Tail:
+        return {"on": condition}
+
+    # -- INSERT, UPDATE, DELETE, TRUNCATE
+
+    def insert_stmt(
+        self, with_clause: ast.WithClause | None, relation: ast.RangeVar, rest: Tail, tail: Tail
+    ) -> ast.Insert:
+        return ast.Insert(relation, with_clause=with_clause, **rest, **tail)
+
+    def insert_target(self, relation: ast.RangeVar, alias: Token | None) -> ast.RangeVar:
+        return dataclasses.replace(relation, alias=None if alias is None else ast.Alias(str(alias)))
+
+    def insert_query(self, query: ast.SelectStmt) -> Tail:
+        return {"columns": (), "query": query}
+
+    def insert_query_overriding(self, overriding: str, query: ast.SelectStmt) -> Tail:
+        return {"columns": (), "query": query, "overriding": overriding}
+
+    def insert_columns_query(
+        self, columns: tuple[ast.ResTarget, ...], query: ast.SelectStmt
+    ) -> Tail:
+        return {"columns": columns, "query": query}
+
+    def insert_columns_overriding(
+        self, columns: tuple[ast.ResTarget, ...], overriding: str, query: ast.SelectStmt
+    ) -> Tail:
+        return {"columns": columns, "query": query, "overriding": overriding}
+
+    def insert_defaults(self) -> Tail:
+        return {"columns": (), "query": None}
+
+    def overriding(self, word: Token) -> str:
+        return str(word)
+
+    def insert_columns(self, *columns: ast.ResTarget) -> tuple[ast.ResTarget, ...]:
+        return columns
+
+    def insert_column(self, name: Token, indirection: tuple[Any, ...] | None) -> ast.ResTarget:
+        items = tuple(i if isinstance(i, ast.Subscript) else str(i) for i in indirection or ())
+        return ast.ResTarget(None, str(name), items, pos=start_of(name))
+
+    set_target = insert_column
+
+    def insert_tail(
+        self,
+        on_conflict: ast.OnConflict | None = None,
+        returning: tuple[ast.ResTarget, ...] | None = None,
+    ) -> Tail:
+        return {"on_conflict": on_conflict, "returning": returning or ()}
+
+    def on_conflict_update(
+        self,
+        target: Tail | None,
+        assignments: tuple[ast.Assignment, ...],
+        where: ast.RawExpr | None,
+    ) -> ast.OnConflict:
+        return ast.OnConflict("update", assignments=assignments, where=where, **(target or {}))
+
+    def on_conflict_nothing(self, target: Tail | None) -> ast.OnConflict:
+        return ast.OnConflict("nothing", **(target or {}))
+
+    def conflict_target(self, exprs: tuple[ast.RawExpr, ...], where: ast.RawExpr | None) -> Tail:
+        return {"targets": exprs}
+
+    def conflict_constraint(self, name: Token) -> Tail:
+        return {"constraint": str(name)}
+
+    def update_stmt(
+        self,
+        with_clause: ast.WithClause | None,
+        relation: ast.RangeVar,
+        assignments: tuple[ast.Assignment, ...],
+        from_clause: tuple[ast.FromItem, ...] | None,
+        tail: Tail,
+    ) -> ast.Update:
+        return ast.Update(relation, assignments, from_clause or (), with_clause=with_clause, **tail)
+
+    def delete_stmt(
+        self,
+        with_clause: ast.WithClause | None,
+        relation: ast.RangeVar,
+        using: tuple[ast.FromItem, ...] | None,
+        tail: Tail,
+    ) -> ast.Delete:
+        return ast.Delete(relation, using or (), with_clause=with_clause, **tail)
+
+    def modify_tail(
+        self, where: ast.RawExpr | None = None, returning: tuple[ast.ResTarget, ...] | None = None
+    ) -> Tail:
+        return {"where": where, "returning": returning or ()}
+
+    def modified_relation(self, relation: ast.RangeVar, alias: Token | None = None) -> ast.RangeVar:
+        return dataclasses.replace(relation, alias=None if alias is None else ast.Alias(str(alias)))
+
+    def set_clauses(self, *clauses: ast.Assignment) -> tuple[ast.Assignment, ...]:
+        return clauses
+
+    def set_clause(self, target: ast.ResTarget, value: ast.RawExpr) -> ast.Assignment:
+        return ast.Assignment((target,), value, pos=target.pos)
+
+    def set_clause_multiple(self, *items: ast.ResTarget | ast.RawExpr) -> ast.Assignment:
+        *targets, value = items
+        return ast.Assignment(
+            cast("tuple[ast.ResTarget, ...]", tuple(targets)),
+            cast(ast.RawExpr, value),
+            pos=targets[0].pos,
+        )
+
+    def truncate_stmt(self, *items: object) -> ast.Truncate:
+        *relations, identity, behavior = items
+        return ast.Truncate(
+            tuple(cast("list[ast.RangeVar]", relations)),
+            identity == "restart",
+            behavior == "cascade",
+        )
+
+    def identity_option(self, word: Token, identity: Token) -> str:
+        return str(word)
+
+    def drop_behavior(self, word: Token) -> str:
+        return str(word)
+
+
+def _names(names: tuple[Token, ...] | None) -> tuple[str, ...]:
+    return tuple(map(str, names or ()))

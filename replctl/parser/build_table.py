@@ -1,0 +1,626 @@
+"""Nodes of table.lark: tables, their constraints and partitions, indexes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from lark import Token, Transformer, v_args
+
+from replctl.errors import DuplicateObject, SqlSyntaxError
+from replctl.parser import ast
+from replctl.parser.build_expression import start_of
+
+
+class _TableHead(NamedTuple):
+    persistence: str
+    if_not_exists: bool
+    relation: ast.RangeVar
+
+
+class _Storage(NamedTuple):
+    """What may follow a table's columns: fields of CreateTable."""
+
+    access_method: str | None
+    options: tuple[ast.DefElem, ...]
+    on_commit: str | None
+    tablespace: str | None
+    location: str | None
+
+
+class _ForeignKeyAction(NamedTuple):
+    event: str
+    effect: str
+
+
+Names = tuple[Token, ...]
+Options = tuple[ast.DefElem, ...]
+
+
+@v_args(inline=True)
+class TableBuilder(Transformer[Token, object]):
+    """A method for each rule or alias of table.lark."""
+
+    # -- CREATE TABLE
+
+    def create_table_head(
+        self, persistence: str | None, if_not_exists: bool | None, relation: ast.RangeVar
+    ) -> _TableHead:
+        return _TableHead(persistence or "permanent", bool(if_not_exists), relation)
+
+    def persistence(self, *words: Token) -> str:
+        return "unlogged" if words[0].type == "UNLOGGED" else "temporary"
+
+    def table_storage(
+        self,
+        access_method: Token | None = None,
+        options: Options | None = None,
+        on_commit: str | None = None,
+        tablespace: Token | None = None,
+        location: Token | None = None,
+    ) -> _Storage:
+        return _Storage(
+            _text(access_method), options or (), on_commit, _text(tablespace), _text(location)
+        )
+
+    def on_commit(self, *words: Token) -> str:
+        return " ".join(words[2:])
+
+    def create_table(
+        self,
+        head: _TableHead,
+        elements: tuple[Any, ...] | None,
+        inherits: tuple[ast.RangeVar, ...] | None,
+        partition_spec: ast.PartitionSpec | None,
+        storage: _Storage,
+    ) -> ast.CreateTable:
+        return _create_table(
+            head,
+            storage,
+            elements=elements or (),
+            inherits=inherits or (),
+            partition_spec=partition_spec,
+        )
+
+    def create_partition(
+        self,
+        head: _TableHead,
+        parent: ast.RangeVar,
+        elements: tuple[Any, ...] | None,
+        bound: ast.PartitionBound,
+        partition_spec: ast.PartitionSpec | None,
+        storage: _Storage,
+    ) -> ast.CreateTable:
+        return _create_table(
+            head,
+            storage,
+            elements=elements or (),
+            partition_of=parent,
+            partition_bound=bound,
+            partition_spec=partition_spec,
+        )
+
+    def create_table_adopting(
+        self, head: _TableHead, access_method: Token, options: Options | None, location: Token
+    ) -> ast.CreateTable:
+        return _create_table(head, self.table_storage(access_method, options, None, None, location))
+
+    def create_table_as(
+        self, head: _TableHead, columns: Names | None, query: ast.SelectStmt, with_data: bool | None
+    ) -> ast.CreateTableAs:
+        return ast.CreateTableAs(
+            head.relation,
+            _names(columns),
+            query,
+            with_data is not False,
+            head.if_not_exists,
+            head.persistence,  # type: ignore[arg-type]
+        )
+
+    def create_materialized_view(
+        self,
+        if_not_exists: bool | None,
+        relation: ast.RangeVar,
+        columns: Names | None,
+        query: ast.SelectStmt,
+        with_data: bool | None,
+    ) -> ast.CreateTableAs:
+        head = _TableHead("permanent", bool(if_not_exists), relation)
+        statement = self.create_table_as(head, columns, query, with_data)
+        return dataclasses.replace(statement, is_materialized_view=True)
+
+    def with_data(self, *words: Token) -> bool:
+        return len(words) == 2
+
+    def table_elements(self, *elements: Any) -> tuple[Any, ...]:
+        return elements
+
+    def column_def(
+        self,
+        name: Token,
+        type_name: ast.TypeName,
+        storage: Token | None,
+        compression: Token | None,
+        *constraints: ast.Constraint | str | tuple[str, ...],
+    ) -> ast.ColumnDef:
+        column = self.column_options(name, *constraints)
+        return dataclasses.replace(
+            column, type_name=type_name, storage=_text(storage), compression=_text(compression)
+        )
+
+    def column_options(
+        self, name: Token, *constraints: ast.Constraint | str | tuple[str, ...]
+    ) -> ast.ColumnDef:
+        """Constraints of a column: COLLATE is the column's own, DEFERRABLE and such belong to the one before."""
+        kept: list[ast.Constraint] = []
+        collation: tuple[str, ...] = ()
+        for item in constraints:
+            if isinstance(item, tuple):
+                if collation:
+                    raise SqlSyntaxError(
+                        "multiple COLLATE clauses not allowed", position=start_of(name)
+                    )
+                collation = item
+            elif isinstance(item, str):
+                if not kept:
+                    raise SqlSyntaxError(
+                        f"misplaced {item.upper()} clause", position=start_of(name)
+                    )
+                kept[-1] = _with_attribute(kept[-1], item)
+            else:
+                kept.append(item)
+        return ast.ColumnDef(str(name), None, tuple(kept), collation, pos=start_of(name))
+
+    def collate_clause(self, word: Token, name: Names) -> tuple[str, ...]:
+        return _names(name)
+
+    def table_like(
+        self, word: Token, relation: ast.RangeVar, *options: tuple[str, str]
+    ) -> ast.TableLike:
+        including = [what for action, what in options if action == "including"]
+        excluding = [what for action, what in options if action == "excluding"]
+        return ast.TableLike(relation, tuple(including), tuple(excluding), pos=relation.pos)
+
+    def like_option(self, action: Token, what: Token) -> tuple[str, str]:
+        return str(action), str(what)
+
+    # -- column constraints
+
+    def named_constraint(
+        self, word: Token, name: Token, constraint: ast.Constraint
+    ) -> ast.Constraint:
+        return dataclasses.replace(constraint, name=str(name), pos=start_of(word))
+
+    def constraint_not_null(self, word: Token) -> ast.Constraint:
+        return ast.Constraint("not_null", pos=start_of(word))
+
+    def constraint_null(self, word: Token) -> ast.Constraint:
+        return ast.Constraint("null", pos=start_of(word))
+
+    def constraint_unique(
+        self,
+        word: Token,
+        nulls_not_distinct: bool | None,
+        options: Options | None,
+        tablespace: object,
+    ) -> ast.Constraint:
+        return ast.Constraint(
+            "unique",
+            nulls_not_distinct=bool(nulls_not_distinct),
+            options=options or (),
+            pos=start_of(word),
+        )
+
+    def constraint_primary(
+        self, word: Token, options: Options | None, tablespace: object
+    ) -> ast.Constraint:
+        return ast.Constraint("primary", options=options or (), pos=start_of(word))
+
+    def constraint_check(
+        self, word: Token, expr: ast.RawExpr, no_inherit: bool | None
+    ) -> ast.Constraint:
+        return ast.Constraint("check", expr=expr, no_inherit=bool(no_inherit), pos=start_of(word))
+
+    def constraint_default(self, word: Token, expr: ast.RawExpr) -> ast.Constraint:
+        return ast.Constraint("default", expr=expr, pos=start_of(word))
+
+    def constraint_identity(self, word: Token, when: str, *options: object) -> ast.Constraint:
+        return ast.Constraint("identity", generated_when=when, pos=start_of(word))  # type: ignore[arg-type]
+
+    def constraint_generated(self, word: Token, when: str, expr: ast.RawExpr) -> ast.Constraint:
+        if when != "always":
+            raise SqlSyntaxError(
+                "for a generated column, GENERATED ALWAYS must be specified",
+                position=start_of(word),
+            )
+        return ast.Constraint("generated", expr=expr, pos=start_of(word))
+
+    def generated_when(self, *words: Token) -> str:
+        return " ".join(words)
+
+    def constraint_references(
+        self,
+        word: Token,
+        relation: ast.RangeVar,
+        columns: Names | None,
+        match: str | None,
+        *actions: _ForeignKeyAction,
+    ) -> ast.Constraint:
+        return ast.Constraint(
+            "foreign",
+            references=relation,
+            ref_columns=_names(columns),
+            match=match or "simple",  # type: ignore[arg-type]
+            **_actions(actions),
+            pos=start_of(word),
+        )
+
+    def nulls_distinct(self, *words: Token) -> bool:
+        return len(words) == 3
+
+    def key_match(self, word: Token, kind: Token) -> str:
+        return str(kind)
+
+    def key_action(self, event: str, effect: str) -> _ForeignKeyAction:
+        return _ForeignKeyAction(event, effect)
+
+    def key_event(self, word: Token) -> str:
+        return str(word)
+
+    def _joined(self, *words: Token) -> str:
+        return " ".join(words)
+
+    key_effect = constraint_attribute = table_constraint_attribute = _joined
+
+    def sequence_option(self, *words: object) -> None:
+        return None
+
+    def signed_number(self, *tokens: Token) -> str:
+        return "".join(tokens).lstrip("+")
+
+    # -- table constraints
+
+    def named_table_constraint(
+        self, word: Token, name: Token, constraint: ast.Constraint, *attributes: str
+    ) -> ast.Constraint:
+        named = dataclasses.replace(constraint, name=str(name), pos=start_of(word))
+        return self.unnamed_table_constraint(named, *attributes)
+
+    def unnamed_table_constraint(
+        self, constraint: ast.Constraint, *attributes: str
+    ) -> ast.Constraint:
+        for attribute in attributes:
+            constraint = _with_attribute(constraint, attribute)
+        return constraint
+
+    def table_check(self, word: Token, expr: ast.RawExpr) -> ast.Constraint:
+        return ast.Constraint("check", expr=expr, pos=start_of(word))
+
+    def table_unique(
+        self,
+        word: Token,
+        nulls_not_distinct: bool | None,
+        columns: Names,
+        including: Names | None,
+        options: Options | None,
+        tablespace: object,
+    ) -> ast.Constraint:
+        return ast.Constraint(
+            "unique",
+            columns=_names(columns),
+            including=_names(including),
+            nulls_not_distinct=bool(nulls_not_distinct),
+            options=options or (),
+            pos=start_of(word),
+        )
+
+    def table_unique_index(self, word: Token, index: Token) -> ast.Constraint:
+        return ast.Constraint("unique", index_name=str(index), pos=start_of(word))
+
+    def table_primary(
+        self,
+        word: Token,
+        columns: Names,
+        including: Names | None,
+        options: Options | None,
+        tablespace: object,
+    ) -> ast.Constraint:
+        return ast.Constraint(
+            "primary",
+            columns=_names(columns),
+            including=_names(including),
+            options=options or (),
+            pos=start_of(word),
+        )
+
+    def table_primary_index(self, word: Token, index: Token) -> ast.Constraint:
+        return ast.Constraint("primary", index_name=str(index), pos=start_of(word))
+
+    def table_foreign(
+        self,
+        word: Token,
+        columns: Names,
+        relation: ast.RangeVar,
+        ref_columns: Names | None,
+        match: str | None,
+        *actions: _ForeignKeyAction,
+    ) -> ast.Constraint:
+        constraint = self.constraint_references(word, relation, ref_columns, match, *actions)
+        return dataclasses.replace(constraint, columns=_names(columns))
+
+    def table_exclusion(self, word: Token, *rest: object) -> ast.Constraint:
+        return ast.Constraint("exclusion", pos=start_of(word))
+
+    def exclusion_elem(self, *parts: object) -> None:
+        return None
+
+    # -- partitions
+
+    def partition_spec(self, strategy: Token, *elements: ast.PartitionElem) -> ast.PartitionSpec:
+        return ast.PartitionSpec(str(strategy), elements, pos=start_of(strategy))
+
+    def partition_elem(
+        self, name: Token, collation: tuple[str, ...] | None, opclass: Names | None
+    ) -> ast.PartitionElem:
+        return ast.PartitionElem(
+            str(name), None, collation or (), _names(opclass), pos=start_of(name)
+        )
+
+    def partition_expression(
+        self, expr: ast.RawExpr, collation: tuple[str, ...] | None, opclass: Names | None
+    ) -> ast.PartitionElem:
+        return ast.PartitionElem(None, expr, collation or (), _names(opclass), pos=expr.pos)
+
+    partition_function = partition_expression
+
+    def bound_list(self, word: Token, values: tuple[ast.RawExpr, ...]) -> ast.PartitionBound:
+        return ast.PartitionBound("list", values, pos=start_of(word))
+
+    def bound_range(
+        self, word: Token, lower: tuple[ast.RawExpr, ...], upper: tuple[ast.RawExpr, ...]
+    ) -> ast.PartitionBound:
+        return ast.PartitionBound("range", lower=lower, upper=upper, pos=start_of(word))
+
+    def bound_hash(self, word: Token, *parts: tuple[Token, int]) -> ast.PartitionBound:
+        """WITH (MODULUS n, REMAINDER m), each of them once (hash_partbound in gram.y)."""
+        found: dict[str, int] = {}
+        for name, value in parts:
+            if name not in ("modulus", "remainder"):
+                message = f'unrecognized hash partition bound specification "{name}"'
+                raise SqlSyntaxError(message, position=start_of(name))
+            if name in found:
+                message = f"{name} for hash partition provided more than once"
+                raise DuplicateObject(message, position=start_of(name))
+            found[str(name)] = value
+        for required in ("modulus", "remainder"):
+            if required not in found:
+                raise SqlSyntaxError(f"{required} for hash partition must be specified")
+        return ast.PartitionBound("hash", **found, pos=start_of(word))  # type: ignore[arg-type]
+
+    def hash_bound(self, name: Token, value: Token) -> tuple[Token, int]:
+        return name, int(value)
+
+    def bound_default(self, word: Token) -> ast.PartitionBound:
+        return ast.PartitionBound("default", pos=start_of(word))
+
+    # -- ALTER TABLE
+
+    def alter_table(
+        self, if_exists: bool | None, relation: ast.RangeVar, *commands: ast.AlterTableCmd
+    ) -> ast.AlterTable:
+        return ast.AlterTable(relation, commands, bool(if_exists), pos=relation.pos)
+
+    def cmd_add_column(
+        self, if_not_exists: bool | None, column: ast.ColumnDef
+    ) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "add_column", column.name, column, missing_ok=bool(if_not_exists), pos=column.pos
+        )
+
+    def cmd_drop_column(
+        self, if_exists: bool | None, name: Token, behavior: str | None
+    ) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "drop_column",
+            str(name),
+            missing_ok=bool(if_exists),
+            behavior=behavior or "restrict",  # type: ignore[arg-type]
+            pos=start_of(name),
+        )
+
+    def cmd_alter_type(
+        self,
+        name: Token,
+        set_data: object,
+        type_name: ast.TypeName,
+        collation: tuple[str, ...] | None,
+        using: ast.RawExpr | None,
+    ) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "alter_type", str(name), type_name=type_name, expr=using, pos=start_of(name)
+        )
+
+    def cmd_set_default(self, name: Token, expr: ast.RawExpr) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_default", str(name), expr=expr, pos=start_of(name))
+
+    def cmd_drop_default(self, name: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("drop_default", str(name), pos=start_of(name))
+
+    def cmd_set_not_null(self, name: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_not_null", str(name), pos=start_of(name))
+
+    def cmd_drop_not_null(self, name: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("drop_not_null", str(name), pos=start_of(name))
+
+    def cmd_set_storage(self, name: Token, value: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_storage", str(name), value=str(value), pos=start_of(name))
+
+    def cmd_set_statistics(self, name: Token, value: str) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_statistics", str(name), value=value, pos=start_of(name))
+
+    def cmd_add_constraint(self, constraint: ast.Constraint) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "add_constraint", constraint.name, constraint=constraint, pos=constraint.pos
+        )
+
+    def cmd_drop_constraint(
+        self, if_exists: bool | None, name: Token, behavior: str | None
+    ) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "drop_constraint",
+            str(name),
+            missing_ok=bool(if_exists),
+            behavior=behavior or "restrict",  # type: ignore[arg-type]
+            pos=start_of(name),
+        )
+
+    def cmd_validate_constraint(self, name: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("validate_constraint", str(name), pos=start_of(name))
+
+    def replica_identity_index(self, name: Token) -> tuple[str, str]:
+        return "index", str(name)
+
+    def replica_identity_option(self, word: Token) -> tuple[str, str]:
+        if word not in ("default", "full", "nothing"):
+            raise SqlSyntaxError(f'syntax error at or near "{word}"', position=start_of(word))
+        return str(word), ""
+
+    def cmd_replica_identity(self, identity: tuple[str, str]) -> ast.AlterTableCmd:
+        kind, index = identity
+        return ast.AlterTableCmd("replica_identity", index or None, value=kind)
+
+    def cmd_attach_partition(
+        self, relation: ast.RangeVar, bound: ast.PartitionBound
+    ) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "attach_partition", relation=relation, bound=bound, pos=relation.pos
+        )
+
+    def cmd_detach_partition(self, relation: ast.RangeVar, mode: str | None) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd(
+            "detach_partition", relation=relation, value=mode, pos=relation.pos
+        )
+
+    def detach_mode(self, word: Token) -> str:
+        return str(word)
+
+    def cmd_inherit(self, relation: ast.RangeVar) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("inherit", relation=relation, pos=relation.pos)
+
+    def cmd_no_inherit(self, relation: ast.RangeVar) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("no_inherit", relation=relation, pos=relation.pos)
+
+    def cmd_owner_to(self, role: Token) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("owner_to", str(role), pos=start_of(role))
+
+    def cmd_set_options(self, options: Options) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("set_options", options=options)
+
+    def cmd_reset_options(self, options: Options) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("reset_options", options=options)
+
+    def row_security(self, *words: Token) -> str:
+        return " ".join(words)
+
+    def cmd_row_security(self, value: str) -> ast.AlterTableCmd:
+        return ast.AlterTableCmd("row_level_security", value=value)
+
+    # -- indexes
+
+    def create_index(
+        self,
+        unique: Token | None,
+        concurrently: Token | None,
+        name: tuple[str, bool] | None,
+        relation: ast.RangeVar,
+        access_method: Token | None,
+        *rest: Any,
+    ) -> ast.CreateIndex:
+        *elements, tail = rest
+        index, if_not_exists = name or (None, False)
+        return ast.CreateIndex(
+            index,
+            relation,
+            tuple(elements),
+            is_unique=unique is not None,
+            access_method=_text(access_method) or "btree",
+            if_not_exists=if_not_exists,
+            concurrently=concurrently is not None,
+            **tail,
+        )
+
+    def index_name(self, if_not_exists: bool | None, name: Token) -> tuple[str, bool]:
+        return str(name), bool(if_not_exists)
+
+    def index_tail(
+        self,
+        including: Names | None = None,
+        nulls_not_distinct: bool | None = None,
+        options: Options | None = None,
+        tablespace: Token | None = None,
+        where: ast.RawExpr | None = None,
+    ) -> dict[str, Any]:
+        return {
+            "including": _names(including),
+            "nulls_not_distinct": bool(nulls_not_distinct),
+            "where": where,
+        }
+
+    def index_elem_options(
+        self,
+        collation: tuple[str, ...] | None = None,
+        opclass: Names | None = None,
+        direction: str | None = None,
+        nulls: str | None = None,
+    ) -> dict[str, Any]:
+        return {
+            "collation": collation or (),
+            "opclass": _names(opclass),
+            "direction": direction or "default",
+            "nulls": nulls or "default",
+        }
+
+    def index_elem(self, name: Token, options: dict[str, Any]) -> ast.IndexElem:
+        return ast.IndexElem(str(name), None, **options, pos=start_of(name))
+
+    def index_expression(self, expr: ast.RawExpr, options: dict[str, Any]) -> ast.IndexElem:
+        return ast.IndexElem(None, expr, **options, pos=expr.pos)
+
+    index_function = index_expression
+
+
+def _create_table(head: _TableHead, storage: _Storage, **fields: Any) -> ast.CreateTable:
+    return ast.CreateTable(
+        head.relation,
+        persistence=head.persistence,  # type: ignore[arg-type]
+        if_not_exists=head.if_not_exists,
+        **fields,
+        **storage._asdict(),
+        pos=head.relation.pos,
+    )
+
+
+def _with_attribute(constraint: ast.Constraint, attribute: str) -> ast.Constraint:
+    match attribute:
+        case "deferrable":
+            return dataclasses.replace(constraint, deferrable=True)
+        case "initially deferred":
+            return dataclasses.replace(constraint, deferrable=True, initially_deferred=True)
+        case "not valid":
+            return dataclasses.replace(constraint, skip_validation=True)
+        case "no inherit":
+            return dataclasses.replace(constraint, no_inherit=True)
+        case _:  # not deferrable, initially immediate: as without
+            return constraint
+
+
+def _actions(actions: tuple[_ForeignKeyAction, ...]) -> dict[str, Any]:
+    return {f"on_{action.event}": action.effect for action in actions}
+
+
+def _names(names: Names | None) -> tuple[str, ...]:
+    return tuple(map(str, names or ()))
+
+
+def _text(token: Token | None) -> str | None:
+    return None if token is None else str(token)

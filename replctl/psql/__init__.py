@@ -1,0 +1,1 @@
+"""The command that users see: psql's options, scripts, variables, backslash commands and tables."""

@@ -1,0 +1,216 @@
+"""psql's variables: `\\set`, `\\unset`, what the special ones accept, and what `\\set` alone lists.
+
+A special variable always holds a valid value, so whoever depends on one asks for it typed
+(`is_on("ON_ERROR_STOP")`, `choice("ECHO")`) when it is needed; nothing is copied elsewhere.
+Documentation: psql, "Variables".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from replctl.errors import PostgresError
+
+
+class PsqlError(Exception):
+    """A complaint of psql's own, about its variables or commands: it has no SQLSTATE.
+
+    The text is what follows `psql: error: `.
+    """
+
+
+_Kind: TypeAlias = Literal["text", "boolean", "integer", "choice", "ignoreeof"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Special:
+    """A variable with a meaning: its value at the start, and which values it takes.
+
+    A boolean (and a choice that has `on` among its values) is `on` when set to nothing.  Deleting
+    any but text gives it its first value again.
+    """
+
+    kind: _Kind
+    initial: str
+    choices: tuple[str, ...] = ()
+
+
+_OFF = _Special("boolean", "off")
+_ON = _Special("boolean", "on")
+
+#: Documentation, psql, "Variables"; AUTOSYNC is ours: sync after every committed change.
+_SPECIAL = {
+    "AUTOCOMMIT": _ON,
+    "AUTOSYNC": _OFF,
+    "COMP_KEYWORD_CASE": _Special(
+        "choice", "preserve-upper", ("lower", "upper", "preserve-lower", "preserve-upper")
+    ),
+    "ECHO": _Special("choice", "none", ("none", "errors", "queries", "all")),
+    "ECHO_HIDDEN": _Special("choice", "off", ("on", "off", "noexec")),
+    "FETCH_COUNT": _Special("integer", "0"),
+    "HIDE_TABLEAM": _OFF,
+    "HIDE_TOAST_COMPRESSION": _OFF,
+    "HISTCONTROL": _Special("choice", "none", ("none", "ignorespace", "ignoredups", "ignoreboth")),
+    "HISTSIZE": _Special("integer", "500"),
+    "IGNOREEOF": _Special("ignoreeof", "0"),
+    "LAST_ERROR_MESSAGE": _Special("text", ""),
+    "LAST_ERROR_SQLSTATE": _Special("text", "00000"),
+    "ON_ERROR_ROLLBACK": _Special("choice", "off", ("on", "off", "interactive")),
+    "ON_ERROR_STOP": _OFF,
+    "PROMPT1": _Special("text", "%/%R%x%# "),
+    "PROMPT2": _Special("text", "%/%R%x%# "),
+    "PROMPT3": _Special("text", ">> "),
+    "QUIET": _OFF,
+    "SHOW_ALL_RESULTS": _ON,
+    "SHOW_CONTEXT": _Special("choice", "errors", ("never", "errors", "always")),
+    "SINGLELINE": _OFF,
+    "SINGLESTEP": _OFF,
+    "VERBOSITY": _Special("choice", "default", ("default", "verbose", "terse", "sqlstate")),
+}
+
+_NAME = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+")
+_C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
+_INT_MAX = 2**31 - 1
+
+
+class Variables:
+    """The variables of a session, the special ones with their initial values."""
+
+    def __init__(self) -> None:
+        self._values = {name: special.initial for name, special in _SPECIAL.items()}
+
+    def get(self, name: str) -> str | None:
+        """The value of `name`, None where it is not set."""
+        return self._values.get(name)
+
+    def set(self, name: str, value: str) -> None:
+        """Give `name` a value: `\\set NAME VALUE`, `-v NAME=VALUE`.
+
+        Raises:
+            PsqlError: no such name is possible, or this special variable refuses the value; it
+                then keeps the one it has.
+        """
+        if not _NAME.fullmatch(name):
+            raise PsqlError(f'invalid variable name: "{name}"')
+        special = _SPECIAL.get(name)
+        self._values[name] = value if special is None else _checked(name, special, value)
+
+    def unset(self, name: str) -> None:
+        """Delete `name`, a special variable back to its first value: `\\unset NAME`, `-v NAME`."""
+        special = _SPECIAL.get(name)
+        if special is None or special.kind == "text":
+            self._values.pop(name, None)
+        else:
+            self._values[name] = "off" if special.kind == "boolean" else special.initial
+
+    def listing(self) -> str:
+        """What `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
+        return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
+
+    def is_on(self, name: str) -> bool:
+        """The value of a special variable that is a boolean."""
+        return parse_bool(self._values[name], name)
+
+    def integer(self, name: str) -> int:
+        """The value of a special variable that is a number."""
+        number = _parse_integer(self._values[name])
+        assert number is not None, name
+        return number
+
+    def choice(self, name: str) -> str:
+        """The value of a special variable that has a list of them, spelled as in that list."""
+        word = _chosen(self._values[name], _SPECIAL[name].choices)
+        assert word is not None, name
+        return word
+
+    def record_success(self, row_count: int) -> None:
+        """Set ERROR, SQLSTATE and ROW_COUNT after a statement that succeeded."""
+        self._values |= {"ERROR": "false", "SQLSTATE": "00000", "ROW_COUNT": str(row_count)}
+
+    def record_error(self, error: PostgresError) -> None:
+        """Set ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* after a statement that failed."""
+        self._values |= {
+            "ERROR": "true",
+            "SQLSTATE": error.sqlstate,
+            "ROW_COUNT": "0",
+            "LAST_ERROR_SQLSTATE": error.sqlstate,
+            "LAST_ERROR_MESSAGE": error.message,
+        }
+
+    def record_shell_exit(self, exit_code: int) -> None:
+        """Set SHELL_ERROR and SHELL_EXIT_CODE after a command that the shell ran."""
+        self._values["SHELL_ERROR"] = "false" if exit_code == 0 else "true"
+        self._values["SHELL_EXIT_CODE"] = str(exit_code)
+
+
+def parse_bool(value: str, name: str) -> bool:
+    """A boolean as psql reads it: on, off, 1, 0, or a prefix of true, false, yes, no; any case.
+
+    Args:
+        name: whose value it is, for the message: a variable, `\\if expression`, ...
+
+    Raises:
+        PsqlError: `value` is none of these.
+    """
+    truth = _truth(value)
+    if truth is None:
+        raise PsqlError(f'unrecognized value "{value}" for "{name}": Boolean expected')
+    return truth
+
+
+def _truth(value: str) -> bool | None:
+    word = value.lower()
+    if not word:
+        return None
+    if "true".startswith(word) or "yes".startswith(word) or word in ("on", "1"):
+        return True
+    # A single "o" could be either of on and off.
+    if "false".startswith(word) or "no".startswith(word) or word in ("of", "off", "0"):
+        return False
+    return None
+
+
+def _parse_integer(value: str) -> int | None:
+    """A C int in any of C's notations (12, -1, 0x1f, 017); None for anything else."""
+    match = _C_INTEGER.fullmatch(value)
+    if match is None:
+        return None
+    sign, hexadecimal, octal, decimal = match.groups()
+    number = int(hexadecimal or octal or decimal, 16 if hexadecimal else 8 if octal else 10)
+    number = -number if sign == "-" else number
+    return number if -_INT_MAX - 1 <= number <= _INT_MAX else None
+
+
+def _chosen(value: str, choices: tuple[str, ...]) -> str | None:
+    word = value.lower()
+    if word in choices:
+        return word
+    if "on" in choices and (truth := _truth(value)) is not None:
+        return "on" if truth else "off"
+    return None
+
+
+def _checked(name: str, special: _Special, value: str) -> str:
+    """The value that the special variable `name` gets when a user sets it to `value`."""
+    match special.kind:
+        case "boolean":
+            value = value or "on"
+            parse_bool(value, name)
+        case "integer":
+            if _parse_integer(value) is None:
+                raise PsqlError(f'invalid value "{value}" for "{name}": integer expected')
+        case "ignoreeof":  # As readline's: anything but a number means 10.
+            return "10" if _parse_integer(value) is None else value
+        case "choice":
+            if not value and "on" in special.choices:
+                return "on"
+            if _chosen(value, special.choices) is None:
+                raise PsqlError(
+                    f'unrecognized value "{value}" for "{name}"\n'
+                    f"Available values are: {', '.join(special.choices)}."
+                )
+        case "text":
+            pass
+    return value

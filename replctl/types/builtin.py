@@ -1,0 +1,267 @@
+"""PostgreSQL's own types, operators, functions and casts: the rows of pg_type, pg_operator, pg_proc,
+pg_cast and pg_collation that initdb makes, with the look-ups that analysis needs.
+
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  A type is named everywhere by its
+catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A row of pg_type: `name` is typname, `sql_name` what format_type() prints without a modifier."""
+
+    oid: int
+    name: str
+    sql_name: str
+    length: int
+    kind: str  # typtype: b base, p pseudo, r range, m multirange, e enum, d domain, c composite
+    category: str  # typcategory
+    is_preferred: bool
+    delimiter: str
+    is_by_value: bool
+    align: str
+    storage: str
+    element: str | None  # typelem of a true array, else None (point, name and such are no arrays)
+    array: str | None
+    collation: str | None
+    has_typmod: bool
+    has_btree: bool
+    has_hash: bool
+
+    @property
+    def is_array(self) -> bool:
+        return self.category == "A" and self.element is not None
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.oid < FIRST_USER_OID
+
+    @property
+    def is_polymorphic(self) -> bool:
+        return self.name in POLYMORPHIC
+
+
+POLYMORPHIC = frozenset(
+    "anyelement anyarray anynonarray anyenum anyrange anymultirange anycompatible anycompatiblearray "
+    "anycompatiblenonarray anycompatiblerange anycompatiblemultirange".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A row of pg_operator; `left` is None for a prefix operator."""
+
+    oid: int
+    name: str
+    left: str | None
+    right: str
+    result: str
+    function: str
+    function_oid: int
+    commutator: str | None
+    negator: str | None
+    volatility: str
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A row of pg_proc; `kind` is f (function), a (aggregate), w (window) or p (procedure)."""
+
+    oid: int
+    name: str
+    argument_types: tuple[str, ...]
+    result: str
+    kind: str
+    volatility: str  # i, s, v
+    is_strict: bool
+    returns_set: bool
+    variadic: str | None  # element type of the last, VARIADIC argument
+    defaults: tuple[str, ...]  # texts of the defaults of the last arguments
+    source: str
+    argument_names: tuple[str, ...]  # of the input arguments, '' where it has none
+    columns: tuple[tuple[str, str], ...]  # (name, type) of OUT and TABLE arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A row of pg_cast: context i(mplicit), a(ssignment), e(xplicit); method f(unction), b(inary), i(nout)."""
+
+    source: str
+    target: str
+    function: str | None
+    function_oid: int
+    context: str
+    method: str
+    volatility: str | None
+    argument_count: int
+
+
+@cache
+def types() -> dict[str, Type]:
+    """All built-in types by catalog name."""
+    result = {}
+    for row in _rows("pg_type"):
+        is_true_array = row["typcategory"] == "A"
+        result[row["typname"]] = Type(
+            oid=int(row["oid"]),
+            name=row["typname"],
+            sql_name=row["sql_name"],
+            length=int(row["typlen"]),
+            kind=row["typtype"],
+            category=row["typcategory"],
+            is_preferred=row["typispreferred"] == "t",
+            delimiter=row["typdelim"],
+            is_by_value=row["typbyval"] == "t",
+            align=row["typalign"],
+            storage=row["typstorage"],
+            element=row["typelem"] or None if is_true_array else None,
+            array=row["typarray"] or None,
+            collation=row["typcollation"] or None,
+            has_typmod=row["has_typmod"] == "t",
+            has_btree=row["has_btree"] == "t",
+            has_hash=row["has_hash"] == "t",
+        )
+    return result
+
+
+@cache
+def types_by_oid() -> dict[int, Type]:
+    """All built-in types by OID."""
+    return {type_.oid: type_ for type_ in types().values()}
+
+
+@cache
+def operators() -> dict[str, tuple[Operator, ...]]:
+    """All built-in operators by operator name, in the order of their OIDs."""
+    result: dict[str, list[Operator]] = defaultdict(list)
+    for row in _rows("pg_operator"):
+        result[row["oprname"]].append(
+            Operator(
+                oid=int(row["oid"]),
+                name=row["oprname"],
+                left=row["oprleft"] or None,
+                right=row["oprright"],
+                result=row["oprresult"],
+                function=row["oprcode"],
+                function_oid=int(row["oprcode_oid"]),
+                commutator=row["oprcom"] or None,
+                negator=row["oprnegate"] or None,
+                volatility=row["provolatile"],
+                is_strict=row["proisstrict"] == "t",
+            )
+        )
+    return {name: tuple(group) for name, group in result.items()}
+
+
+@cache
+def functions() -> dict[str, tuple[Function, ...]]:
+    """All built-in functions and aggregates by name, in the order of their OIDs."""
+    result: dict[str, list[Function]] = defaultdict(list)
+    for row in _rows("pg_proc"):
+        result[row["proname"]].append(_function(row))
+    return {name: tuple(group) for name, group in result.items()}
+
+
+@cache
+def function_by_oid() -> dict[int, Function]:
+    """All built-in functions by OID."""
+    return {function.oid: function for group in functions().values() for function in group}
+
+
+@cache
+def casts() -> dict[tuple[str, str], Cast]:
+    """The rows of pg_cast by (source, target)."""
+    result = {}
+    for row in _rows("pg_cast"):
+        result[row["castsource"], row["casttarget"]] = Cast(
+            source=row["castsource"],
+            target=row["casttarget"],
+            function=row["castfunc"] or None,
+            function_oid=int(row["castfunc_oid"] or 0),
+            context=row["castcontext"],
+            method=row["castmethod"],
+            volatility=row["provolatile"] or None,
+            argument_count=int(row["pronargs"] or 0),
+        )
+    return result
+
+
+@cache
+def collations() -> dict[str, int]:
+    """OIDs of the collations that every cluster has, by name."""
+    return {row["collname"]: int(row["oid"]) for row in _rows("pg_collation")}
+
+
+@cache
+def system_columns() -> dict[str, tuple[int, str]]:
+    """attnum and type of the columns that every table has (ctid, xmin, ...), by name."""
+    return {
+        row["attname"]: (int(row["attnum"]), row["typname"]) for row in _rows("pg_system_column")
+    }
+
+
+@cache
+def keywords() -> dict[str, tuple[str, bool]]:
+    """Category (U, C, T, R as in pg_get_keywords) and whether it may be a bare label, by word."""
+    return {row["word"]: (row["catcode"], row["barelabel"] == "t") for row in _rows("pg_keywords")}
+
+
+def _function(row: dict[str, str]) -> Function:
+    argument_types = tuple(filter(None, row["proargtypes"].split(",")))
+    names = row["proargnames"].split(",") if row["proargnames"] else []
+    modes = row["proargmodes"].split(",") if row["proargmodes"] else ["i"] * len(names)
+    all_types = row["proallargtypes"].split(",") if row["proallargtypes"] else list(argument_types)
+    inputs = [name for name, mode in zip(names, modes, strict=False) if mode in "ibv"]
+    outputs = [
+        (name, type_)
+        for name, mode, type_ in zip(names, modes, all_types, strict=False)
+        if mode in "obt"
+    ]
+    count = int(row["pronargdefaults"])
+    return Function(
+        oid=int(row["oid"]),
+        name=row["proname"],
+        argument_types=argument_types,
+        result=row["prorettype"],
+        kind=row["prokind"],
+        volatility=row["provolatile"],
+        is_strict=row["proisstrict"] == "t",
+        returns_set=row["proretset"] == "t",
+        variadic=row["provariadic"] or None,
+        defaults=tuple(_split_defaults(row["proargdefaults"])) if count else (),
+        source=row["prosrc"],
+        argument_names=tuple(inputs) if inputs else ("",) * len(argument_types),
+        columns=tuple(outputs),
+    )
+
+
+def _split_defaults(text: str) -> list[str]:
+    """`NULL::name, false, ARRAY['a', 'b']` -> its items; a comma inside quotes or brackets stays."""
+    items, depth, quoted, start = [], 0, False, 0
+    for i, char in enumerate(text):
+        if char == "'":
+            quoted = not quoted
+        elif not quoted:
+            depth += (char in "([{") - (char in ")]}")
+            if char == "," and depth == 0:
+                items.append(text[start:i].strip())
+                start = i + 1
+    items.append(text[start:].strip())
+    return items
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    """The rows of data/NAME.tsv, which is in COPY's text format without escapes worth undoing."""
+    text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -1,0 +1,77 @@
+"""text, varchar, bpchar, name, "char" and what is stored like text.  PostgreSQL's varlena.c, varchar.c,
+name.c and char.c."""
+
+from __future__ import annotations
+
+import re
+
+from replctl.errors import StringDataRightTruncation
+from replctl.types.text_form import text_form
+
+TYPMOD_HEADER = 4  # VARHDRSZ: the modifier of varchar(n) and char(n) is n + 4
+NAME_BYTES = 63  # NAMEDATALEN - 1
+
+
+def text_in(text: str) -> str:
+    """The text itself."""
+    return text
+
+
+def name_in(text: str) -> str:
+    """The text, cut after 63 bytes, between two characters."""
+    if len(text) * 4 <= NAME_BYTES:
+        return text
+    return text.encode()[:NAME_BYTES].decode(errors="ignore")
+
+
+def char_in(text: str) -> str:
+    r"""The first byte: a character, `\ooo` beyond ASCII, or nothing for the byte 0."""
+    if re.fullmatch(r"\\[0-7]{3}", text):
+        byte = int(text[1:], 8) & 0xFF
+    else:
+        byte = text.encode()[0] if text else 0
+    if byte >= 0x80:
+        return f"\\{byte:03o}"
+    return chr(byte) if byte else ""
+
+
+def varchar(value: str, typmod: int, explicit: bool) -> str:
+    """(`abc  `, varchar(3)) -> `abc`: blanks may be cut, in an explicit cast everything.
+
+    Raises:
+        StringDataRightTruncation: something else than blanks would be cut.
+    """
+    length = typmod - TYPMOD_HEADER
+    if len(value) <= length:
+        return value
+    if not explicit and value[length:].strip(" "):
+        raise StringDataRightTruncation(f"value too long for type character varying({length})")
+    return value[:length]
+
+
+def bpchar(value: str, typmod: int, explicit: bool) -> str:
+    """(`ab`, char(3)) -> `ab `; too much is cut as by varchar.
+
+    Raises:
+        StringDataRightTruncation: something else than blanks would be cut.
+    """
+    length = typmod - TYPMOD_HEADER
+    if len(value) <= length:
+        return value.ljust(length)
+    if not explicit and value[length:].strip(" "):
+        raise StringDataRightTruncation(f"value too long for type character({length})")
+    return value[:length]
+
+
+_TEXT = text_form(text_in, text_in)
+
+FORMS = {
+    "text": _TEXT,
+    "unknown": _TEXT,
+    "cstring": _TEXT,
+    "refcursor": _TEXT,
+    "varchar": text_form(text_in, text_in, varchar),
+    "bpchar": text_form(text_in, text_in, bpchar),
+    "name": text_form(name_in, text_in),
+    "char": text_form(char_in, text_in),
+}

@@ -1,0 +1,198 @@
+"""float4 and float8.  PostgreSQL's float.c, and the shortest digits of its Ryu."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Context, Decimal
+
+from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from replctl.types.text_form import BLANKS, text_form
+
+# What strtod() takes: also hexadecimal numbers, and a NaN with a payload.
+_NUMBER = re.compile(
+    r"[+-]?(?:"
+    r"(?P<hex>0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?)"
+    r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)"
+    r"|(?P<infinity>infinity|inf)"
+    r"|nan(?:\([0-9a-z_]*\))?)",
+    re.IGNORECASE | re.ASCII,
+)
+_NONZERO_DIGIT = re.compile(r"[1-9a-f]", re.IGNORECASE)
+_FLOAT4 = struct.Struct("<f")
+_FLOAT4_BITS = struct.Struct("<I")
+_EXACT = Context(prec=800)  # a double has at most 767 significant digits
+
+
+def float8in(text: str) -> float:
+    """` 1e3 `, `0x1p-2`, `-inf` -> 1000.0, 0.25, -inf.
+
+    Raises:
+        InvalidTextRepresentation: `text` is no number.
+        NumericValueOutOfRange: it overflows, or underflows to zero.
+    """
+    value, end = float8_prefix(text, "double precision", text)
+    if text[end:].strip(BLANKS):
+        raise InvalidTextRepresentation(f'invalid input syntax for type double precision: "{text}"')
+    return value
+
+
+def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
+    """The number that `text` begins with, and where it ends; for the geometric types too.
+
+    Args:
+        sql_name, whole: the type and the literal that a syntax error names.
+
+    Raises:
+        InvalidTextRepresentation: `text` does not begin with a number.
+        NumericValueOutOfRange: the number overflows, or underflows to zero.
+    """
+    match = _number(text, sql_name, whole)
+    number = match[0]
+    value = _strtod(match)
+    if (math.isinf(value) and not match["infinity"]) or (value == 0 and _is_nonzero(match)):
+        raise NumericValueOutOfRange(f'"{number}" is out of range for type double precision')
+    return value, match.end()
+
+
+def float4in(text: str) -> float:
+    """`0.1` -> 0.10000000149011612: the nearest single, as a double.
+
+    Raises:
+        InvalidTextRepresentation: `text` is no number.
+        NumericValueOutOfRange: it overflows, or underflows to zero.
+    """
+    match = _number(text, "real", text)
+    number = match[0]
+    double = _strtod(match)
+    value = round_to_float4(_unlike_tie(double, number) if match["decimal"] else double)
+    if (math.isinf(value) and not match["infinity"]) or (value == 0 and _is_nonzero(match)):
+        raise NumericValueOutOfRange(f'"{number}" is out of range for type real')
+    if text[match.end() :].strip(BLANKS):
+        raise InvalidTextRepresentation(f'invalid input syntax for type real: "{text}"')
+    return value
+
+
+def round_to_float4(value: float) -> float:
+    """The nearest single precision number, as a double; an infinity where there is none."""
+    try:
+        return float(_FLOAT4.unpack(_FLOAT4.pack(value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def float8out(value: float) -> str:
+    """1e15, 0.1, -0.0 -> `1e+15`, `0.1`, `-0`."""
+    if 1e-4 <= value < 1e15 or -1e15 < value <= -1e-4:
+        text = repr(value)
+        return text[:-2] if text.endswith(".0") else text
+    if not math.isfinite(value):
+        return _not_finite(value)
+    digits, exponent = _decompose(repr(value))
+    if abs(value) >= 2.0**53 and not _is_within_gap(digits, exponent, value, math.ulp(value)):
+        digits, exponent = _shortest(value, math.ulp(value), 17)
+    return _layout(value, digits, exponent, 15)
+
+
+def float4out(value: float) -> str:
+    """0.10000000149011612 -> `0.1`.  `value` is a single."""
+    if not math.isfinite(value):
+        return _not_finite(value)
+    if value == 0:
+        return _layout(value, "0", 0, 6)
+    if 1e-37 < abs(value) < 2.0**24:  # six digits always survive here, and no tie is so short
+        for precision in range(5, 9):
+            text = f"{value:.{precision}e}"
+            if round_to_float4(float(text)) == value:
+                return _layout(value, *_decompose(text), 6)
+    return _layout(value, *_shortest(value, _float4_ulp(value), 9), 6)
+
+
+def _number(text: str, sql_name: str, whole: str) -> re.Match[str]:
+    match = _NUMBER.match(text, len(text) - len(text.lstrip(BLANKS)))
+    if match is None:
+        raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{whole}"')
+    return match
+
+
+def _strtod(match: re.Match[str]) -> float:
+    if match["hex"]:
+        try:
+            return float.fromhex(match[0])
+        except OverflowError:
+            return math.inf
+    if match["decimal"] or match["infinity"]:
+        return float(match[0])
+    return math.nan
+
+
+def _is_nonzero(match: re.Match[str]) -> bool:
+    mantissa = re.split("p" if match["hex"] else "[eE]", match["hex"] or match["decimal"])[0]
+    return _NONZERO_DIGIT.search(mantissa.lower().removeprefix("0x")) is not None
+
+
+def _unlike_tie(double: float, number: str) -> float:
+    """`double`, moved by one step where it hides on which side of a tie of two singles `number` is."""
+    if struct.unpack("<Q", struct.pack("<d", double))[0] & 0x1FFFFFFF != 0x10000000:
+        return double
+    exact, tie = Decimal(number), Decimal(double)
+    if exact == tie:
+        return double
+    return math.nextafter(double, math.inf if exact > tie else -math.inf)
+
+
+def _float4_ulp(value: float) -> float:
+    bits = _FLOAT4_BITS.unpack(_FLOAT4.pack(abs(value)))[0]
+    return math.ldexp(1.0, max(bits >> 23, 1) - 150)
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _decompose(text: str) -> tuple[str, int]:
+    """`-1.25e-07` -> ("125", -7): the digits without sign and point, the exponent of the first."""
+    mantissa, _, power = text.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(power or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits))
+    return digits.rstrip("0") or "0", exponent if digits else 0
+
+
+def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
+    """The fewest digits that lie within the gap around `value` and the exponent of the first."""
+    digits, exponent = _decompose(f"{value:.{most - 1}e}")
+    for precision in range(most - 1):
+        candidate = _decompose(f"{value:.{precision}e}")
+        if _is_within_gap(*candidate, value, ulp):
+            return candidate
+    return digits, exponent
+
+
+def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
+    """Is the number nearer to `value` than to its neighbours?  A tie is not: Ryu, as PostgreSQL has it,
+    does not rely on a reader that rounds ties to even."""
+    magnitude = abs(value)
+    number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
+    difference = _EXACT.subtract(number, Decimal(magnitude))
+    # The gap below a power of two is half as wide, unless both sides are subnormal.
+    is_power = math.frexp(magnitude)[0] == 0.5 and difference < 0 and ulp > 2.0**-149
+    return _EXACT.multiply(difference.copy_abs(), Decimal(4 if is_power else 2)) < Decimal(ulp)
+
+
+def _layout(value: float, digits: str, exponent: int, most_whole_digits: int) -> str:
+    sign = "-" if math.copysign(1, value) < 0 else ""
+    if -4 <= exponent < most_whole_digits:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+        fraction = digits[exponent + 1 :]
+        return f"{sign}{whole}.{fraction}" if fraction else sign + whole
+    point = "." if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{point}{digits[1:]}e{exponent:+03d}"
+
+
+FORMS = {"float4": text_form(float4in, float4out), "float8": text_form(float8in, float8out)}

@@ -1,0 +1,62 @@
+"""int2, int4 and int8.  PostgreSQL's int.c, int8.c and numutils.c."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from replctl.types.text_form import BLANKS, text_form
+
+_DECIMAL = r"[0-9](?:_?[0-9])*+"
+_PREFIXED = r"0[xX](?:_?[0-9a-fA-F])++|0[oO](?:_?[0-7])++|0[bB](?:_?[01])++"
+_INTEGER = re.compile(rf"([+-]?)({_PREFIXED}|{_DECIMAL})")
+_BASES = {"x": 16, "o": 8, "b": 2}
+
+
+def parse_integer(text: str, bits: int, sql_name: str) -> int:
+    """` -0x1_F ` -> -31: the input of every signed integer type.
+
+    Args:
+        bits: the width of the type, which bounds the value.
+        sql_name: the type's name in messages.
+
+    Raises:
+        InvalidTextRepresentation: `text` is no integer.
+        NumericValueOutOfRange: the type does not hold it.
+    """
+    limit = 1 << (bits - 1)
+    stripped = text.strip(BLANKS)
+    match = _INTEGER.match(stripped)
+    if match is None:
+        raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
+    sign, digits = match.groups()
+    base = _BASES.get(digits[1:2].lower(), 10)
+    magnitude = parse_digits(digits, base)
+    # The server multiplies digit by digit, and so meets an overflow before junk behind the digits.
+    if match.end() < len(stripped) and magnitude // base <= limit // base:
+        raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
+    value = -magnitude if sign == "-" else magnitude
+    if not -limit <= value < limit or match.end() < len(stripped):
+        raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
+    return value
+
+
+def parse_digits(digits: str, base: int) -> int:
+    """Digits that may have a prefix and underscores -> their value, however many they are."""
+    if base != 10:
+        return int(digits[2:].replace("_", ""), base)
+    digits = digits.replace("_", "").lstrip("0")
+    # Python refuses to convert very long decimal strings; so many digits overflow every type.
+    return int(digits[:100] or "0")
+
+
+int2in = partial(parse_integer, bits=16, sql_name="smallint")
+int4in = partial(parse_integer, bits=32, sql_name="integer")
+int8in = partial(parse_integer, bits=64, sql_name="bigint")
+
+FORMS = {
+    "int2": text_form(int2in, str),
+    "int4": text_form(int4in, str),
+    "int8": text_form(int8in, str),
+}

@@ -1,0 +1,130 @@
+"""numeric.  PostgreSQL's numeric.c.
+
+A value is a Decimal whose exponent is minus its display scale, so that 1.10 stays 1.10; it is never
+a negative zero, and its exponent is never positive.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+
+from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from replctl.types.text_form import BLANKS, TextForm
+
+MAX_WHOLE_DIGITS = 131072  # 4 * (NUMERIC_WEIGHT_MAX + 1) in numeric.c
+MAX_SCALE = 16383  # NUMERIC_DSCALE_MAX
+_MAX_EXPONENT = 2**31 // 2
+
+NAN = Decimal("NaN")
+_SPECIAL = {
+    "nan": NAN,
+    **{
+        sign + word: Decimal(sign + "Infinity")
+        for sign in ("", "+", "-")
+        for word in ("inf", "infinity")
+    },
+}
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_DECIMAL = re.compile(
+    rf"[+-]?(?:(?:{_DIGITS})(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE]([+-]?{_DIGITS}))?", re.ASCII
+)
+_INTEGER = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)")
+_UNLIMITED = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
+
+
+def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Decimal:
+    """` 1_0.10 `, `1e3`, `0x1F`, `-inf` -> 10.10, 1000, 31, -Infinity.
+
+    Raises:
+        InvalidTextRepresentation: `text` is no number.
+        NumericValueOutOfRange: it has more digits than the modifier allows, or than a numeric holds.
+    """
+    value = _number(text)
+    return _checked(value) if typmod < 0 else numeric(value, typmod, False)
+
+
+def numeric_out(value: Decimal) -> str:
+    """Decimal("1E+3"), Decimal("1.10") -> `1000`, `1.10`."""
+    return format(value, "f")
+
+
+def numeric_typmod(precision: int, scale: int) -> int:
+    """numeric(10,2) -> 655366."""
+    return ((precision << 16) | (scale & 0x7FF)) + 4
+
+
+def precision_and_scale(typmod: int) -> tuple[int, int]:
+    """655366 -> (10, 2).  The scale has eleven bits and a sign."""
+    packed = typmod - 4
+    return packed >> 16, ((packed & 0x7FF) ^ 1024) - 1024
+
+
+def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
+    """(1.555, numeric(10,2)) -> 1.56: rounds half away from zero.
+
+    Raises:
+        NumericValueOutOfRange: too many digits remain before the point, or `value` is infinite.
+    """
+    if value.is_nan():
+        return value
+    precision, scale = precision_and_scale(typmod)
+    if value.is_infinite():
+        raise NumericValueOutOfRange(
+            "numeric field overflow",
+            detail=f"A field with precision {precision}, scale {scale} cannot hold an infinite value.",
+        )
+    whole_digits = precision - scale
+    is_too_large = bool(value) and value.adjusted() >= whole_digits
+    if not is_too_large:
+        value = value.quantize(Decimal((0, (1,), -scale)), context=_UNLIMITED)
+        is_too_large = bool(value) and value.adjusted() >= whole_digits
+    if is_too_large:
+        bound = f"10^{whole_digits}" if whole_digits else "1"
+        raise NumericValueOutOfRange(
+            "numeric field overflow",
+            detail=f"A field with precision {precision}, scale {scale} must round to an absolute "
+            f"value less than {bound}.",
+        )
+    return _checked(value)
+
+
+def _number(text: str) -> Decimal:
+    """The number as written, however large its exponent."""
+    stripped = text.strip(BLANKS)
+    match = _DECIMAL.match(stripped)
+    if match is not None:
+        exponent = int((match[1] or "0").replace("_", "")[:20])
+        if abs(exponent) > _MAX_EXPONENT:
+            raise _overflow()
+        if match.end() == len(stripped):
+            return Decimal(stripped)
+    special = _SPECIAL.get(stripped.lower())
+    if special is not None:
+        return special
+    match = _INTEGER.fullmatch(stripped)
+    if match is None:
+        raise InvalidTextRepresentation(f'invalid input syntax for type numeric: "{text}"')
+    sign, digits = match.groups()
+    magnitude = Decimal(int(digits.replace("_", ""), 0))
+    return magnitude.copy_negate() if sign == "-" else magnitude
+
+
+def _checked(value: Decimal) -> Decimal:
+    """The form of the module's docstring, if `value` fits into it."""
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, str):  # of NaN and the infinities
+        return value
+    if exponent < -MAX_SCALE or (value and value.adjusted() >= MAX_WHOLE_DIGITS):
+        raise _overflow()
+    if exponent > 0:
+        value = value.quantize(Decimal(1), context=_UNLIMITED) if value else Decimal(0)
+    return value if value else value.copy_abs()
+
+
+def _overflow() -> NumericValueOutOfRange:
+    return NumericValueOutOfRange("value overflows numeric format")
+
+
+FORMS = {"numeric": TextForm(numeric_in, numeric_out, numeric)}

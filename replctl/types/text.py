@@ -1,0 +1,139 @@
+"""Values to and from PostgreSQL's text form: the input and output functions of its types, as a server
+runs them with TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1 and
+bytea_output hex.
+
+A type is named by its catalog name.  What a value is in Python:
+
+    bool                               bool
+    int2 int4 int8 oid xid xid8 cid    int
+    pg_lsn                             int
+    float4 float8                      float; float4 rounded to single precision
+    numeric                            Decimal that keeps its scale: 1.10; NaN, Infinity, -Infinity
+    bytea                              bytes
+    date                               int, days since 1970-01-01; infinity 2147483647, -infinity
+                                       -2147483648
+    timestamp timestamptz              int, microseconds since 1970-01-01 (UTC); infinity 2**63 - 1,
+                                       -infinity -2**63
+    time                               int, microseconds of the day, 0 to 86400000000
+    timetz                             (microseconds of the day, seconds west of UTC)
+    interval                           (months, days, microseconds); infinity: the largest of each,
+                                       -infinity: the smallest of each
+    bit varbit                         str of 0 and 1
+    int2vector oidvector               tuple of int
+    arrays                             list of values and None, lists of lists for more dimensions;
+                                       array_.BoundedArray where a lower bound is not 1
+    every other type                   str: the canonical text
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from importlib import import_module
+from typing import TypeAlias
+
+from replctl.errors import CharacterNotInRepertoire, FeatureNotSupported
+from replctl.types.text_form import TextForm
+from replctl.types.type_modifier import format_type, typmod_in
+
+Value: TypeAlias = object
+
+#: Where the functions of each type are.  A family is imported with the first value of its types.
+_FAMILIES = {
+    "array_": "",
+    "bit_string": "bit varbit",
+    "boolean": "bool",
+    "bytea": "bytea",
+    "character": "text varchar bpchar name char unknown cstring refcursor",
+    "date": "date time timetz",
+    "floating": "float4 float8",
+    "geometric": "point lseg box path polygon line circle",
+    "inet": "inet cidr",
+    "integer": "int2 int4 int8",
+    "interval": "interval",
+    "json_": "json jsonb",
+    "jsonpath": "jsonpath",
+    "macaddr": "macaddr macaddr8",
+    "money": "money",
+    "numeric": "numeric",
+    "ranges": "int4range int8range numrange daterange tsrange tstzrange "
+    "int4multirange int8multirange nummultirange datemultirange tsmultirange tstzmultirange",
+    "system": "oid xid xid8 cid tid pg_lsn pg_snapshot txid_snapshot int2vector oidvector",
+    "timestamp": "timestamp timestamptz",
+    "tsquery": "tsquery",
+    "tsvector": "tsvector",
+    "uuid_": "uuid",
+    "xml_": "xml",
+}
+_FAMILY = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+_WITHOUT_ARRAY = frozenset({"unknown"})
+
+
+def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None = None) -> Value:
+    """(numeric, ` 1.555 `, 655366) -> Decimal("1.56"): the type's input function.
+
+    Args:
+        type_name: catalog name of the type.
+        typmod: the modifier, applied as an assignment does: nothing but blanks is cut.
+        now: the time of the transaction, for `now`, `today` and such; the current time without it.
+
+    Raises:
+        DataError: in the class and the words of PostgreSQL, if the type does not hold `text`.
+        FeatureNotSupported: the type, or this text of it, is not implemented.
+    """
+    if "\0" in text:
+        raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
+    return _form(type_name).parse(text, typmod, now)
+
+
+def render(type_name: str, value: Value) -> str:
+    """(numeric, Decimal("1.50")) -> `1.50`: the type's output function.
+
+    Raises:
+        FeatureNotSupported: the type is not implemented.
+    """
+    return _form(type_name).render(value)
+
+
+def canonical(type_name: str, text: str, typmod: int = -1, *, now: datetime | None = None) -> str:
+    """(bool, `yes`) -> `t`: how the server prints the value that it reads from `text`.
+
+    Raises:
+        DataError, FeatureNotSupported: as parse.
+    """
+    return render(type_name, parse(type_name, text, typmod, now=now))
+
+
+def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) -> Value:
+    """(varchar, "abcd", 7, explicit=True) -> "abc": the type's length coercion.
+
+    Args:
+        typmod: a negative one changes nothing.
+        explicit: an explicit cast cuts strings and bit strings; an implicit one raises.
+
+    Raises:
+        DataError: the modifier does not allow the value.
+        FeatureNotSupported: the type is not implemented.
+    """
+    return value if typmod < 0 else _form(type_name).coerce(value, typmod, explicit)
+
+
+def is_supported(type_name: str) -> bool:
+    """Does this module know the type's input and output?"""
+    element = type_name.removeprefix("_")
+    return element in _FAMILY and (element == type_name or element not in _WITHOUT_ARRAY)
+
+
+@cache
+def _form(type_name: str) -> TextForm:
+    if not is_supported(type_name):
+        raise FeatureNotSupported(f"values of type {type_name} are not supported")
+    if type_name in _FAMILY:
+        family = import_module(f"replctl.types.{_FAMILY[type_name]}")
+        form: TextForm = family.FORMS[type_name]
+        return form
+    element = type_name.removeprefix("_")
+    array_form: TextForm = import_module("replctl.types.array_").array_form(
+        _form(element), ";" if element == "box" else ","
+    )
+    return array_form

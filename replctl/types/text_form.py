@@ -1,0 +1,48 @@
+"""What a type family hands to text.py: the input and the output function of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+V = TypeVar("V")
+
+BLANKS = " \t\n\v\f\r"  # isspace() in the C locale; str.strip() would take Unicode's blanks as well
+
+
+def unchanged(value: V, typmod: int, explicit: bool) -> V:
+    """The length coercion of a type that has none."""
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """The functions of one type.
+
+    Args:
+        parse: (text, typmod, time of the transaction or None for the current time) -> value.
+        render: value -> canonical text.
+        coerce: (value, typmod, whether the cast is explicit) -> value that the modifier allows.
+    """
+
+    parse: Callable[[str, int, datetime | None], Any]
+    render: Callable[[Any], str]
+    coerce: Callable[[Any, int, bool], Any] = unchanged
+
+
+def text_form(
+    read: Callable[[str], V],
+    render: Callable[[V], str],
+    coerce: Callable[[V, int, bool], V] | None = None,
+) -> TextForm:
+    """The form of a type whose input depends on the text alone; a modifier is applied to the value."""
+    if coerce is None:
+        return TextForm(lambda text, typmod, now: read(text), render)
+
+    def parse(text: str, typmod: int, now: datetime | None) -> V:
+        value = read(text)
+        return value if typmod < 0 else coerce(value, typmod, False)
+
+    return TextForm(parse, render, coerce)

@@ -1,0 +1,140 @@
+"""Type modifiers: `numeric(10,2)` to a typmod and back.  The typmodin and typmodout functions of
+PostgreSQL, and its format_type.c.
+
+A precision beyond 6 of a time or an interval is cut to 6; PostgreSQL warns of that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replctl.errors import InvalidParameterValue, SqlSyntaxError
+from replctl.types.character import TYPMOD_HEADER
+from replctl.types.integer import int4in
+from replctl.types.interval_field import (
+    FULL_PRECISION,
+    FULL_RANGE,
+    RANGE_NAMES,
+    interval_typmod,
+    range_and_precision,
+)
+from replctl.types.numeric import numeric_typmod, precision_and_scale
+
+if TYPE_CHECKING:
+    from replctl.types.builtin import Type
+
+MAX_LENGTH = 10485760  # MaxAttrSize in htup_details.h
+MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION, and of times and intervals
+
+#: Types with a length: their name in messages, the largest length, what is added to it.
+_LENGTHS = {
+    "varchar": ("varchar", MAX_LENGTH, TYPMOD_HEADER),
+    "bpchar": ("char", MAX_LENGTH, TYPMOD_HEADER),
+    "bit": ("bit", 8 * MAX_LENGTH, 0),
+    "varbit": ("varbit", 8 * MAX_LENGTH, 0),
+}
+
+#: Types with a precision of seconds: what messages write before and after it.
+_PRECISIONS = {
+    "time": ("TIME", ""),
+    "timetz": ("TIME", " WITH TIME ZONE"),
+    "timestamp": ("TIMESTAMP", ""),
+    "timestamptz": ("TIMESTAMP", " WITH TIME ZONE"),
+}
+
+
+def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
+    """(numeric, ("10", "2")) -> 655366; (interval, ("8", "3")), a field mask first -> 524291.
+
+    Args:
+        type_name: catalog name; the modifiers of an array are those of its elements.
+        modifiers: as written; nothing gives -1.
+
+    Raises:
+        SqlSyntaxError: the type takes no modifiers.
+        InvalidTextRepresentation, NumericValueOutOfRange: a modifier is no int4.
+        InvalidParameterValue: too many modifiers, or a number that the type does not allow.
+    """
+    if not modifiers:
+        return -1
+    name = type_name.removeprefix("_")
+    if name not in {"numeric", "interval", *_LENGTHS, *_PRECISIONS}:
+        raise SqlSyntaxError(f'type modifier is not allowed for type "{type_name}"')
+    numbers = [int4in(modifier) for modifier in modifiers]
+    if name == "numeric":
+        return _numeric_typmod(numbers)
+    if name == "interval":
+        return _interval_typmod(numbers)
+    if len(numbers) != 1:
+        raise InvalidParameterValue("invalid type modifier")
+    if name in _LENGTHS:
+        return _length_typmod(*_LENGTHS[name], numbers[0])
+    before, after = _PRECISIONS[name]
+    return _precision(numbers[0], f"{before}({numbers[0]}){after}")
+
+
+def format_type(type_: Type, typmod: int | None = -1) -> str:
+    """(numeric, 655366), (_varchar, 9), (bpchar, -1) -> `numeric(10,2)`, `character varying(5)[]`,
+    `bpchar`.
+
+    Args:
+        typmod: None prints the type's name alone, as format_type(oid, NULL): `character`.
+    """
+    if typmod is None:
+        return type_.sql_name
+    if type_.name.startswith("_") and type_.is_array:
+        return _with_modifier(type_.name[1:], type_.sql_name.removesuffix("[]"), typmod) + "[]"
+    return _with_modifier(type_.name, type_.sql_name, typmod)
+
+
+def _with_modifier(name: str, sql_name: str, typmod: int) -> str:
+    if typmod < 0:
+        # Without a modifier, character and bit would mean a length of 1.
+        return {"bpchar": "bpchar", "bit": '"bit"'}.get(name, sql_name)
+    if name == "numeric":
+        precision, scale = precision_and_scale(typmod)
+        return f"{sql_name}({precision},{scale})"
+    if name == "interval":
+        fields, precision = range_and_precision(typmod)
+        shown = "" if precision == FULL_PRECISION else f"({precision})"
+        return sql_name + RANGE_NAMES[fields] + shown
+    if name in _LENGTHS:
+        return f"{sql_name}({typmod - _LENGTHS[name][2]})"
+    if name in _PRECISIONS:
+        first, _, rest = sql_name.partition(" ")
+        return f"{first}({typmod}) {rest}"
+    return sql_name
+
+
+def _numeric_typmod(numbers: list[int]) -> int:
+    if len(numbers) > 2:
+        raise InvalidParameterValue("invalid NUMERIC type modifier")
+    precision, scale = (*numbers, 0)[:2]
+    if not 1 <= precision <= 1000:
+        raise InvalidParameterValue(f"NUMERIC precision {precision} must be between 1 and 1000")
+    if not -1000 <= scale <= 1000:
+        raise InvalidParameterValue(f"NUMERIC scale {scale} must be between -1000 and 1000")
+    return numeric_typmod(precision, scale)
+
+
+def _interval_typmod(numbers: list[int]) -> int:
+    if numbers[0] not in RANGE_NAMES or len(numbers) > 2:
+        raise InvalidParameterValue("invalid INTERVAL type modifier")
+    if len(numbers) == 2:
+        precision = _precision(numbers[1], f"INTERVAL({numbers[1]})")
+        return interval_typmod(numbers[0], precision)
+    return -1 if numbers[0] == FULL_RANGE else interval_typmod(numbers[0], FULL_PRECISION)
+
+
+def _length_typmod(shown: str, most: int, header: int, length: int) -> int:
+    if length < 1:
+        raise InvalidParameterValue(f"length for type {shown} must be at least 1")
+    if length > most:
+        raise InvalidParameterValue(f"length for type {shown} cannot exceed {most}")
+    return length + header
+
+
+def _precision(precision: int, shown: str) -> int:
+    if precision < 0:
+        raise InvalidParameterValue(f"{shown} precision must not be negative")
+    return min(precision, MAX_PRECISION)
