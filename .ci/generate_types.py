@@ -79,6 +79,12 @@ QUERIES = {
     "pg_system_column": """
         SELECT attname, attnum, typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
          WHERE attrelid = 'pg_class'::regclass AND attnum < 0 ORDER BY attnum DESC""",
+    "pg_system_relation": """
+        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname, t.typname, a.attnotnull
+          FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+          JOIN pg_type t ON t.oid = a.atttypid
+         WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
+         ORDER BY c.relname, a.attnum""",
 }
 
 

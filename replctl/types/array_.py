@@ -1,7 +1,7 @@
 """Arrays of any element type.  PostgreSQL's arrayfuncs.c.
 
-A value is a list of element values and None, a list of lists for more dimensions, `[]` for the empty
-array, and a `BoundedArray` where a lower bound is not 1.
+A value is a list of element values and None, a list of lists for more dimensions, `[]` for the
+empty array, and a `BoundedArray` where a lower bound is not 1.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from replctl.errors import ArraySubscriptError, InvalidTextRepresentation, ProgramLimitExceeded
+from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, TextForm
 
 MAX_DIMENSIONS = 6  # MAXDIM in array.h
@@ -275,7 +276,7 @@ def _bound(text: str, position: int, complaint: str) -> tuple[int, int]:
     match = _DIMENSION.match(text, position)
     if match is None:
         raise _malformed(text, complaint)
-    bound = int(match[0][:20])
+    bound = decimal_int(match[0])
     if bound not in _INT4:
         raise ProgramLimitExceeded("array bound is out of integer range")
     return bound, match.end()

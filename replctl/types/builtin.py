@@ -107,6 +107,16 @@ class Cast:
     argument_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class SystemRelation:
+    """A catalog or a system view: `kind` is r or v; columns are (name, type)."""
+
+    oid: int
+    name: str
+    kind: str
+    columns: tuple[tuple[str, str], ...]
+
+
 @cache
 def types() -> dict[str, Type]:
     """All built-in types by catalog name."""
@@ -209,6 +219,26 @@ def system_columns() -> dict[str, tuple[int, str]]:
     return {
         row["attname"]: (int(row["attnum"]), row["typname"]) for row in _rows("pg_system_column")
     }
+
+
+@cache
+def system_relations() -> dict[str, SystemRelation]:
+    """The relations of pg_catalog by name."""
+    heads: dict[str, tuple[int, str]] = {}
+    columns: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in _rows("pg_system_relation"):
+        heads[row["relname"]] = (int(row["oid"]), row["relkind"])
+        columns[row["relname"]].append((row["attname"], row["typname"]))
+    return {
+        name: SystemRelation(oid, name, kind, tuple(columns[name]))
+        for name, (oid, kind) in heads.items()
+    }
+
+
+@cache
+def system_relations_by_oid() -> dict[int, SystemRelation]:
+    """The relations of pg_catalog by OID."""
+    return {relation.oid: relation for relation in system_relations().values()}
 
 
 @cache

@@ -1,5 +1,5 @@
-"""text, varchar, bpchar, name, "char" and what is stored like text.  PostgreSQL's varlena.c, varchar.c,
-name.c and char.c."""
+"""text, varchar, bpchar, name, "char" and what is stored like text.  PostgreSQL's varlena.c,
+varchar.c, name.c and char.c."""
 
 from __future__ import annotations
 

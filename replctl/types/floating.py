@@ -21,6 +21,9 @@ _NUMBER = re.compile(
 )
 _NONZERO_DIGIT = re.compile(r"[1-9a-f]", re.IGNORECASE)
 _FLOAT4 = struct.Struct("<f")
+_FLOAT8 = struct.Struct("<d")
+_FLOAT8_BITS = struct.Struct("<Q")
+_SMALLEST_NORMAL_FLOAT4 = 2.0**-126
 _FLOAT4_BITS = struct.Struct("<I")
 _EXACT = Context(prec=800)  # a double has at most 767 significant digits
 
@@ -101,7 +104,8 @@ def float4out(value: float) -> str:
         return _not_finite(value)
     if value == 0:
         return _layout(value, "0", 0, 6)
-    if 1e-37 < abs(value) < 2.0**24:  # six digits always survive here, and no tie is so short
+    # Six digits survive in this range, and no tie is so short.
+    if 1e-37 < abs(value) < 2.0**24 and not _is_power_of_two(value):
         for precision in range(5, 9):
             text = f"{value:.{precision}e}"
             if round_to_float4(float(text)) == value:
@@ -133,8 +137,12 @@ def _is_nonzero(match: re.Match[str]) -> bool:
 
 
 def _unlike_tie(double: float, number: str) -> float:
-    """`double`, moved by one step where it hides on which side of a tie of two singles `number` is."""
-    if struct.unpack("<Q", struct.pack("<d", double))[0] & 0x1FFFFFFF != 0x10000000:
+    """`double`, moved by one step if it is a tie of two singles and `number` is not."""
+    if abs(double) < _SMALLEST_NORMAL_FLOAT4:
+        is_tie = abs(double) * 2.0**150 % 2 == 1  # a single is a multiple of 2**-149 here
+    else:
+        is_tie = _FLOAT8_BITS.unpack(_FLOAT8.pack(double))[0] & 0x1FFFFFFF == 0x10000000
+    if not is_tie:
         return double
     exact, tie = Decimal(number), Decimal(double)
     if exact == tie:
@@ -163,24 +171,29 @@ def _decompose(text: str) -> tuple[str, int]:
 
 
 def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
-    """The fewest digits that lie within the gap around `value` and the exponent of the first."""
-    digits, exponent = _decompose(f"{value:.{most - 1}e}")
-    for precision in range(most - 1):
-        candidate = _decompose(f"{value:.{precision}e}")
-        if _is_within_gap(*candidate, value, ulp):
-            return candidate
-    return digits, exponent
+    """The fewest digits that lie within the gap around `value`, and the exponent of the first."""
+    for precision in range(1, most):
+        nearest = f"{abs(value):.{precision - 1}e}"
+        # Beside a power of two, the second nearest may lie within the wider gap above.
+        for candidate in (nearest, str(Decimal(nearest).next_plus(Context(prec=precision)))):
+            digits, exponent = _decompose(candidate.lower())
+            if _is_within_gap(digits, exponent, value, ulp):
+                return digits, exponent
+    return _decompose(f"{value:.{most - 1}e}")
 
 
 def _is_within_gap(digits: str, exponent: int, value: float, ulp: float) -> bool:
-    """Is the number nearer to `value` than to its neighbours?  A tie is not: Ryu, as PostgreSQL has it,
-    does not rely on a reader that rounds ties to even."""
-    magnitude = abs(value)
+    """Is the number nearer to `value` than to its neighbours?  A tie is not: Ryu, as PostgreSQL has
+    it, does not rely on a reader that rounds ties to even."""
     number = Decimal(f"{digits}e{exponent - len(digits) + 1}")
-    difference = _EXACT.subtract(number, Decimal(magnitude))
+    difference = _EXACT.subtract(number, Decimal(abs(value)))
     # The gap below a power of two is half as wide, unless both sides are subnormal.
-    is_power = math.frexp(magnitude)[0] == 0.5 and difference < 0 and ulp > 2.0**-149
-    return _EXACT.multiply(difference.copy_abs(), Decimal(4 if is_power else 2)) < Decimal(ulp)
+    is_narrow = _is_power_of_two(value) and difference < 0 and ulp > 2.0**-149
+    return _EXACT.multiply(difference.copy_abs(), Decimal(4 if is_narrow else 2)) < Decimal(ulp)
+
+
+def _is_power_of_two(value: float) -> bool:
+    return abs(math.frexp(value)[0]) == 0.5
 
 
 def _layout(value: float, digits: str, exponent: int, most_whole_digits: int) -> str:

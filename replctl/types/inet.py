@@ -8,6 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from replctl.errors import InvalidTextRepresentation
+from replctl.types.integer import decimal_int
 from replctl.types.text_form import text_form
 
 _OCTETS = r"[0-9]+(?:\.[0-9]+)*"
@@ -80,8 +81,8 @@ def _ipv4_parts(match: re.Match[str] | None) -> tuple[list[int], int | None]:
         nibbles = match[1][2:]
         octets = list(bytes.fromhex(nibbles + "0" * (len(nibbles) % 2)))
     else:
-        octets = [int(octet[:10]) for octet in match[1].split(".")]
-    bits = None if match[2] is None else int(match[2][:10])
+        octets = [decimal_int(octet) for octet in match[1].split(".")]
+    bits = None if match[2] is None else decimal_int(match[2])
     if len(octets) > 4 or max(octets) > 255 or (bits or 0) > 32:
         raise _NoAddress
     return octets, bits
@@ -91,26 +92,28 @@ def _ipv6(text: str) -> tuple[bytes, int]:
     match = _IPV6.fullmatch(text)
     if match is None:
         raise _NoAddress
-    head, gap, tail = match[1].partition("::")
-    if match[2] is None and match[1].endswith("."):
+    address, bits = match.groups()
+    if bits is not None and re.search("(?:^|:)[0-9a-fA-F]+:$", address):
+        address = address[:-1]  # the server forgives a colon before the mask, and a point
+    if bits is None and address.endswith("."):
         raise _NoAddress
-    before, after = _words(head), _words(tail)
+    head, gap, tail = address.partition("::")
+    before, after = _words(head, is_last=not gap), _words(tail, is_last=True)
     missing = 8 - len(before) - len(after)
-    if "::" in tail or missing < 0 or (not gap and missing) or (gap and not missing):
+    if missing < 0 or (missing == 0) == bool(gap):
         raise _NoAddress
     words = [*before, *([0] * missing), *after]
-    bits = match[2]
-    if bits is not None and (len(bits) > 1 and bits[0] == "0" or int(bits[:10]) > 128):
+    if bits is not None and ((len(bits) > 1 and bits[0] == "0") or decimal_int(bits) > 128):
         raise _NoAddress
     return b"".join(word.to_bytes(2) for word in words), 128 if bits is None else int(bits)
 
 
-def _words(text: str) -> list[int]:
-    """`1:ff:1.2.3.4` -> its 16-bit words."""
+def _words(text: str, is_last: bool) -> list[int]:
+    """`1:ff:1.2.3.4` -> its 16-bit words; only the last may be an IPv4 address."""
     words: list[int] = []
     items = text.split(":") if text else []
     for number, item in enumerate(items):
-        if "." in item and number == len(items) - 1:
+        if "." in item and is_last and number == len(items) - 1:
             words += _embedded_ipv4(item)
         elif re.fullmatch(r"[0-9a-fA-F]{1,4}", item):
             words.append(int(item, 16))

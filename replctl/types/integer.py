@@ -32,7 +32,8 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
     sign, digits = match.groups()
     base = _BASES.get(digits[1:2].lower(), 10)
-    magnitude = parse_digits(digits, base)
+    digits = digits.replace("_", "")
+    magnitude = decimal_int(digits) if base == 10 else int(digits, base)
     # The server multiplies digit by digit, and so meets an overflow before junk behind the digits.
     if match.end() < len(stripped) and magnitude // base <= limit // base:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
@@ -42,13 +43,13 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
     return value
 
 
-def parse_digits(digits: str, base: int) -> int:
-    """Digits that may have a prefix and underscores -> their value, however many they are."""
-    if base != 10:
-        return int(digits[2:].replace("_", ""), base)
-    digits = digits.replace("_", "").lstrip("0")
-    # Python refuses to convert very long decimal strings; so many digits overflow every type.
-    return int(digits[:100] or "0")
+def decimal_int(text: str) -> int:
+    """`-007`, nothing -> -7, 0: as int(), which refuses thousands of digits.
+
+    More than a hundred digits are cut to a hundred: no type that is read by this holds as many.
+    """
+    magnitude = int(text.lstrip("+-0")[:100] or "0")
+    return -magnitude if text[:1] == "-" else magnitude
 
 
 int2in = partial(parse_integer, bits=16, sql_name="smallint")

@@ -1,4 +1,5 @@
-"""The fields of `interval day to second(3)`, and the modifier that holds them.  PostgreSQL's timestamp.h."""
+"""The fields of `interval day to second(3)`, and the modifier that holds them.  PostgreSQL's
+timestamp.h."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ _NOTATIONS = [
         _TWO * 6,
     )
 ]
-# The server does not look at a single character behind the last pair.
-_MACADDR8 = re.compile(r"\s*((?:[0-9a-fA-F]{2}[:.-]?)+)(?:\s*|.)", re.ASCII | re.DOTALL)
+# The server does not look at a single byte behind the last pair.
+_MACADDR8 = re.compile(r"\s*((?:[0-9a-fA-F]{2}[:.-]?)+)(?:\s*|[\x00-\x7f])", re.ASCII)
 
 
 def macaddr_in(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from replctl.types.integer import decimal_int
 from replctl.types.text_form import text_form
 
 _MONEY = re.compile(
@@ -29,7 +30,7 @@ def cash_in(text: str) -> str:
     assert match is not None  # the pattern matches an empty amount
     digits = match["whole"].replace(",", "")
     cents = (match["fraction"] or "").replace(",", "")
-    amount = int(digits[:40] or "0") * 100 + int(cents.ljust(2, "0"))
+    amount = decimal_int(digits) * 100 + int(cents.ljust(2, "0"))
     amount += match["rest"][:1] >= "5"
     is_negative = match["sign"] in ("-", "(") if match["sign"] else False
     is_negative = is_negative or "-" in match["end"]

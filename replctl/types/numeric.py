@@ -11,15 +11,15 @@ from datetime import datetime
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
 
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
+from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, TextForm
 
 MAX_WHOLE_DIGITS = 131072  # 4 * (NUMERIC_WEIGHT_MAX + 1) in numeric.c
 MAX_SCALE = 16383  # NUMERIC_DSCALE_MAX
 _MAX_EXPONENT = 2**31 // 2
 
-NAN = Decimal("NaN")
 _SPECIAL = {
-    "nan": NAN,
+    "nan": Decimal("NaN"),
     **{
         sign + word: Decimal(sign + "Infinity")
         for sign in ("", "+", "-")
@@ -39,7 +39,7 @@ def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Deci
 
     Raises:
         InvalidTextRepresentation: `text` is no number.
-        NumericValueOutOfRange: it has more digits than the modifier allows, or than a numeric holds.
+        NumericValueOutOfRange: it has more digits than the modifier, or a numeric, allows.
     """
     value = _number(text)
     return _checked(value) if typmod < 0 else numeric(value, typmod, False)
@@ -48,6 +48,11 @@ def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Deci
 def numeric_out(value: Decimal) -> str:
     """Decimal("1E+3"), Decimal("1.10") -> `1000`, `1.10`."""
     return format(value, "f")
+
+
+def numeric_uminus(value: Decimal) -> Decimal:
+    """1.10 -> -1.10, exactly; 0 stays."""
+    return value.copy_negate() if value else value
 
 
 def numeric_typmod(precision: int, scale: int) -> int:
@@ -73,7 +78,8 @@ def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
     if value.is_infinite():
         raise NumericValueOutOfRange(
             "numeric field overflow",
-            detail=f"A field with precision {precision}, scale {scale} cannot hold an infinite value.",
+            detail=f"A field with precision {precision}, scale {scale} cannot hold an infinite "
+            "value.",
         )
     whole_digits = precision - scale
     is_too_large = bool(value) and value.adjusted() >= whole_digits
@@ -95,7 +101,7 @@ def _number(text: str) -> Decimal:
     stripped = text.strip(BLANKS)
     match = _DECIMAL.match(stripped)
     if match is not None:
-        exponent = int((match[1] or "0").replace("_", "")[:20])
+        exponent = decimal_int((match[1] or "").replace("_", ""))
         if abs(exponent) > _MAX_EXPONENT:
             raise _overflow()
         if match.end() == len(stripped):
@@ -108,7 +114,7 @@ def _number(text: str) -> Decimal:
         raise InvalidTextRepresentation(f'invalid input syntax for type numeric: "{text}"')
     sign, digits = match.groups()
     magnitude = Decimal(int(digits.replace("_", ""), 0))
-    return magnitude.copy_negate() if sign == "-" else magnitude
+    return numeric_uminus(magnitude) if sign == "-" else magnitude
 
 
 def _checked(value: Decimal) -> Decimal:

@@ -1,5 +1,5 @@
-"""The types of system columns and catalogs: oid, xid, xid8, cid, tid, pg_lsn, snapshots, int2vector and
-oidvector.  PostgreSQL's oid.c, xid.c, tid.c, pg_lsn.c, xid8funcs.c and numutils.c."""
+"""The types of system columns and catalogs: oid, xid, xid8, cid, tid, pg_lsn, snapshots, int2vector
+and oidvector.  PostgreSQL's oid.c, xid.c, tid.c, pg_lsn.c, xid8funcs.c and numutils.c."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 
 from replctl.errors import InvalidTextRepresentation, NumericValueOutOfRange
 from replctl.lsn import format_lsn, parse_lsn
+from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, text_form
 
 # What strtoul() takes in base 0, and in base 10.
@@ -54,7 +55,9 @@ def tidin(text: str) -> str:
         InvalidTextRepresentation: `text` is no such pair, or a number is too large.
     """
     match = _TID.match(text)
-    block, offset = (int(number or 0) for number in match.groups()) if match else (-_ULONG, 0)
+    block, offset = (
+        (decimal_int(number.strip()) for number in match.groups("")) if match else (-_ULONG, 0)
+    )
     if not -(1 << 31) <= block < 1 << 32 or not 0 <= offset <= 0xFFFF:
         raise InvalidTextRepresentation(f'invalid input syntax for type tid: "{text}"')
     return f"({block % (1 << 32)},{offset})"
@@ -79,9 +82,9 @@ def pg_snapshot_in(text: str) -> str:
     """
     match = _SNAPSHOT.fullmatch(text)
     if match:
-        xmin, xmax = (_saturate(int(number)) for number in match.groups()[:2])
-        xips = [_saturate(int(number)) for number in match[3].split(",") if number]
-        in_order = all(before <= after for before, after in zip(xips, xips[1:], strict=False))
+        xmin, xmax = (_saturate(number) for number in match.groups()[:2])
+        xips = [_saturate(number) for number in match[3].split(",") if number]
+        in_order = xips == sorted(xips)
         if 0 < xmin <= xmax and in_order and all(xmin <= xip < xmax for xip in xips):
             return f"{xmin}:{xmax}:{','.join(map(str, dict.fromkeys(xips)))}"
     raise InvalidTextRepresentation(f'invalid input syntax for type pg_snapshot: "{text}"')
@@ -97,11 +100,11 @@ def int2vectorin(text: str) -> tuple[int, ...]:
     rest = text.lstrip(BLANKS)
     while rest:
         match = _SMALLINT.match(rest)
-        if match and not -(1 << 15) <= int(match[0]) < 1 << 15:
+        if match and not -(1 << 15) <= decimal_int(match[0]) < 1 << 15:
             raise NumericValueOutOfRange(f'value "{rest}" is out of range for type smallint')
         if match is None or rest[match.end() :][:1] not in ("", " "):
             raise InvalidTextRepresentation(f'invalid input syntax for type smallint: "{rest}"')
-        result.append(int(match[0]))
+        result.append(decimal_int(match[0]))
         rest = rest[match.end() :].lstrip(BLANKS)
     return tuple(result)
 
@@ -133,7 +136,7 @@ def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
     sign, digits = match.groups()
     base = 16 if digits[1:2] in ("x", "X") else 8 if digits[0] == "0" else 10
-    magnitude = int(digits[:100], base)
+    magnitude = decimal_int(digits) if base == 10 else int(digits, base)
     if magnitude >= _ULONG:
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
     return (-magnitude if sign == "-" else magnitude) % _ULONG, match.end()
@@ -146,8 +149,9 @@ def _uint32(value: int, text: str, sql_name: str) -> int:
     return value % (1 << 32)
 
 
-def _saturate(number: int) -> int:
+def _saturate(text: str) -> int:
     """What strtoul() makes of a decimal number: too much is the largest, a negative one wraps."""
+    number = decimal_int(text.strip())
     return number % _ULONG if abs(number) < _ULONG else _ULONG - 1
 
 

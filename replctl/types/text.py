@@ -1,6 +1,6 @@
-"""Values to and from PostgreSQL's text form: the input and output functions of its types, as a server
-runs them with TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1 and
-bytea_output hex.
+"""Values to and from PostgreSQL's text form: the input and output functions of its types, as a
+server runs them with TimeZone UTC, DateStyle ISO, MDY, IntervalStyle postgres, extra_float_digits 1
+and bytea_output hex.
 
 A type is named by its catalog name.  What a value is in Python:
 
@@ -34,7 +34,8 @@ from typing import TypeAlias
 
 from replctl.errors import CharacterNotInRepertoire, FeatureNotSupported
 from replctl.types.text_form import TextForm
-from replctl.types.type_modifier import format_type, typmod_in
+from replctl.types.type_modifier import format_type as format_type
+from replctl.types.type_modifier import typmod_in as typmod_in
 
 Value: TypeAlias = object
 

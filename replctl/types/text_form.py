@@ -37,7 +37,8 @@ def text_form(
     render: Callable[[V], str],
     coerce: Callable[[V, int, bool], V] | None = None,
 ) -> TextForm:
-    """The form of a type whose input depends on the text alone; a modifier is applied to the value."""
+    """The form of a type whose input depends on the text alone; a modifier is applied to the
+    value."""
     if coerce is None:
         return TextForm(lambda text, typmod, now: read(text), render)
 

@@ -1,0 +1,186 @@
+"""date, time and timetz.  PostgreSQL's date.c.
+
+A date is days since 1970-01-01, a time microseconds of the day (24:00:00 included), a timetz the
+pair of those and seconds west of UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from replctl.errors import DatetimeFieldOverflow
+from replctl.types.datetime_decode import Decoder
+from replctl.types.datetime_field import DatetimeFault, datetime_error, split_fields
+from replctl.types.julian import (
+    UNIX_EPOCH_JULIAN,
+    date_from_days,
+    days_from_date,
+    days_of_month,
+    is_valid_julian,
+)
+from replctl.types.text_form import TextForm
+from replctl.types.time_decode import TimeDecoder
+from replctl.types.timestamp_decode import TimestampDecoder
+
+TimeTz: TypeAlias = tuple[int, int]
+
+DATE_INFINITY, DATE_MINUS_INFINITY = 2**31 - 1, -(2**31)
+USECS_PER_DAY = 86_400_000_000
+
+_ROUNDING_STEPS = (1_000_000, 100_000, 10_000, 1000, 100, 10, 1)  # by the digits that are kept
+
+FIRST_DATE = -UNIX_EPOCH_JULIAN  # Julian day 0
+LAST_DATE = 2147483493 - UNIX_EPOCH_JULIAN  # before DATE_END_JULIAN in timestamp.h
+_BUFFER = 129  # bytes that date_in and time_in have for the fields
+
+_ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_ISO_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
+
+
+def date_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
+    """`January 8, 1999` -> 10599.
+
+    Raises:
+        InvalidDatetimeFormat, InvalidParameterValue: `text` is no date, or its zone is unknown.
+        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field or all is out of range.
+    """
+    match = _ISO_DATE.fullmatch(text)
+    if match:
+        year, month, day = int(match[1]), int(match[2]), int(match[3])
+        if year and 1 <= month <= 12 and 1 <= day <= days_of_month(year, month):
+            return days_from_date(year, month, day)
+    try:
+        decoder = TimestampDecoder(split_fields(text, _BUFFER), transaction_time(now))
+        decoder.decode()
+    except DatetimeFault as fault:
+        raise datetime_error(fault, text, "date") from fault
+    match decoder.special:
+        case "epoch":
+            return 0
+        case "infinity":
+            return DATE_INFINITY
+        case "-infinity":
+            return DATE_MINUS_INFINITY
+    if is_valid_julian(decoder.year, decoder.month):
+        days = days_from_date(decoder.year, decoder.month, decoder.day)
+        if FIRST_DATE <= days <= LAST_DATE:
+            return days
+    raise DatetimeFieldOverflow(f'date out of range: "{text}"')
+
+
+def date_out(value: int) -> str:
+    """10599 -> `1999-01-08`; a year before Christ ends in ` BC`."""
+    if value in (DATE_INFINITY, DATE_MINUS_INFINITY):
+        return "infinity" if value > 0 else "-infinity"
+    text, era = date_and_era(value)
+    return text + era
+
+
+def time_in(text: str, typmod: int = -1, now: datetime | None = None) -> int:
+    """`4:05 PM` -> 57900000000.
+
+    Raises:
+        InvalidDatetimeFormat, InvalidParameterValue: `text` is no time, or its zone is unknown.
+        DatetimeFieldOverflow, InvalidTimeZoneDisplacementValue: a field is out of range.
+    """
+    match = _ISO_TIME.fullmatch(text)
+    clock = clock_of(match, 1) if match else None
+    if clock is None:
+        clock = _decode_time(text, now, "time").clock
+    return clock if typmod < 0 else time(clock, typmod)
+
+
+def time_out(value: int) -> str:
+    """57900000000 -> `16:05:00`; trailing zeros of the fraction are left out."""
+    seconds, microseconds = divmod(value, 1_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours:02}:{minutes:02}:{seconds:02}"
+    return f"{text}.{microseconds:06}".rstrip("0") if microseconds else text
+
+
+def timetz_in(text: str, typmod: int = -1, now: datetime | None = None) -> TimeTz:
+    """`04:05-08` -> (14700000000, 28800).
+
+    Raises:
+        DataError: as time_in.
+    """
+    decoder = _decode_time(text, now, "time with time zone")
+    value = (decoder.clock, decoder.seconds_west)
+    return value if typmod < 0 else timetz(value, typmod)
+
+
+def timetz_out(value: TimeTz) -> str:
+    """(14700000000, 28800) -> `04:05:00-08`."""
+    clock, seconds_west = value
+    minutes, seconds = divmod(abs(seconds_west), 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if seconds_west > 0 else "+"
+    text = f"{time_out(clock)}{sign}{hours:02}"
+    if minutes or seconds:
+        text += f":{minutes:02}"
+    return f"{text}:{seconds:02}" if seconds else text
+
+
+def time(value: int, typmod: int, explicit: bool = False) -> int:
+    """(`12:00:00.7`, time(0)) -> `12:00:01`."""
+    return round_microseconds(value, typmod)
+
+
+def timetz(value: TimeTz, typmod: int, explicit: bool = False) -> TimeTz:
+    """As time(); the zone stays."""
+    clock, seconds_west = value
+    return round_microseconds(clock, typmod), seconds_west
+
+
+def round_microseconds(value: int, digits: int) -> int:
+    """(1555000, 2) -> 1560000: half away from zero, to so many digits of a second."""
+    step = _ROUNDING_STEPS[digits]
+    if value < 0:
+        return -((-value + step // 2) // step * step)
+    return (value + step // 2) // step * step
+
+
+def date_and_era(days: int) -> tuple[str, str]:
+    """-719893 -> (`0002-01-01`, ` BC`): an era stands behind the time and zone of a timestamp."""
+    year, month, day = date_from_days(days)
+    if year > 0:
+        return f"{year:04}-{month:02}-{day:02}", ""
+    return f"{1 - year:04}-{month:02}-{day:02}", " BC"
+
+
+def clock_of(match: re.Match[str], group: int) -> int | None:
+    """`04:05:06.7` -> 14706700000 microseconds; None if a number is out of its range.
+
+    Args:
+        group: the first of the four groups of hours, minutes, seconds and fraction.
+    """
+    hour, minute, second = int(match[group]), int(match[group + 1]), int(match[group + 2])
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    fraction = match[group + 3]
+    microseconds = int(fraction.ljust(6, "0")) if fraction else 0
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000 + microseconds
+
+
+def transaction_time(now: datetime | None) -> datetime:
+    """In UTC; the current time if there is none."""
+    return datetime.now(UTC) if now is None else now.astimezone(UTC)
+
+
+def _decode_time(text: str, now: datetime | None, sql_name: str) -> Decoder:
+    try:
+        decoder = TimeDecoder(split_fields(text, _BUFFER), transaction_time(now))
+        decoder.decode()
+    except DatetimeFault as fault:
+        raise datetime_error(fault, text, sql_name) from fault
+    return decoder
+
+
+FORMS = {
+    "date": TextForm(date_in, date_out),
+    "time": TextForm(time_in, time_out, time),
+    "timetz": TextForm(timetz_in, timetz_out, timetz),
+}

@@ -1,0 +1,359 @@
+"""Fields to a date and a time: `1999-jan-08`, `04:05`, `pst` -> 1999, 1, 8, 4, 5, 8 hours west.
+
+What a field means depends on those before it.  The rules are those of PostgreSQL's DecodeDateTime()
+and DecodeTimeOnly() in datetime.c, with DateStyle MDY.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from replctl.types.datetime_field import (
+    INT4_MAX,
+    WORD_LENGTH,
+    WORDS,
+    BadFormat,
+    Field,
+    FieldOverflow,
+    MonthDayOverflow,
+    ZoneOverflow,
+    parse_clock,
+    parse_fraction,
+    parse_int4,
+    parse_microseconds,
+)
+from replctl.types.integer import decimal_int
+from replctl.types.julian import (
+    UNIX_EPOCH_JULIAN,
+    date_from_days,
+    days_from_date,
+    days_of_month,
+    is_valid_julian,
+)
+from replctl.types.timezone import FixedZone, Zone, abbreviation, local_seconds, zone_named
+
+# What has been found: the bits of `found`.
+YEAR, MONTH, DAY, DAY_OF_YEAR, TIME, ZONE, DST_ZONE, DYNAMIC_ZONE, DST, WEEKDAY, MERIDIAN, ERA = (
+    1 << bit for bit in range(12)
+)
+DATE = YEAR | MONTH | DAY
+
+MAX_ZONE_HOUR = 15  # MAX_TZDISP_HOUR in timestamp.h
+USECS_PER_SECOND = 1_000_000
+USECS_PER_DAY = 86_400 * USECS_PER_SECOND
+
+_DATE_PART = re.compile(r"\d+|[a-z]+", re.ASCII)
+_OFFSET = re.compile(r"[-+]([-+]?\d+)?(?::([-+]?\d+)?(?::([-+]?\d+)?)?)?", re.ASCII)
+
+
+class Decoder:
+    """What both kinds of literal have in common; `decode()` of a subclass fills the attributes.
+
+    Args:
+        fields: of the literal.
+        now: the time of the transaction, in UTC.
+
+    Attributes:
+        special: `epoch`, `infinity` or `-infinity`, in whose case nothing else counts.
+        year, month, day: the date, year 0 being 1 BC.
+        hour, minute, second, microsecond: the time; a second of 60 and a microsecond of a million
+            are possible.
+        seconds_west: the offset of the time zone.
+    """
+
+    def __init__(self, fields: list[Field], now: datetime) -> None:
+        self._fields = fields
+        self._now = now
+        self._found = 0
+        self._label = ""  # a word that says what the next field is: julian, time
+        self._year_has_two_digits = False
+        self._has_month_name = False
+        self._is_julian = False
+        self._day_of_year = 0
+        self._meridian = ""
+        self._is_bc = False
+        self._zone: Zone | None = None  # whose offset may depend on the time
+        self.special = ""
+        self.year = self.month = self.day = 0
+        self.hour = self.minute = self.second = self.microsecond = 0
+        self.seconds_west = 0
+
+    @property
+    def clock(self) -> int:
+        """The time of day in microseconds."""
+        seconds = (self.hour * 60 + self.minute) * 60 + self.second
+        return seconds * USECS_PER_SECOND + self.microsecond
+
+    def _add(self, parts: int) -> None:
+        """Note what a field has set; nothing may be set twice.
+
+        Raises:
+            BadFormat: it was.
+        """
+        if parts & self._found:
+            raise BadFormat
+        self._found |= parts
+
+    def _set_clock(self, text: str) -> int:
+        self.hour, self.minute, self.second, self.microsecond = parse_clock(text)
+        if self.hour > INT4_MAX:
+            raise FieldOverflow
+        return TIME
+
+    def _set_julian(self, text: str) -> int:
+        """`2451187.5` -> 1999-01-08 12:00."""
+        whole, point, digits = text.partition(".")
+        self.year, self.month, self.day = date_from_days(parse_int4(whole) - UNIX_EPOCH_JULIAN)
+        self._is_julian = True
+        if not point:
+            return DATE
+        clock = int(parse_fraction(point + digits) * USECS_PER_DAY)
+        seconds, self.microsecond = divmod(clock, USECS_PER_SECOND)
+        self.hour, self.minute, self.second = seconds // 3600, seconds // 60 % 60, seconds % 60
+        return DATE | TIME
+
+    def _set_offset(self, text: str) -> int:
+        """`+5:30`, `-0800` -> 19800 seconds east, 28800 west."""
+        match = _OFFSET.match(text)
+        assert match is not None  # a field of this kind begins with a sign
+        try:
+            hours, minutes, seconds = (parse_int4(number or "0") for number in match.groups())
+        except FieldOverflow:
+            raise ZoneOverflow from None
+        if ":" not in match[0] and match.end() == len(text) and len(text) > 3:
+            hours, minutes = divmod(hours, 100)
+        if not (0 <= hours <= MAX_ZONE_HOUR and 0 <= minutes <= 59 and 0 <= seconds <= 59):
+            raise ZoneOverflow
+        if match.end() < len(text):
+            raise BadFormat
+        west = (hours * 60 + minutes) * 60 + seconds
+        self.seconds_west = west if text[0] == "-" else -west
+        return ZONE
+
+    def _set_zone_name(self, name: str, fault: Exception) -> int:
+        zone = zone_named(name)
+        if zone is None:
+            raise fault
+        self._zone = zone
+        return ZONE
+
+    def _set_clock_with_offset(self, text: str, found: int) -> int:
+        """`040506-08`."""
+        clock, sign, offset = text.partition("-")
+        if not sign:
+            raise BadFormat
+        self._set_offset(sign + offset)
+        return self._set_run_together(clock, found) | ZONE
+
+    def _set_abbreviation(self, word: str) -> int | None:
+        """`est` -> five hours west; None if `word` is no abbreviation."""
+        entry = abbreviation(word)
+        if entry is None:
+            return None
+        if not isinstance(entry.zone, FixedZone):
+            self._zone = entry.zone
+            return ZONE | DYNAMIC_ZONE
+        self.seconds_west = -entry.zone.seconds_east
+        return ZONE | DST_ZONE if entry.is_dst else ZONE
+
+    def _set_dst(self) -> int:
+        """`MET DST`: an hour more than the zone before."""
+        self.seconds_west -= 3600
+        return DST | DST_ZONE
+
+    def _set_label(self, label: str) -> int:
+        if self._label:
+            raise BadFormat
+        self._label = label
+        return 0
+
+    def _set_labelled(self, text: str) -> int:
+        """The number behind `J` or `T`."""
+        label, self._label = self._label, ""
+        parse_int4(text.partition(".")[0])
+        if label == "julian":
+            return self._set_julian(text)
+        if label != "time" or self._set_run_together(text, self._found | DATE) != TIME:
+            raise BadFormat
+        return TIME
+
+    def _take_time_label(self) -> None:
+        if self._label not in ("", "time"):
+            raise BadFormat
+        self._label = ""
+
+    def _set_run_together(self, text: str, found: int) -> int:
+        """`19990108` or, behind a date, `040506` and `0405`.
+
+        Args:
+            found: what counts as found already.
+        """
+        digits, point, fraction = text.partition(".")
+        if not digits.isdigit():
+            raise BadFormat
+        if point:
+            self.microsecond = parse_microseconds(point + fraction)
+        elif found & DATE != DATE and len(digits) >= 6:
+            self.year, self.month = decimal_int(digits[:-4]), int(digits[-4:-2])
+            self.day = int(digits[-2:])
+            self.year = _wrapped(self.year)
+            self._year_has_two_digits = len(digits) == 6
+            return DATE
+        if found & TIME == 0 and len(digits) in (4, 6):
+            self.hour, self.minute = int(digits[:2]), int(digits[2:4])
+            self.second = int(digits[4:] or "0")
+            return TIME
+        raise BadFormat
+
+    def _set_number(self, text: str, found: int, has_month_name: bool) -> int:
+        """A number, by what is found already: month, day and year in this order."""
+        digits, point, fraction = text.partition(".")
+        if not digits:
+            raise BadFormat
+        value = parse_int4(digits)
+        if point:
+            if len(digits) > 2:
+                return self._set_run_together(text, found | DATE)
+            self.microsecond = parse_microseconds(point + fraction)
+        length = len(text)
+        if length == 3 and found & DATE == YEAR and 1 <= value <= 366:
+            self._day_of_year = value
+            return DAY_OF_YEAR | MONTH | DAY
+        parts = self._next_part(found & DATE, length, has_month_name)
+        if parts == YEAR:
+            if found & DATE == YEAR | MONTH:
+                self.day = self.year  # `99 Jan 1999`: what was the year is the day
+                parts = DAY
+                self._year_has_two_digits = False
+            else:
+                self._year_has_two_digits = length <= 2
+            self.year = value
+        elif parts == MONTH:
+            self.month = value
+        elif parts == DAY:
+            self.day = value
+        else:
+            return self._set_run_together(text, found)
+        return parts
+
+    def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
+        """Which part of a date comes after `found`, by the number of its digits; 0: none."""
+        if found == 0:
+            return YEAR if length >= 3 else MONTH
+        if found == MONTH:
+            return YEAR if has_month_name and length >= 3 else DAY
+        if found == YEAR | MONTH:
+            swaps = has_month_name and length >= 3 and self._year_has_two_digits
+            return YEAR if swaps else DAY
+        return {YEAR: MONTH, DAY: MONTH, MONTH | DAY: YEAR, DATE: 0}[found]
+
+    def _set_date(self, text: str) -> int:
+        """`1999-01-08`, `8/jan/1999`: a date in one field."""
+        found = self._found
+        has_month_name = False
+        numbers = []
+        for part in _date_parts(text):
+            if part.isdigit():
+                numbers.append(part)
+                continue
+            meaning, value = WORDS.get(part[:WORD_LENGTH], ("", 0))
+            if meaning != "month" or found & MONTH:
+                raise BadFormat
+            assert isinstance(value, int)
+            self.month = value
+            has_month_name = True
+            found |= MONTH
+        for number in numbers:
+            parts = self._set_number(number, found, has_month_name)
+            if parts & found:
+                raise BadFormat
+            found |= parts
+        if found & ~(DAY_OF_YEAR | ZONE) != DATE:
+            raise BadFormat
+        return found & ~self._found
+
+    def _check_date(self) -> None:
+        """Years before Christ and of two digits, the day of the year; is there such a day?
+
+        Raises:
+            FieldOverflow, MonthDayOverflow: there is not.
+        """
+        found = self._found
+        if found & YEAR and not self._is_julian:
+            self.year = self._full_year()
+        if found & DAY_OF_YEAR:
+            days = days_from_date(self.year, 1, 1) + self._day_of_year - 1
+            self.year, self.month, self.day = date_from_days(days)
+        if found & MONTH and not 1 <= self.month <= 12:
+            raise MonthDayOverflow
+        if found & DAY and not 1 <= self.day <= 31:
+            raise MonthDayOverflow
+        if found & DATE == DATE and self.day > days_of_month(self.year, self.month):
+            raise FieldOverflow
+
+    def _full_year(self) -> int:
+        if self._is_bc:
+            if self.year <= 0:
+                raise FieldOverflow
+            return 1 - self.year
+        if self._year_has_two_digits:
+            if self.year < 0:
+                raise FieldOverflow
+            return self.year + (2000 if self.year < 70 else 1900 if self.year < 100 else 0)
+        if self.year <= 0:
+            raise FieldOverflow
+        return self.year
+
+    def _apply_meridian(self) -> None:
+        if self._meridian and self.hour > 12:
+            raise FieldOverflow
+        if self._meridian == "am" and self.hour == 12:
+            self.hour = 0
+        elif self._meridian == "pm" and self.hour != 12:
+            self.hour += 12
+
+    def _check_clock(self) -> None:
+        if self.hour > 24 or self.minute > 59 or self.second > 60 or self.clock > USECS_PER_DAY:
+            raise FieldOverflow
+
+    def _zone_offset(self, zone: Zone) -> int:
+        if not is_valid_julian(self.year, self.month):
+            return 0
+        seconds = (self.hour * 60 + self.minute) * 60 + self.second
+        return -zone.offset(local_seconds(self.year, self.month, self.day, seconds))
+
+    def _set_today(self, distance: int) -> int:
+        today = self._now.date().toordinal() - datetime(1970, 1, 1).toordinal()
+        self.year, self.month, self.day = date_from_days(today + distance)
+        return DATE
+
+    def _set_midnight(self) -> int:
+        self.hour = self.minute = self.second = self.seconds_west = 0
+        return TIME | ZONE
+
+    def _set_now(self) -> int:
+        now = self._now
+        self.year, self.month, self.day = now.year, now.month, now.day
+        self.hour, self.minute, self.second = now.hour, now.minute, now.second
+        self.microsecond = now.microsecond
+        self.seconds_west = 0
+        return TIME
+
+
+def _date_parts(text: str) -> list[str]:
+    """`8-jan-1999` -> 8, jan, 1999.  The character behind a part is skipped, even a digit."""
+    parts = []
+    position = 0
+    while position < len(text):
+        match = _DATE_PART.search(text, position)
+        if match is None:
+            raise BadFormat
+        parts.append(match[0])
+        position = match.end() + 1
+    return parts
+
+
+def _wrapped(year: int) -> int:
+    """A number of any length as atoi() reads it, into 32 bits."""
+    return (min(year, 2**63 - 1) + 2**31) % 2**32 - 2**31

@@ -1,0 +1,238 @@
+"""The nodes of a jsonpath, and how they are printed.  PostgreSQL's jsonpath.c.
+
+Parentheses are printed by the priority of operators, and around the whole path: `1 + 2` is printed
+as `(1 + 2)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from json.encoder import encode_basestring
+from typing import TypeAlias, assert_never
+
+from replctl.errors import SqlSyntaxError
+from replctl.types.numeric import numeric_out
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A string, constant or variable, `$`, or an accessor without an argument: its canonical
+    text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """`@`, the item that a filter looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """`last`, the last index of an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    operator: str
+    argument: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    argument: Node
+
+
+@dataclass(frozen=True, slots=True)
+class IsUnknown:
+    argument: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    argument: Node
+
+
+@dataclass(frozen=True, slots=True)
+class LikeRegex:
+    argument: Node
+    pattern: str
+    flags: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """`?(predicate)`."""
+
+    predicate: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Subscripts:
+    """`[1,2 to 3]`: pairs of bounds, the second None for a single index."""
+
+    ranges: tuple[tuple[Node, Node | None], ...]
+
+
+Accessor: TypeAlias = Plain | Filter | Subscripts
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """`base.key[0]?(@ > 1)`."""
+
+    base: Node
+    accessors: tuple[Accessor, ...]
+
+
+Node: TypeAlias = (
+    "Plain | Number | Current | Last | Binary | Sign | Not | IsUnknown | Exists | LikeRegex | Path"
+)
+
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "starts with")
+_PRIORITIES = {
+    "||": 0,
+    "&&": 1,
+    **dict.fromkeys(_COMPARISONS, 2),
+    "+": 3,
+    "-": 3,
+    "*": 4,
+    "/": 4,
+    "%": 4,
+}
+_SIGN_PRIORITY = 5
+_TOP_PRIORITY = 6
+
+
+def is_predicate(node: Node) -> bool:
+    """Is it true or false, and so no operand of an operator?"""
+    if isinstance(node, Binary):
+        return _PRIORITIES[node.operator] <= 2
+    return isinstance(node, Not | IsUnknown | Exists | LikeRegex)
+
+
+def render(node: Node) -> str:
+    """`$."a"[*]?(@ > 2)`."""
+    return _render(node, has_parentheses=True)
+
+
+def quote(text: str) -> str:
+    r"""`a"b` -> `"a\"b"`."""
+    return encode_basestring(text)
+
+
+def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> None:
+    """Nothing for `$[last]?(@ > 1)`.
+
+    Args:
+        in_filter: is there an item that `@` is?
+        in_subscript: is there an array that `last` is of?
+
+    Raises:
+        SqlSyntaxError: `@` or `last` at another place.
+    """
+    match node:
+        case Current():
+            if not in_filter:
+                raise SqlSyntaxError("@ is not allowed in root expressions")
+        case Last():
+            if not in_subscript:
+                raise SqlSyntaxError("LAST is allowed only in array subscripts")
+        case Plain() | Number():
+            pass
+        case Binary():
+            check(node.left, in_filter, in_subscript)
+            check(node.right, in_filter, in_subscript)
+        case Sign() | Not() | IsUnknown() | Exists() | LikeRegex():
+            check(node.argument, in_filter, in_subscript)
+        case Path():
+            check(node.base, in_filter, in_subscript)
+            for accessor in node.accessors:
+                _check_accessor(accessor, in_filter, in_subscript)
+        case _:
+            assert_never(node)
+
+
+def _check_accessor(accessor: Accessor, in_filter: bool, in_subscript: bool) -> None:
+    if isinstance(accessor, Filter):
+        check(accessor.predicate, True, in_subscript)
+    elif isinstance(accessor, Subscripts):
+        for lower, upper in accessor.ranges:
+            check(lower, in_filter, True)
+            if upper is not None:
+                check(upper, in_filter, True)
+
+
+def _priority(node: Node) -> int:
+    if isinstance(node, Path):
+        return _priority(node.base)
+    if isinstance(node, Binary):
+        return _PRIORITIES[node.operator]
+    return _SIGN_PRIORITY if isinstance(node, Sign) else _TOP_PRIORITY
+
+
+def _render(node: Node, has_parentheses: bool) -> str:
+    match node:
+        case Plain():
+            return node.text
+        case Number():
+            return numeric_out(node.value)
+        case Current():
+            return "@"
+        case Last():
+            return "last"
+        case Binary():
+            left, right = _operand(node.left, node), _operand(node.right, node)
+            shown = f"{left} {node.operator} {right}"
+        case Sign():
+            shown = node.operator + _operand(node.argument, node)
+        case LikeRegex():
+            flags = f' flag "{node.flags}"' if node.flags else ""
+            shown = f"{_operand(node.argument, node)} like_regex {quote(node.pattern)}{flags}"
+        case Not():
+            return f"!({_render(node.argument, False)})"
+        case IsUnknown():
+            return f"({_render(node.argument, False)}) is unknown"
+        case Exists():
+            return f"exists ({_render(node.argument, False)})"
+        case Path():
+            base = _render(node.base, has_parentheses)
+            if isinstance(node.base, Number):
+                base = f"({base})"
+            return base + "".join(map(_render_accessor, node.accessors))
+        case _:
+            assert_never(node)
+    return f"({shown})" if has_parentheses else shown
+
+
+def _operand(operand: Node, node: Node) -> str:
+    return _render(operand, _priority(operand) <= _priority(node))
+
+
+def _render_accessor(accessor: Accessor) -> str:
+    match accessor:
+        case Plain():
+            return accessor.text
+        case Filter():
+            return f"?({_render(accessor.predicate, False)})"
+        case Subscripts():
+            shown = (
+                _render(lower, False) + (f" to {_render(upper, False)}" if upper else "")
+                for lower, upper in accessor.ranges
+            )
+            return f"[{','.join(shown)}]"
+        case _:
+            assert_never(accessor)

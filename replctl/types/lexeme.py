@@ -1,0 +1,94 @@
+"""Words as they are written in a tsvector and in a tsquery: quotes, backslashes, where a word ends.
+PostgreSQL's tsvector_parser.c."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replctl.errors import SqlSyntaxError
+
+MAX_WORD_LENGTH = 2047  # bytes, one more than a word may have: MAXSTRLEN in ts_type.h
+
+# iswspace() of the locale C.UTF-8, which leaves no-break blanks out.
+BLANKS = (
+    " \t\n\v\f\r\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006"
+    "\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
+)
+_OPERATORS = "!&|()<"
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A word in a text, whether it was quoted, and where it ends in the text."""
+
+    word: str
+    is_quoted: bool
+    end: int
+
+
+def read_lexeme(text: str, start: int, is_query: bool) -> Lexeme | None:
+    """The word at `start`, behind blanks; None at the end of the text.
+
+    Args:
+        is_query: in a tsquery, operators end a word too.
+
+    Raises:
+        SqlSyntaxError: an open quote, nothing between quotes, or a backslash at the end.
+    """
+    type_name = "tsquery" if is_query else "tsvector"
+    position = start
+    while text[position : position + 1] in tuple(BLANKS):
+        position += 1
+    if position >= len(text):
+        return None
+    if text[position] == "'":
+        return _quoted(text, position + 1, type_name)
+    delimiters = BLANKS + ":" + (_OPERATORS if is_query else "")
+    chars: list[str] = []
+    if text[position] == ":" and not is_query:  # at the beginning, it is part of the word
+        chars.append(":")
+        position += 1
+    while position < len(text) and text[position] not in delimiters:
+        char, position = _unescaped(text, position)
+        chars.append(char)
+    if not chars:
+        raise syntax_error(text, type_name)
+    return Lexeme("".join(chars), False, position)
+
+
+def quote(word: str) -> str:
+    r"""`it's` -> `'it''s'`."""
+    doubled = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{doubled}'"
+
+
+def syntax_error(text: str, type_name: str) -> SqlSyntaxError:
+    """The error about the literal `text`."""
+    return SqlSyntaxError(f'syntax error in {type_name}: "{text}"')
+
+
+def _quoted(text: str, position: int, type_name: str) -> Lexeme:
+    chars: list[str] = []
+    while position < len(text):
+        if text[position] == "'":
+            position += 1
+            if text[position : position + 1] != "'":
+                break
+            chars.append("'")
+            position += 1
+        else:
+            char, position = _unescaped(text, position)
+            chars.append(char)
+    else:
+        raise syntax_error(text, type_name)
+    if not chars:
+        raise syntax_error(text, type_name)
+    return Lexeme("".join(chars), True, position)
+
+
+def _unescaped(text: str, position: int) -> tuple[str, int]:
+    if text[position] != "\\":
+        return text[position], position + 1
+    if position + 1 >= len(text):
+        raise SqlSyntaxError(f'there is no escaped character: "{text}"')
+    return text[position + 1], position + 2

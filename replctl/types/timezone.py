@@ -1,0 +1,207 @@
+"""Time zones in literals: abbreviations, names of the tz database, POSIX specifications.
+
+Abbreviations are those of PostgreSQL's timezone_abbreviations Default
+(data/timezone_abbreviation.tsv, from a server by .ci/generate_timezone_abbreviations.py); names are
+zoneinfo's.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from replctl.types.integer import decimal_int
+from replctl.types.julian import date_from_days, days_from_date
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+_POSIX_OFFSET = r"([+-]?)(\d+)(?:(?!:)|:(\d+)(?:(?!:)|:(\d+)))"
+_POSIX = re.compile(rf"[^\d,+-]+{_POSIX_OFFSET}(?:([^\d,+-]+)(?:{_POSIX_OFFSET})?)?", re.ASCII)
+_MAX_POSIX_HOURS = 24 * 7 - 1
+_DAY = 86400
+
+
+class Zone(Protocol):
+    """A zone whose offset may depend on the time."""
+
+    def offset(self, local_seconds: int) -> int:
+        """Seconds east of UTC at a local time, in seconds since 1970-01-01 00:00 of the same zone.
+
+        A time that the clock skips counts by the offset before the gap, a time that it shows twice
+        by the later one.
+        """
+        ...
+
+    @property
+    def fixed_offset(self) -> int | None:
+        """The offset in seconds east, if the zone never changes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedZone:
+    """`UTC+3`, which is three hours west."""
+
+    seconds_east: int
+
+    def offset(self, local_seconds: int) -> int:
+        return self.seconds_east
+
+    @property
+    def fixed_offset(self) -> int | None:
+        return self.seconds_east
+
+
+@dataclass(frozen=True, slots=True)
+class PosixZone:
+    """`foo5bar`: daylight saving time from the second Sunday of March to the first of November, at
+    02:00 of the clock that is to change (TZDEFRULESTRING in localtime.c)."""
+
+    standard: int  # seconds east
+    daylight: int
+
+    def offset(self, local_seconds: int) -> int:
+        year, _, _ = date_from_days(local_seconds // _DAY)
+        step = self.daylight - self.standard
+        start = _sunday_on_or_after(year, 3, 8) * _DAY + 7200 + step
+        end = _sunday_on_or_after(year, 11, 1) * _DAY + 7200 - step
+        return self.daylight if start <= local_seconds < end else self.standard
+
+    @property
+    def fixed_offset(self) -> int | None:
+        return self.standard if self.standard == self.daylight else None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionZone:
+    """`America/New_York`."""
+
+    info: ZoneInfo
+
+    def offset(self, local_seconds: int) -> int:
+        days, seconds = divmod(local_seconds, _DAY)
+        year, month, day = date_from_days(days)
+        if year < 1:  # long before the first transition
+            year, month, day = 1, 1, 1
+        elif year > 9998:  # the last rules repeat in 400 years
+            year = 9598 + (year - 9598) % 400
+        clock = datetime(year, month, day) + timedelta(seconds=seconds)
+        # fold=0 is the offset before a transition, fold=1 the one after it: in a gap the first is
+        # the smaller one, in an overlap the second.
+        offsets = (
+            clock.replace(tzinfo=self.info, fold=0).utcoffset(),
+            clock.replace(tzinfo=self.info, fold=1).utcoffset(),
+        )
+        return min(int(offset.total_seconds()) for offset in offsets if offset is not None)
+
+    @property
+    def fixed_offset(self) -> int | None:
+        offset = self.info.utcoffset(None)
+        return None if offset is None else int(offset.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedZone:
+    """`MSK`: an abbreviation that has stood for different offsets, each from a local time on."""
+
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]  # one more than there are starts
+
+    def offset(self, local_seconds: int) -> int:
+        return self.offsets[bisect_right(self.starts, local_seconds)]
+
+    @property
+    def fixed_offset(self) -> int | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """`is_dst` of a daylight saving time; `zone` is a FixedZone unless the offset depends on the
+    time."""
+
+    is_dst: bool
+    zone: Zone
+
+
+def abbreviation(word: str) -> Abbreviation | None:
+    """The meaning of `est`, in lower case; ten characters count, as TOKMAXLEN in datetime.h."""
+    row = _abbreviations().get(word[:10])
+    if row is None:
+        return None
+    is_dst, meaning = row
+    if meaning.lstrip("-").isdigit():
+        return Abbreviation(is_dst, FixedZone(int(meaning)))
+    if "," in meaning:
+        first, *steps = meaning.split(",")
+        pairs = [tuple(map(int, step.split(":"))) for step in steps]
+        starts, offsets = zip(*pairs, strict=True)
+        return Abbreviation(is_dst, SteppedZone(starts, (int(first), *offsets)))
+    return Abbreviation(is_dst, RegionZone(_zone_info(meaning)))
+
+
+def zone_named(name: str) -> Zone | None:
+    """`america/new_york`, `utc+3` -> its zone; None if there is no such zone.
+
+    Args:
+        name: in lower case.
+    """
+    proper = _proper_names().get(name)
+    if proper is not None:
+        return RegionZone(_zone_info(proper))
+    match = _POSIX.fullmatch(name)
+    if match is None:
+        return None
+    standard = _posix_seconds_east(match.groups()[:4])
+    if standard is None or not match[5]:
+        return None if standard is None else FixedZone(standard)
+    daylight = standard + 3600 if match[7] is None else _posix_seconds_east(match.groups()[5:])
+    return None if daylight is None else PosixZone(standard, daylight)
+
+
+def local_seconds(year: int, month: int, day: int, seconds_of_day: int) -> int:
+    """A clock's reading as seconds since 1970-01-01 00:00 on the same clock."""
+    return days_from_date(year, month, day) * _DAY + seconds_of_day
+
+
+def _posix_seconds_east(groups: tuple[str | None, ...]) -> int | None:
+    """(`-`, `3`, `30`, None) -> 12600: POSIX counts westwards; None if a number is out of range."""
+    sign = 1 if groups[0] == "-" else -1
+    hours, minutes, seconds = (decimal_int(number or "") for number in groups[1:])
+    if hours > _MAX_POSIX_HOURS or minutes > 59 or seconds > 60:
+        return None
+    return sign * (hours * 3600 + minutes * 60 + seconds)
+
+
+def _sunday_on_or_after(year: int, month: int, day: int) -> int:
+    """In days since 1970-01-01, a Thursday."""
+    days = days_from_date(year, month, day)
+    return days + (3 - days) % 7
+
+
+@cache
+def _abbreviations() -> dict[str, tuple[bool, str]]:
+    from importlib.resources import files  # here, because most literals have no abbreviation
+
+    text = (files("replctl.types") / "data" / "timezone_abbreviation.tsv").read_text("ascii")
+    rows = (line.split("\t") for line in text.splitlines()[1:])
+    return {abbrev.lower()[:10]: (is_dst == "t", meaning) for abbrev, is_dst, meaning in rows}
+
+
+@cache
+def _proper_names() -> dict[str, str]:
+    from zoneinfo import available_timezones
+
+    return {name.lower(): name for name in available_timezones() if name != "localtime"}
+
+
+@cache
+def _zone_info(name: str) -> ZoneInfo:
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name)

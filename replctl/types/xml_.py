@@ -1,0 +1,59 @@
+"""xml, as a server reads it whose xmloption is content.  PostgreSQL's xml.c.
+
+A value is the text as it was written.  Python's expat says whether it is well formed; the DETAIL of
+an error is expat's, where PostgreSQL shows that of libxml.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.parsers import expat
+
+from replctl.errors import InvalidXmlContent
+from replctl.types.text_form import text_form
+
+_QUOTED = r"""\s*=\s*(?:"([^"]*)"|'([^']*)')"""
+_DECLARATION = re.compile(
+    rf"<\?xml\s+version{_QUOTED}(?:\s+encoding{_QUOTED})?"
+    r"""(?:\s+standalone\s*=\s*(?:"(yes|no)"|'(yes|no)'))?\s*\?>"""
+)
+_DECLARATION_START = re.compile(r"<\?xml(?![\w:.-])")
+_DOCTYPE = re.compile(r"(?:\s|<!--.*?-->|<\?.*?\?>)*<!DOCTYPE", re.DOTALL)
+_ROOT = "root"
+
+
+def xml_in(text: str) -> str:
+    """The text itself, a document or a piece of one.
+
+    Raises:
+        InvalidXmlContent: it is not well formed.
+    """
+    if _DECLARATION_START.match(text) and not _DECLARATION.match(text):
+        raise InvalidXmlContent("invalid XML content: invalid XML declaration")
+    body = _DECLARATION.sub("", text, count=1) if text.startswith("<?xml") else text
+    if not _DOCTYPE.match(body):
+        body = f"<{_ROOT}>{body}</{_ROOT}>"
+    parser = expat.ParserCreate("utf-8")
+    try:
+        parser.Parse(body.encode(), True)
+    except expat.ExpatError as error:
+        raise InvalidXmlContent(
+            "invalid XML content", detail=f"line {error.lineno}: {expat.ErrorString(error.code)}"
+        ) from error
+    return text
+
+
+def xml_out(value: str) -> str:
+    """`<?xml version="1.0" encoding="utf-8"?>\\n<a/>` -> `<a/>`: a declaration that says nothing is
+    left out, an encoding always."""
+    match = _DECLARATION.match(value)
+    version = (match[1] or match[2] or "") if match else "1.0"
+    standalone = (match[5] or match[6]) if match else None
+    rest = value[match.end() :] if match else value
+    if version == "1.0" and standalone is None:
+        return rest.removeprefix("\n")
+    shown = "" if standalone is None else f' standalone="{standalone}"'
+    return f'<?xml version="{version}"{shown}?>{rest}'
+
+
+FORMS = {"xml": text_form(xml_in, xml_out)}
