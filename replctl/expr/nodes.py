@@ -1,15 +1,15 @@
-"""Typed expressions, PostgreSQL's primnodes.h: what analysis makes of raw expressions, what is stored in
-the catalog, printed by deparse, and translated for an engine.
+"""Typed expressions, PostgreSQL's primnodes.h: what analysis makes of raw expressions, what is kept
+in the catalog, printed by deparse, and translated for an engine.
 
-A type is named by its catalog name (`int4`, `_text`); a type that a user made is '@' and its OID.  A
-typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
+A type is named by its catalog name (`int4`, `_text`); a type that a user made is '@' and its OID.
+A typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and hashable.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, Union
 
@@ -48,7 +48,7 @@ class Const(Node):
 
 @dataclass(frozen=True, slots=True)
 class Param(Node):
-    """A placeholder: the operand of CASE (number 0), or an expression's own value in a domain or check."""
+    """A placeholder: the operand of CASE or an element of a cast array (0), a subquery's column."""
 
     number: int
     type: str
@@ -69,6 +69,15 @@ class FuncExpr(Node):
     returns_set: bool = False
     collation: str | None = None
     input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArgExpr(Node):
+    """An argument of a function call that was given by name."""
+
+    arg: Expr
+    name: str
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +212,7 @@ class RowExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class RowCompareExpr(Node):
-    """`ROW(..) operator ROW(..)` for <, <=, >, >=."""
+    """`ROW(..) name ROW(..)`; the name is <, <=, >, >= or one of their like: ~<~, *<."""
 
     name: str
     operator_oids: tuple[int, ...]
@@ -248,6 +257,17 @@ class ArrayCoerceExpr(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class CoerceToDomain(Node):
+    """A value of the base type, checked and labelled as the domain `type`."""
+
+    arg: Expr
+    type: str
+    typmod: int = -1
+    form: CoercionForm = "implicit"
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CollateExpr(Node):
     arg: Expr
     collation: str
@@ -277,6 +297,15 @@ class FieldSelect(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class JsonValueExpr(Node):
+    """A JSON document given as bytea: `raw` as written, `formatted` as text."""
+
+    raw: Expr
+    formatted: Expr
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class JsonIsPredicate(Node):
     arg: Expr
     item: Literal["any", "object", "array", "scalar"]
@@ -286,16 +315,21 @@ class JsonIsPredicate(Node):
 
 @dataclass(frozen=True, slots=True)
 class SortKey(Node):
-    """An ORDER BY item: by `expr`, with `<` or `>` of its type."""
+    """An ORDER BY item: by `expr`, with `<` or `>` of its type or the operator after USING."""
 
     expr: Expr
     descending: bool = False
     nulls_first: bool = False
+    using: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Aggref(Node):
-    """An aggregate call: `is_star` for count(*)."""
+    """An aggregate call: `is_star` for count(*).
+
+    With `within_group` it is an ordered-set aggregate: `direct_args` stand in its parentheses,
+    `args` and `order_by` are the columns of WITHIN GROUP (ORDER BY ...).
+    """
 
     function_oid: int
     name: str
@@ -306,34 +340,51 @@ class Aggref(Node):
     is_distinct: bool = False
     is_star: bool = False
     is_variadic: bool = False
+    within_group: bool = False
     filter: Expr | None = None
     levels_up: int = 0
     collation: str | None = None
+    input_collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingFunc(Node):
+    """GROUPING(...): which of `args` are not grouped by in the present grouping set."""
+
+    args: tuple[Expr, ...]
+    levels_up: int = 0
+    type: str = "int4"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFunc(Node):
+    """A call with OVER: `window` names an entry of WINDOW, None means (PARTITION BY ...)."""
+
     function_oid: int
     name: str
     type: str
     args: tuple[Expr, ...]
+    window: str | None = None
     partition_by: tuple[Expr, ...] = ()
     order_by: tuple[SortKey, ...] = ()
     frame: str = ""
     is_star: bool = False
     is_aggregate: bool = False
+    is_variadic: bool = False
     filter: Expr | None = None
     collation: str | None = None
+    input_collation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SubLink(Node):
     """A subquery; `query` is a query tree that only `replctl.query` knows.
 
-    For any and all, `test` compares left-hand values with Param(1), Param(2) ... , its output columns.
+    For any, all and row_compare, `test` compares left-hand values with Param(1), Param(2) ..., its
+    output columns.
     """
 
-    kind: Literal["exists", "all", "any", "expr", "array"]
+    kind: Literal["exists", "all", "any", "row_compare", "expr", "array"]
     query: Any
     type: str
     test: Expr | None = None
@@ -355,6 +406,7 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
     Const,
     Param,
     FuncExpr,
+    NamedArgExpr,
     OpExpr,
     DistinctExpr,
     NullIfExpr,
@@ -372,11 +424,14 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
     RelabelType,
     CoerceViaIO,
     ArrayCoerceExpr,
+    CoerceToDomain,
     CollateExpr,
     SubscriptingRef,
     FieldSelect,
+    JsonValueExpr,
     JsonIsPredicate,
     Aggref,
+    GroupingFunc,
     WindowFunc,
     SubLink,
     SetToDefault,
@@ -384,17 +439,18 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
 
 
 def typmod(expr: Expr) -> int:
-    """The type modifier of an expression's value, -1 where it has none (exprTypmod in nodeFuncs.c)."""
+    """The type modifier of an expression's value, -1 where it has none (exprTypmod)."""
     match expr:
         case CaseExpr(type=type_, whens=whens, default=default):
             return _common_typmod(type_, [when.result for when in whens] + [default])
         case CoalesceExpr(type=type_, args=args) | MinMaxExpr(type=type_, args=args):
             return _common_typmod(type_, list(args))
-        case ArrayExpr(element_type=type_, elements=elements) if elements:
+        case ArrayExpr(elements=elements) if elements:
+            type_ = expr.type if expr.is_multidimensional else expr.element_type
             return _common_typmod(type_, list(elements))
         case NullIfExpr(args=args):
             return typmod(args[0])
-        case CollateExpr(arg=arg):
+        case CollateExpr(arg=arg) | NamedArgExpr(arg=arg):
             return typmod(arg)
         case FuncExpr():
             return _length_coercion_typmod(expr)
@@ -402,10 +458,42 @@ def typmod(expr: Expr) -> int:
             return getattr(expr, "typmod", -1)
 
 
+def collation(expr: Expr) -> str | None:
+    """The collation of an expression's value (exprCollation in nodeFuncs.c)."""
+    match expr:
+        case NamedArgExpr(arg=arg):
+            return collation(arg)
+        case JsonValueExpr(formatted=arg):
+            return collation(arg)
+        case _:
+            return getattr(expr, "collation", None)
+
+
+def field_names(node: Node) -> tuple[str, ...]:
+    """The names of a node's fields."""
+    return _FIELD_NAMES[type(node)]
+
+
+def without_implicit_casts(expr: Expr) -> Expr:
+    """The expression below casts that were not written (strip_implicit_coercions)."""
+    match expr:
+        case FuncExpr(form="implicit", args=args):
+            return without_implicit_casts(args[0])
+        case (
+            RelabelType(form="implicit", arg=arg)
+            | CoerceViaIO(form="implicit", arg=arg)
+            | ArrayCoerceExpr(form="implicit", arg=arg)
+            | CoerceToDomain(form="implicit", arg=arg)
+        ):
+            return without_implicit_casts(arg)
+        case _:
+            return expr
+
+
 def children(node: Node) -> Iterator[Any]:
     """The expressions directly under `node`, in the order of PostgreSQL's tree walker."""
-    for item in dataclasses.fields(node):
-        value = getattr(node, item.name)
+    for name in field_names(node):
+        value = getattr(node, name)
         if isinstance(value, Node):
             yield value
         elif isinstance(value, tuple):
@@ -414,9 +502,11 @@ def children(node: Node) -> Iterator[Any]:
 
 def walk(node: Node) -> Iterator[Any]:
     """`node` and all expressions below it, parents first; subqueries are not entered."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(list(children(current))))
 
 
 def transform(node: Any, function: Callable[[Any], Any]) -> Any:
@@ -439,6 +529,18 @@ def transform(node: Any, function: Callable[[Any], Any]) -> Any:
         if new != value:
             changes[item.name] = new
     return dataclasses.replace(node, **changes) if changes else node
+
+
+def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
+    """An expression over one relation as one over another, whose columns have other numbers."""
+
+    def renumbered(node: Any) -> Any:
+        if isinstance(node, Var) and node.attnum > 0:
+            return dataclasses.replace(node, attnum=attnums[node.attnum])
+        return None
+
+    result: Expr = transform(expr, renumbered)
+    return result
 
 
 def dumps(expr: Expr) -> str:
@@ -486,3 +588,10 @@ def _length_coercion_typmod(expr: FuncExpr) -> int:
     if isinstance(second, Const) and second.type == "int4" and second.value is not None:
         return int(second.value)
     return -1
+
+
+#: The names of the fields of each kind of node.
+_FIELD_NAMES = {
+    node_class: tuple(item.name for item in dataclasses.fields(node_class))
+    for node_class in Node.__subclasses__()
+}

@@ -1,0 +1,350 @@
+"""The expressions that cast, as written or as implied.  PostgreSQL's parse_coerce.c."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from replctl.errors import CannotCoerce, DatatypeMismatch, InternalError, PostgresError
+from replctl.expr import nodes
+from replctl.expr.cast_path import UNKNOWN, CastContext, CastPath, CastPaths
+from replctl.expr.environment import Environment
+from replctl.expr.location import expr_location
+from replctl.types.builtin import POLYMORPHIC, Cast
+
+#: The pseudo-types whose arguments stay as they are.
+_ANYTHING = frozenset(
+    {"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a cast is done: what allows it, how it is shown, and where it was written."""
+
+    context: CastContext
+    form: nodes.CoercionForm
+    pos: int = -1
+
+
+IMPLICIT = Manner(CastContext.IMPLICIT, "implicit")
+ASSIGNMENT = Manner(CastContext.ASSIGNMENT, "implicit")
+
+
+class Coercion(CastPaths):
+    """The casts of an environment and the expressions that do them.
+
+    Args:
+        now: the time that literals like `now` and `today` mean; the current time without it.
+    """
+
+    def __init__(self, environment: Environment, now: datetime | None = None) -> None:
+        super().__init__(environment)
+        self._now = now
+
+    # -- what constructs require
+
+    def cast(self, expr: nodes.Expr, target: str, typmod: int, pos: int) -> nodes.Expr:
+        """An explicit cast.
+
+        Raises:
+            CannotCoerce: there is none between the types.
+            DataError: a literal is not in the form of its new type.
+        """
+        manner = Manner(CastContext.EXPLICIT, "explicit", pos)
+        result = self.to_target(expr, target, typmod, manner)
+        if result is None:
+            raise self._no_cast(expr, expr.type, target, pos)
+        return result
+
+    def to_specific(
+        self, expr: nodes.Expr, target: str, construct: str, typmod: int = -1
+    ) -> nodes.Expr:
+        """What `construct` wants as `target`: a boolean as the argument of AND, say.
+
+        Raises:
+            DatatypeMismatch: the types differ too much, or it returns a set.
+        """
+        result: nodes.Expr | None = expr
+        if expr.type != target:
+            result = self.to_target(expr, target, typmod, ASSIGNMENT)
+        if result is None:
+            raise DatatypeMismatch(
+                f"argument of {construct} must be type {self.types.format(target)}, "
+                f"not type {self.types.format(expr.type)}",
+                position=expr_location(expr),
+            )
+        if returns_set(result):
+            raise DatatypeMismatch(
+                f"argument of {construct} must not return a set", position=expr_location(result)
+            )
+        return result
+
+    def to_common(self, expr: nodes.Expr, target: str, construct: str) -> nodes.Expr:
+        """One of several expressions as their common type (coerce_to_common_type).
+
+        Raises:
+            CannotCoerce: there is no implicit cast.
+        """
+        if expr.type == target:
+            return expr
+        if not self.can_coerce_implicitly(expr.type, target):
+            raise CannotCoerce(
+                f"{construct} could not convert type {self.types.format(expr.type)} "
+                f"to {self.types.format(target)}",
+                position=expr_location(expr),
+            )
+        return self.to_type(expr, target, -1, IMPLICIT)
+
+    def arguments(
+        self, args: Sequence[nodes.Expr], declared: Sequence[str]
+    ) -> tuple[nodes.Expr, ...]:
+        """The arguments of an operator or a function as it declares them (make_fn_arguments)."""
+        result: list[nodes.Expr] = []
+        for arg, target in zip(args, declared, strict=True):
+            if isinstance(arg, nodes.NamedArgExpr) and arg.type != target:
+                inner = self.to_type(arg.arg, target, -1, IMPLICIT)
+                result.append(dataclasses.replace(arg, arg=inner, type=inner.type))
+            else:
+                result.append(self.to_type(arg, target, -1, IMPLICIT))
+        return tuple(result)
+
+    # -- casts
+
+    def to_target(
+        self, expr: nodes.Expr, target: str, typmod: int, manner: Manner
+    ) -> nodes.Expr | None:
+        """`expr` as `target` with a modifier, None if it cannot be (coerce_to_target_type).
+
+        Raises:
+            DataError: a literal is not in the form of its new type.
+        """
+        if not self.can_coerce((expr.type,), (target,), manner.context):
+            return None
+        inner = expr
+        while isinstance(inner, nodes.CollateExpr):
+            inner = inner.arg
+        result = self.to_type(inner, target, typmod, manner)
+        if result is not inner and not isinstance(result, nodes.Const):
+            # Both a change of type and of length: only the outer one is shown.
+            result = self._to_typmod(result, target, typmod, manner, hides_inner=True)
+        else:
+            result = self._to_typmod(result, target, typmod, manner)
+        if isinstance(expr, nodes.CollateExpr) and self.types.is_collatable(target):
+            return nodes.CollateExpr(result, expr.collation, target, pos=expr.pos)
+        return result
+
+    def to_type(self, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.Expr:
+        """`expr` as `target`, which `can_coerce` has allowed (coerce_type).
+
+        Args:
+            typmod: matters only to literals of intervals and to functions that want to know it.
+        """
+        source = expr.type
+        if source == target or target in _ANYTHING:
+            return expr
+        if target in POLYMORPHIC and source != UNKNOWN:
+            base = self.types.base(source)
+            if base == source:
+                return expr
+            return nodes.RelabelType(expr, base, form="implicit", pos=manner.pos)
+        if isinstance(expr, nodes.Const) and source == UNKNOWN:
+            return self._literal(expr, target, typmod, manner)
+        if isinstance(expr, nodes.CollateExpr):
+            inner = self.to_type(expr.arg, target, typmod, manner)
+            if not self.types.is_collatable(target):
+                return inner
+            return nodes.CollateExpr(inner, expr.collation, target, pos=expr.pos)
+        path = self.path(target, source, manner.context)
+        if path is not None:
+            return self._along(path, expr, target, typmod, manner)
+        if source == "record" and self.types.is_complex(target):
+            return self._record_to_complex(expr, target, manner)
+        if target in ("record", "_record"):
+            return expr
+        raise InternalError(
+            f"failed to find conversion function from {self.types.format(source)} "
+            f"to {self.types.format(target)}"
+        )
+
+    def _literal(
+        self, literal: nodes.Const, target: str, typmod: int, manner: Manner
+    ) -> nodes.Expr:
+        """A string constant whose type is only now known: its value by the type's input function.
+
+        The length is left to a coercion above it, for input functions refuse what a cast cuts.
+        """
+        base, base_typmod = self.types.base_and_typmod(target, typmod)
+        input_typmod = base_typmod if base == "interval" else -1
+        value = None if literal.value is None else self._input(literal, base, input_typmod)
+        collation = self.types.collation(base)
+        result = nodes.Const(base, value, input_typmod, collation, pos=literal.pos)
+        if base == target:
+            return result
+        return self._to_domain(result, target, typmod, manner)
+
+    def _input(self, literal: nodes.Const, type_: str, typmod: int) -> str:
+        assert literal.value is not None
+        try:
+            return self.environment.input(self.types.get(type_), literal.value, typmod, self._now)
+        except PostgresError as error:
+            if error.position < 0:
+                error.position = literal.pos
+            raise
+
+    def _along(
+        self, path: CastPath, expr: nodes.Expr, target: str, typmod: int, manner: Manner
+    ) -> nodes.Expr:
+        base, base_typmod = self.types.base_and_typmod(target, typmod)
+        if path.kind == "relabel":
+            if base == target:
+                return nodes.RelabelType(expr, target, form=manner.form, pos=manner.pos)
+            return self._to_domain(expr, target, typmod, manner)
+        result = self._conversion(path, expr, base, base_typmod, manner)
+        if base == target:
+            return result
+        return self._to_domain(_hide_cast(result), target, typmod, manner)
+
+    def _conversion(
+        self, path: CastPath, expr: nodes.Expr, target: str, typmod: int, manner: Manner
+    ) -> nodes.Expr:
+        """The call that converts (build_coercion_expression)."""
+        match path.kind:
+            case "function":
+                assert path.cast is not None
+                return _call(path.cast, expr, target, typmod, manner)
+            case "array":
+                return self._array_conversion(expr, target, typmod, manner)
+            case _:
+                return nodes.CoerceViaIO(expr, target, manner.form, pos=manner.pos)
+
+    def _array_conversion(
+        self, expr: nodes.Expr, target: str, typmod: int, manner: Manner
+    ) -> nodes.ArrayCoerceExpr:
+        source, source_typmod = self.types.base_and_typmod(expr.type, nodes.typmod(expr))
+        from_, to = self.types.element(source), self.types.element(target)
+        assert from_ is not None
+        assert to is not None
+        element = self.to_target(nodes.Param(0, from_, source_typmod), to, typmod, manner)
+        assert element is not None
+        return nodes.ArrayCoerceExpr(
+            expr, element, target, nodes.typmod(element), manner.form, pos=manner.pos
+        )
+
+    def _to_typmod(
+        self,
+        expr: nodes.Expr,
+        target: str,
+        typmod: int,
+        manner: Manner,
+        *,
+        hides_inner: bool = False,
+    ) -> nodes.Expr:
+        """`expr`, already of the type, with the modifier (coerce_type_typmod)."""
+        if typmod == nodes.typmod(expr):
+            return expr
+        if hides_inner:
+            expr = _hide_cast(expr)
+        path = self.length_path(target) if typmod >= 0 else None
+        if path is None:
+            return _relabel(expr, target, typmod, manner)
+        return self._conversion(path, expr, target, typmod, manner)
+
+    def _to_domain(
+        self, expr: nodes.Expr, domain: str, typmod: int, manner: Manner
+    ) -> nodes.CoerceToDomain:
+        """`expr`, of the domain's base type, as the domain (coerce_to_domain)."""
+        base, base_typmod = self.types.base_and_typmod(domain, typmod)
+        hidden = dataclasses.replace(manner, form="implicit")
+        inner = self._to_typmod(expr, base, base_typmod, hidden)
+        return nodes.CoerceToDomain(inner, domain, form=manner.form, pos=manner.pos)
+
+    def _record_to_complex(self, expr: nodes.Expr, target: str, manner: Manner) -> nodes.Expr:
+        """ROW(...) as a composite type, field by field (coerce_record_to_complex)."""
+        columns = self.types.columns(target)
+        assert columns is not None
+        if not isinstance(expr, nodes.RowExpr):
+            raise self._no_cast(expr, "record", target, manner.pos)
+        args = []
+        for number, column in enumerate(columns, 1):
+            if number > len(expr.args):
+                detail = "Input has too few columns."
+                raise self._no_cast(expr, "record", target, manner.pos, detail)
+            arg = expr.args[number - 1]
+            inner_manner = dataclasses.replace(manner, form="implicit", pos=-1)
+            field = self.to_target(arg, column.type, column.typmod, inner_manner)
+            if field is None:
+                detail = (
+                    f"Cannot cast type {self.types.format(arg.type)} to "
+                    f"{self.types.format(column.type)} in column {number}."
+                )
+                raise self._no_cast(arg, "record", target, manner.pos, detail)
+            args.append(field)
+        if len(expr.args) > len(columns):
+            detail = "Input has too many columns."
+            raise self._no_cast(expr, "record", target, manner.pos, detail)
+        base = self.types.base(target)
+        if base == target:
+            return nodes.RowExpr(tuple(args), manner.form, base, pos=manner.pos)
+        row = nodes.RowExpr(tuple(args), "implicit", base, pos=manner.pos)
+        return self._to_domain(row, target, -1, manner)
+
+    def _no_cast(
+        self, expr: nodes.Expr, source: str, target: str, pos: int, detail: str | None = None
+    ) -> CannotCoerce:
+        """The error points at the cast or, if it was not written, at the expression."""
+        return CannotCoerce(
+            f"cannot cast type {self.types.format(source)} to {self.types.format(target)}",
+            detail=detail,
+            position=expr_location(expr) if pos < 0 else pos,
+        )
+
+
+def _call(cast: Cast, expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.FuncExpr:
+    """A cast function may take the modifier and whether the cast was written."""
+    assert cast.function is not None
+    is_explicit = "t" if manner.context == CastContext.EXPLICIT else "f"
+    extra = (nodes.Const("int4", str(typmod)), nodes.Const("bool", is_explicit))
+    args = (expr, *extra[: cast.argument_count - 1])
+    return nodes.FuncExpr(
+        cast.function_oid, cast.function, target, args, manner.form, pos=manner.pos
+    )
+
+
+def _relabel(expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> nodes.Expr:
+    """`expr` with another type or modifier and the same bits (applyRelabelType)."""
+    inner = expr
+    while isinstance(inner, nodes.RelabelType):
+        inner = inner.arg
+    if isinstance(inner, nodes.Const):
+        return dataclasses.replace(inner, type=target, typmod=typmod)
+    return nodes.RelabelType(inner, target, typmod, manner.form, pos=manner.pos)
+
+
+def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
+    """A cast as one that is not shown (hide_coercion_node)."""
+    match expr:
+        case (
+            nodes.FuncExpr()
+            | nodes.RelabelType()
+            | nodes.CoerceViaIO()
+            | nodes.ArrayCoerceExpr()
+            | nodes.RowExpr()
+            | nodes.CoerceToDomain()
+        ):
+            return dataclasses.replace(expr, form="implicit")
+        case _:
+            return expr
+
+
+def returns_set(expr: nodes.Expr) -> bool:
+    """Does any part of it give a set of values (expression_returns_set)?"""
+    match expr:
+        case nodes.FuncExpr(returns_set=True):
+            return True
+        case nodes.Aggref() | nodes.GroupingFunc() | nodes.WindowFunc():
+            return False
+        case _:
+            return any(map(returns_set, nodes.children(expr)))

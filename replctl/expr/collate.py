@@ -1,0 +1,234 @@
+"""Which collation each part of an expression uses and has.  PostgreSQL's parse_collate.c; the
+documentation's section "Collation Support".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from replctl.errors import CollationMismatch
+from replctl.expr import nodes
+from replctl.expr.environment import Environment
+
+_DEFAULT = "default"
+
+
+class _Strength(IntEnum):
+    """How firmly a collation is derived: the larger decides."""
+
+    NONE, IMPLICIT, CONFLICT, EXPLICIT = range(4)
+
+
+@dataclass(slots=True)
+class _State:
+    """The collation of an expression, or of its parts as far as they have been seen."""
+
+    collation: str | None = None
+    strength: _Strength = _Strength.NONE
+    pos: int = -1  # of the COLLATE clause
+
+    def merge(self, part: _State) -> None:
+        """Take in one more part.
+
+        Raises:
+            CollationMismatch: two COLLATE clauses name different collations.
+        """
+        if part.strength > self.strength:
+            self.collation, self.strength, self.pos = part.collation, part.strength, part.pos
+        elif part.strength < self.strength or part.collation == self.collation:
+            return
+        elif part.strength == _Strength.EXPLICIT:
+            raise CollationMismatch(
+                f'collation mismatch between explicit collations "{self.collation}" '
+                f'and "{part.collation}"',
+                position=part.pos,
+            )
+        elif part.strength == _Strength.IMPLICIT:
+            if self.collation == _DEFAULT:
+                self.collation = part.collation
+            elif part.collation != _DEFAULT:
+                self.strength = _Strength.CONFLICT
+
+    @property
+    def chosen(self) -> str | None:
+        """The collation; None in a conflict, and a function that needs one fails when called."""
+        return None if self.strength == _Strength.CONFLICT else self.collation
+
+
+def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
+    """`expr` with the collations that its parts use and have.
+
+    Raises:
+        CollationMismatch: two COLLATE clauses name different collations.
+    """
+    assigned: nodes.Expr = _visit(environment, expr)[0]
+    return assigned
+
+
+def _common(
+    environment: Environment, exprs: Iterable[nodes.Expr]
+) -> tuple[tuple[nodes.Expr, ...], str | None]:
+    """The expressions with collations, and the one in which they are compared, if there is one."""
+    state = _State()
+    visited = _visit_all(environment, exprs, state)
+    return visited, state.chosen
+
+
+def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
+    """The node with collations, and what it means for the node above it."""
+    inner = _State()
+    match node:
+        case nodes.Var() | nodes.Const() | nodes.Param() | nodes.SetToDefault():
+            return node, _implicit(node.collation)
+        case nodes.CollateExpr(arg=arg, collation=collation):
+            node = dataclasses.replace(node, arg=_visit(environment, arg)[0])
+            return node, _State(collation, _Strength.EXPLICIT, node.pos)
+        case nodes.FieldSelect(arg=arg, collation=collation):
+            node = dataclasses.replace(node, arg=_visit(environment, arg)[0])
+            return node, _implicit(collation)
+        case nodes.RowExpr(args=args):
+            visited = tuple(_visit(environment, arg)[0] for arg in args)
+            return dataclasses.replace(node, args=visited), _State()
+        case nodes.RowCompareExpr():
+            return _row_comparison(environment, node), _State()
+        case nodes.CoerceToDomain(arg=arg, type=type_):
+            node = dataclasses.replace(node, arg=_visit_into(environment, arg, inner))
+            own = environment.type(type_).collation
+            outer = inner if own == _DEFAULT else _implicit(own)
+            return dataclasses.replace(node, collation=outer.chosen), outer
+        case nodes.SubLink(test=test, collation=collation):
+            if test is not None:
+                node = dataclasses.replace(node, test=_visit(environment, test)[0])
+            return node, _implicit(collation)
+        case nodes.Aggref():
+            node = _aggregate(environment, node, inner)
+        case nodes.WindowFunc():
+            node = _window_function(environment, node, inner)
+        case nodes.CaseExpr():
+            node = _case(environment, node, inner)
+        case nodes.SubscriptingRef(arg=arg, upper=upper, lower=lower):
+            node = dataclasses.replace(
+                node,
+                upper=_visit_apart(environment, upper),
+                lower=None if lower is None else _visit_apart(environment, lower),
+                arg=_visit_into(environment, arg, inner),
+            )
+        case _:
+            node = _with_children(environment, node, inner)
+    return _assigned(environment, node, inner)
+
+
+def _assigned(environment: Environment, node: Any, inner: _State) -> tuple[Any, _State]:
+    """The node with the collation that its arguments give it: the most common case."""
+    own = environment.type(node.type).collation
+    if own is None:
+        outer = _State()
+    elif inner.strength > _Strength.NONE:
+        outer = inner
+    else:
+        outer = _implicit(own)
+    changes: dict[str, str | None] = {}
+    names = nodes.field_names(node)
+    if "collation" in names and node.collation != outer.chosen:
+        changes["collation"] = outer.chosen
+    if "input_collation" in names and node.input_collation != inner.chosen:
+        changes["input_collation"] = inner.chosen
+    return dataclasses.replace(node, **changes) if changes else node, outer
+
+
+def _implicit(collation: str | None) -> _State:
+    return _State() if collation is None else _State(collation, _Strength.IMPLICIT)
+
+
+def _visit_into(environment: Environment, node: Any, state: _State) -> Any:
+    visited, part = _visit(environment, node)
+    state.merge(part)
+    return visited
+
+
+def _visit_all(environment: Environment, exprs: Iterable[Any], state: _State) -> tuple[Any, ...]:
+    return tuple(_visit_into(environment, expr, state) for expr in exprs)
+
+
+def _visit_apart(environment: Environment, exprs: Iterable[Any]) -> tuple[Any, ...]:
+    """Expressions that have nothing to do with the collation of the node that they are in."""
+    return tuple(None if expr is None else _visit(environment, expr)[0] for expr in exprs)
+
+
+def _with_children(environment: Environment, node: Any, state: _State) -> Any:
+    changes: dict[str, Any] = {}
+    for name in nodes.field_names(node):
+        value = getattr(node, name)
+        if isinstance(value, nodes.Node):
+            changes[name] = _visit_into(environment, value, state)
+        elif isinstance(value, tuple) and value and isinstance(value[0], nodes.Node):
+            changes[name] = _visit_all(environment, value, state)
+    return dataclasses.replace(node, **changes) if changes else node
+
+
+def _row_comparison(environment: Environment, node: nodes.RowCompareExpr) -> nodes.RowCompareExpr:
+    pairs = [_common(environment, pair) for pair in zip(node.left, node.right, strict=True)]
+    return dataclasses.replace(
+        node,
+        left=tuple(pair[0] for pair, _ in pairs),
+        right=tuple(pair[1] for pair, _ in pairs),
+        input_collations=tuple(collation for _, collation in pairs),
+    )
+
+
+def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> nodes.CaseExpr:
+    """The operand got its collations when the CASE was analysed."""
+    whens = tuple(
+        dataclasses.replace(
+            when,
+            condition=_visit_into(environment, when.condition, state),
+            result=_visit_into(environment, when.result, state),
+        )
+        for when in node.whens
+    )
+    return dataclasses.replace(
+        node, whens=whens, default=_visit_into(environment, node.default, state)
+    )
+
+
+def _aggregate(environment: Environment, node: nodes.Aggref, state: _State) -> nodes.Aggref:
+    """Sort columns of an ordered-set aggregate count only if there can be but one."""
+    direct = _visit_all(environment, node.direct_args, state)
+    is_apart = node.within_group and (len(node.args) != 1 or node.is_variadic)
+    if is_apart:
+        args = _visit_apart(environment, node.args)
+    else:
+        args = _visit_all(environment, node.args, state)
+    return dataclasses.replace(
+        node,
+        direct_args=direct,
+        args=args,
+        order_by=_sort_keys(environment, node.order_by),
+        filter=_optional(environment, node.filter),
+    )
+
+
+def _window_function(
+    environment: Environment, node: nodes.WindowFunc, state: _State
+) -> nodes.WindowFunc:
+    return dataclasses.replace(
+        node,
+        args=_visit_all(environment, node.args, state),
+        partition_by=_visit_apart(environment, node.partition_by),
+        order_by=_sort_keys(environment, node.order_by),
+        filter=_optional(environment, node.filter),
+    )
+
+
+def _sort_keys(
+    environment: Environment, keys: tuple[nodes.SortKey, ...]
+) -> tuple[nodes.SortKey, ...]:
+    return tuple(dataclasses.replace(key, expr=_visit(environment, key.expr)[0]) for key in keys)
+
+
+def _optional(environment: Environment, expr: nodes.Expr | None) -> nodes.Expr | None:
+    return None if expr is None else assign_collations(environment, expr)

@@ -1,0 +1,168 @@
+"""What a dotted name means: a column, a row, or a function of a row.  PostgreSQL's
+transformColumnRef() and transformIndirection() in parse_expr.c; `*` as in parse_target.c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replctl.errors import (
+    FeatureNotSupported,
+    PostgresError,
+    SqlSyntaxError,
+    UndefinedColumn,
+    WrongObjectType,
+)
+from replctl.expr import nodes
+from replctl.expr.function_call import field_or_function, row_fields
+from replctl.expr.location import expr_location
+from replctl.expr.scope import ScopeRelation
+from replctl.expr.subscripts import subscripting
+from replctl.parser import ast
+
+if TYPE_CHECKING:
+    from replctl.expr.analyze import Analyzer
+
+
+def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
+    """`a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.
+
+    Raises:
+        UndefinedColumn, UndefinedTable: there is no such column or relation in scope.
+        FeatureNotSupported: columns cannot stand here, or the name begins with another database.
+    """
+    error = analyzer.context.column_error(raw.pos)
+    if error is not None:
+        raise error
+    scope = analyzer.scope
+    if len(raw.fields) == 1:
+        (name,) = raw.fields
+        column = scope.find_column(name, analyzer.context, raw.pos)
+        if column is not None:
+            return column
+        relation = scope.find_relation(None, name, raw.pos)
+        if relation is None:
+            raise scope.missing_column(None, name, raw.pos)
+        return relation.whole_row(raw.pos)
+    relation, name = _qualifier(analyzer, raw)
+    if raw.is_star:
+        return relation.whole_row(raw.pos)
+    column = relation.find_column(name, analyzer.context, raw.pos)
+    if column is not None:
+        return column
+    row = relation.whole_row(raw.pos)
+    result = field_or_function(analyzer, name, row, analyzer.last_set, raw.pos)
+    if result is None:
+        raise scope.missing_column(raw.fields[-2], name, raw.pos)
+    return result
+
+
+def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:
+    """`(row).field[1]`.
+
+    Raises:
+        UndefinedColumn, WrongObjectType: there is no such field.
+        DatatypeMismatch: the type has no subscripts.
+    """
+    last_set = analyzer.last_set
+    result = analyzer.expr(raw.arg)
+    pos = expr_location(result)
+    subscripts: list[ast.Subscript] = []
+    for item in raw.items:
+        if isinstance(item, ast.Subscript):
+            subscripts.append(item)
+            continue
+        if item == "*":
+            raise FeatureNotSupported('row expansion via "*" is not supported here', position=pos)
+        if subscripts:
+            result = subscripting(analyzer, result, subscripts)
+            subscripts = []
+        found = field_or_function(analyzer, item, result, last_set, pos)
+        if found is None:
+            raise _unknown_field(analyzer, result, item, pos)
+        result = found
+    return subscripting(analyzer, result, subscripts) if subscripts else result
+
+
+def expression_list(analyzer: Analyzer, raws: tuple[ast.RawExpr, ...]) -> tuple[nodes.Expr, ...]:
+    """The items of ROW(..) or VALUES, in which `t.*` and `(row).*` stand for all their columns."""
+    result: list[nodes.Expr] = []
+    for raw in raws:
+        if isinstance(raw, ast.ColumnRef) and raw.is_star:
+            result.extend(expr for _, expr in expand_star(analyzer, raw))
+        elif isinstance(raw, ast.Indirection) and raw.items[-1] == "*":
+            result.extend(expr for _, expr in expand_row(analyzer, raw))
+        else:
+            result.append(analyzer.expr(raw))
+    return tuple(result)
+
+
+def expand_star(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[tuple[str, nodes.Expr], ...]:
+    """`*`, `t.*`, `s.t.*`: names and expressions of the columns."""
+    if len(raw.fields) == 1:
+        return analyzer.scope.expand(raw.pos)
+    relation, _ = _qualifier(analyzer, raw)
+    return relation.expand(raw.pos)
+
+
+def expand_row(analyzer: Analyzer, raw: ast.Indirection) -> tuple[tuple[str, nodes.Expr], ...]:
+    """`(row).*`: names and expressions of the fields.
+
+    Raises:
+        WrongObjectType: the type has no fields.
+    """
+    items = raw.items[:-1]
+    inner = ast.Indirection(raw.arg, items, pos=raw.pos) if items else raw.arg
+    row = analyzer.expr(inner)
+    if isinstance(row, nodes.Var) and row.attnum == 0:
+        relation = analyzer.scope.relation_of(row)
+        if relation is not None:
+            return relation.expand(row.pos)
+    fields = row_fields(analyzer, row)
+    if not fields:
+        shown = analyzer.coercion.types.format(row.type)
+        raise WrongObjectType(f"type {shown} is not composite")
+    return tuple(
+        (name, nodes.FieldSelect(row, number, name, type_, typmod, collation, pos=row.pos))
+        for number, (name, type_, typmod, collation) in enumerate(fields, 1)
+    )
+
+
+def _qualifier(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[ScopeRelation, str]:
+    """The relation that `raw` names before its last part, and that part."""
+    *qualifiers, name = raw.fields
+    shown = ".".join(raw.fields)
+    if len(qualifiers) > 3:
+        raise SqlSyntaxError(
+            f"improper qualified name (too many dotted names): {shown}", position=raw.pos
+        )
+    if len(qualifiers) == 3 and qualifiers[0] != analyzer.environment.database:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {shown}", position=raw.pos
+        )
+    schema = qualifiers[-2] if len(qualifiers) > 1 else None
+    relation = analyzer.scope.find_relation(schema, qualifiers[-1], raw.pos)
+    if relation is None:
+        raise analyzer.scope.missing_relation(schema, qualifiers[-1], raw.pos)
+    return relation, name
+
+
+def _unknown_field(analyzer: Analyzer, row: nodes.Expr, field: str, pos: int) -> PostgresError:
+    types = analyzer.coercion.types
+    if isinstance(row, nodes.Var) and row.attnum == 0:
+        relation = analyzer.scope.relation_of(row)
+        if relation is not None:
+            return UndefinedColumn(f"column {relation.name}.{field} does not exist", position=pos)
+    if types.is_complex(row.type):
+        return UndefinedColumn(
+            f'column "{field}" not found in data type {types.format(row.type)}', position=pos
+        )
+    if row.type == "record":
+        return UndefinedColumn(
+            f'could not identify column "{field}" in record data type', position=pos
+        )
+    return WrongObjectType(
+        f"column notation .{field} applied to type {types.format(row.type)}, "
+        "which is not a composite type",
+        position=pos,
+    )

@@ -1,0 +1,77 @@
+"""The type that several expressions have in common: CASE, COALESCE, ARRAY, IN, VALUES, UNION.
+PostgreSQL's parse_coerce.c; the documentation's section "UNION, CASE, and Related Constructs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from replctl.errors import DatatypeMismatch
+from replctl.expr import nodes
+from replctl.expr.location import expr_location
+
+if TYPE_CHECKING:
+    from replctl.expr.cast_path import CastPaths
+
+_UNKNOWN = "unknown"
+
+
+def common_type(paths: CastPaths, exprs: Sequence[nodes.Expr], construct: str) -> str:
+    """(1, 2.5), (`a`, NULL) -> numeric, text.
+
+    Args:
+        construct: how the message names what wants a common type: `CASE`, `UNION`.
+
+    Raises:
+        DatatypeMismatch: types of two categories.
+    """
+    chosen = _choose(paths, [expr.type for expr in exprs])
+    if isinstance(chosen, str):
+        return chosen
+    first, index = chosen
+    second = paths.types.base(exprs[index].type)
+    raise DatatypeMismatch(
+        f"{construct} types {paths.types.format(first)} and {paths.types.format(second)} "
+        "cannot be matched",
+        position=expr_location(exprs[index]),
+    )
+
+
+def common_type_of(paths: CastPaths, types: Sequence[str]) -> str | None:
+    """The common type of `types`, to which all of them can be cast, or None."""
+    chosen = _choose(paths, types)
+    if not isinstance(chosen, str):
+        return None
+    if all(paths.can_coerce_implicitly(type_, chosen) for type_ in types):
+        return chosen
+    return None
+
+
+def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
+    """The modifier that all of them have, if they are of the common type already; else -1."""
+    typmods = {nodes.typmod(expr) if expr.type == type_ else -1 for expr in exprs}
+    return typmods.pop() if len(typmods) == 1 else -1
+
+
+def _choose(paths: CastPaths, types: Sequence[str]) -> str | tuple[str, int]:
+    """The type, or the type so far and the index of the first one in another category."""
+    facts = paths.types
+    if types[0] != _UNKNOWN and all(type_ == types[0] for type_ in types):
+        return types[0]
+    chosen = facts.get(facts.base(types[0]))
+    for i, name in enumerate(types):
+        candidate = facts.get(facts.base(name))
+        if candidate.name in (_UNKNOWN, chosen.name):
+            continue
+        if chosen.name == _UNKNOWN:
+            chosen = candidate
+        elif candidate.category != chosen.category:
+            return chosen.name, i
+        elif (
+            not chosen.is_preferred
+            and paths.can_coerce_implicitly(chosen.name, candidate.name)
+            and not paths.can_coerce_implicitly(candidate.name, chosen.name)
+        ):
+            chosen = candidate
+    return "text" if chosen.name == _UNKNOWN else chosen.name

@@ -1,0 +1,498 @@
+"""Typed expressions to SQL text, as pg_get_expr() prints them.  PostgreSQL's ruleutils.c."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.expr.cast_path import CastPaths
+from replctl.expr.deparse_constant import constant, is_bare_under_cast
+from replctl.expr.deparse_name import NamePrinter
+from replctl.expr.environment import Environment
+from replctl.expr.scope import RelationScope
+from replctl.types.builtin import system_columns
+from replctl.types.quote import quote_identifier
+
+_CASE_INDENT = 4  # PRETTYINDENT_VAR
+_INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
+_TRIM_SIDES = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
+
+
+@dataclass(frozen=True)
+class DeparseContext:
+    """What the printed names depend on.
+
+    Args:
+        environment: the catalog that tells names, and which of them need a schema.
+        relation: the name that stands before a whole row, or before each column if `is_qualified`.
+        columns: names of the relation's columns by attnum.
+        deparse_query: prints the query of a SubLink.
+    """
+
+    environment: Environment
+    relation: str = ""
+    columns: Mapping[int, str] = field(default_factory=dict)
+    is_qualified: bool = False
+    deparse_query: Callable[[Any], str] | None = None
+
+    @classmethod
+    def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
+        """The names of one relation, as in its row filters and constraints."""
+        columns = {column.attnum: column.name for column in scope.columns}
+        return cls(environment, scope.name, columns)
+
+
+def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
+    """`a = 5 AND b LIKE 'x%'` -> `((a = 5) AND (b ~~ 'x%'::text))`."""
+    printer = _Printer(context)
+    printer.expr(expr, False)
+    return "".join(printer.parts)
+
+
+class _Printer:
+    """Text that grows to the right.
+
+    `implicit` everywhere says whether casts that nobody wrote are shown: those that decide which
+    operator or function is meant.
+    """
+
+    def __init__(self, context: DeparseContext) -> None:
+        self.parts: list[str] = []
+        self._context = context
+        self._environment = context.environment
+        self._names = NamePrinter(CastPaths(context.environment))
+        self._indent = 0
+
+    def expr(self, expr: nodes.Expr, implicit: bool) -> None:
+        put = self.parts.append
+        match expr:
+            case nodes.Var():
+                self._variable(expr, top_level=False)
+            case nodes.Const():
+                put(constant(self._environment, expr))
+            case nodes.Param():
+                put("CASE_TEST_EXPR" if expr.number == 0 else f"${expr.number}")
+            case nodes.FuncExpr():
+                self._function(expr, implicit)
+            case nodes.NamedArgExpr():
+                put(f"{quote_identifier(expr.name)} => ")
+                self.expr(expr.arg, implicit)
+            case nodes.OpExpr():
+                self._operator(expr)
+            case nodes.DistinctExpr():
+                left, right = expr.args
+                self._template("({} IS DISTINCT FROM {})", left, right, implicit=True)
+            case nodes.NullIfExpr():
+                self._call("NULLIF", expr.args)
+            case nodes.ScalarArrayOpExpr():
+                self._array_operator(expr)
+            case nodes.BoolExpr():
+                self._boolean(expr)
+            case nodes.NullTest():
+                self._null_test(expr)
+            case nodes.BooleanTest():
+                self._template(f"({{}} IS {expr.test.upper()})", expr.arg)
+            case nodes.CaseExpr():
+                self._case(expr)
+            case nodes.CoalesceExpr():
+                self._call("COALESCE", expr.args)
+            case nodes.MinMaxExpr():
+                self._call(expr.op.upper(), expr.args)
+            case nodes.SqlValueFunction():
+                precision = f"({expr.typmod})" if expr.typmod >= 0 else ""
+                put(expr.name.upper() + precision)
+            case nodes.ArrayExpr():
+                put("ARRAY[")
+                self._list(expr.elements, True)
+                put("]" if expr.elements else f"]::{self._type(expr.type, -1)}")
+            case nodes.RowExpr():
+                put("ROW(")
+                self._top_level_list(expr.args)
+                put(f")::{self._type(expr.type, -1)}" if expr.form == "explicit" else ")")
+            case nodes.RowCompareExpr():
+                put("(ROW(")
+                self._top_level_list(expr.left)
+                put(f") {self._names.row_operator(expr)} ROW(")
+                self._top_level_list(expr.right)
+                put("))")
+            case nodes.RelabelType() | nodes.ArrayCoerceExpr() | nodes.CoerceToDomain():
+                self._shown_cast(expr, expr.typmod, implicit)
+            case nodes.CoerceViaIO():
+                self._shown_cast(expr, -1, implicit)
+            case nodes.CollateExpr():
+                put("(")
+                self.expr(expr.arg, implicit)
+                put(f" COLLATE {quote_identifier(expr.collation)})")
+            case nodes.SubscriptingRef():
+                self._subscripting(expr, implicit)
+            case nodes.FieldSelect():
+                is_bare = isinstance(expr.arg, nodes.SubscriptingRef | nodes.FieldSelect)
+                self._in_parens(expr.arg, not is_bare, True)
+                put(f".{quote_identifier(expr.field_name)}")
+            case nodes.JsonValueExpr():
+                self.expr(expr.raw, False)
+            case nodes.JsonIsPredicate():
+                item = "" if expr.item == "any" else f" {expr.item.upper()}"
+                keys = " WITH UNIQUE KEYS" if expr.unique_keys else ""
+                self._template(f"({{}} IS JSON{item}{keys})", expr.arg, implicit=True)
+            case nodes.Aggref():
+                self._aggregate(expr)
+            case nodes.GroupingFunc():
+                self._call("GROUPING", expr.args)
+            case nodes.WindowFunc():
+                self._window_function(expr)
+            case nodes.SubLink():
+                self._sublink(expr)
+            case nodes.SetToDefault():
+                put("DEFAULT")
+            case _:
+                assert_never(expr)
+
+    # -- pieces
+
+    def _list(self, exprs: Sequence[nodes.Expr], implicit: bool) -> None:
+        for i, expr in enumerate(exprs):
+            if i:
+                self.parts.append(", ")
+            self.expr(expr, implicit)
+
+    def _top_level_list(self, exprs: Sequence[nodes.Expr]) -> None:
+        """Fields of a ROW(..); a whole row shows its type, for `t.*` alone would be its columns."""
+        for i, expr in enumerate(exprs):
+            if i:
+                self.parts.append(", ")
+            if isinstance(expr, nodes.Var):
+                self._variable(expr, top_level=True)
+            else:
+                self.expr(expr, True)
+
+    def _call(self, name: str, args: Sequence[nodes.Expr]) -> None:
+        self.parts.append(f"{name}(")
+        self._list(args, True)
+        self.parts.append(")")
+
+    def _template(self, template: str, *exprs: nodes.Expr, implicit: bool = False) -> None:
+        """`({} AT TIME ZONE {})` with an expression for each pair of braces."""
+        first, *rest = template.split("{}")
+        self.parts.append(first)
+        for expr, text in zip(exprs, rest, strict=True):
+            self.expr(expr, implicit)
+            self.parts.append(text)
+
+    def _in_parens(self, expr: nodes.Expr, needed: bool, implicit: bool) -> None:
+        if needed:
+            self.parts.append("(")
+        self.expr(expr, implicit)
+        if needed:
+            self.parts.append(")")
+
+    def _type(self, name: str, typmod: int) -> str:
+        return self._environment.format_type(name, typmod)
+
+    def _variable(self, var: nodes.Var, *, top_level: bool) -> None:
+        if var.attnum > 0:
+            name = quote_identifier(self._context.columns[var.attnum])
+        elif var.attnum < 0:
+            name = next(n for n, (attnum, _) in system_columns().items() if attnum == var.attnum)
+        else:
+            name = f"*::{self._type(var.type, var.typmod)}" if top_level else "*"
+        if var.attnum == 0 or self._context.is_qualified:
+            name = f"{quote_identifier(self._context.relation)}.{name}"
+        self.parts.append(name)
+
+    # -- operators
+
+    def _operator(self, expr: nodes.OpExpr) -> None:
+        name = self._names.operator(expr)
+        if len(expr.args) == 1:
+            self._template(f"({name} {{}})", *expr.args, implicit=True)
+        else:
+            self._template(f"({{}} {name} {{}})", *expr.args, implicit=True)
+
+    def _array_operator(self, expr: nodes.ScalarArrayOpExpr) -> None:
+        left, right = expr.args
+        quantifier = "ANY" if expr.use_or else "ALL"
+        self._template(
+            f"({{}} {self._names.array_operator(expr)} {quantifier} ({{}}",
+            left,
+            right,
+            implicit=True,
+        )
+        # Without a cast a bare subquery here would be read as ANY (SELECT ...), row by row.
+        if isinstance(right, nodes.SubLink) and right.kind == "expr":
+            self.parts.append(f"::{self._type(right.type, nodes.typmod(right))}")
+        self.parts.append("))")
+
+    def _boolean(self, expr: nodes.BoolExpr) -> None:
+        if expr.op == "not":
+            self._template("(NOT {})", *expr.args)
+            return
+        separator = f" {expr.op.upper()} "
+        self._template(f"({separator.join(['{}'] * len(expr.args))})", *expr.args)
+
+    def _null_test(self, expr: nodes.NullTest) -> None:
+        """A row that is not tested field by field came from IS DISTINCT FROM NULL."""
+        is_row_type = self._names.types.is_row(expr.arg.type)
+        if expr.is_row or not is_row_type:
+            test = "IS NULL" if expr.is_null else "IS NOT NULL"
+        else:
+            test = "IS NOT DISTINCT FROM NULL" if expr.is_null else "IS DISTINCT FROM NULL"
+        self._template(f"({{}} {test})", expr.arg, implicit=True)
+
+    # -- casts
+
+    def _shown_cast(
+        self,
+        expr: nodes.RelabelType | nodes.CoerceViaIO | nodes.ArrayCoerceExpr | nodes.CoerceToDomain,
+        typmod: int,
+        implicit: bool,
+    ) -> None:
+        if expr.form == "implicit" and not implicit:
+            self.expr(expr.arg, False)
+        else:
+            self._cast(expr.arg, expr.type, typmod)
+
+    def _cast(self, arg: nodes.Expr, type_: str, typmod: int) -> None:
+        if isinstance(arg, nodes.Const) and is_bare_under_cast(arg, type_):
+            self.parts.append(constant(self._environment, arg, show_type="never"))
+        else:
+            self._in_parens(arg, True, False)
+        self.parts.append(f"::{self._type(type_, typmod)}")
+
+    # -- functions
+
+    def _function(self, expr: nodes.FuncExpr, implicit: bool) -> None:
+        if expr.form == "implicit" and not implicit:
+            self.expr(expr.args[0], False)
+        elif expr.form in ("implicit", "explicit"):
+            self._cast(expr.args[0], expr.type, nodes.typmod(expr))
+        elif expr.form == "sql" and self._sql_function(expr):
+            return
+        else:
+            self.parts.append(f"{self._names.function(expr)}(")
+            self._arguments(expr.args, expr.is_variadic)
+            self.parts.append(")")
+
+    def _arguments(self, args: Sequence[nodes.Expr], is_variadic: bool) -> None:
+        for i, arg in enumerate(args, 1):
+            if i > 1:
+                self.parts.append(", ")
+            if is_variadic and i == len(args):
+                self.parts.append("VARIADIC ")
+            self.expr(arg, True)
+
+    def _sql_function(self, expr: nodes.FuncExpr) -> bool:
+        """A function that SQL spells with keywords; False if it is none of them."""
+        args = expr.args
+        types = [arg.type for arg in args]
+        match expr.name, len(args):
+            case "timezone", 2:
+                self._template("({} AT TIME ZONE {})", args[1], args[0])
+            case "timezone", 1:
+                self._template("({} AT LOCAL)", *args)
+            case "overlaps", 4:
+                self._template("(({}, {}) OVERLAPS ({}, {}))", *args)
+            case "extract", 2:
+                self._template(f"EXTRACT({_keyword(args[0])} FROM {{}})", args[1])
+            case "is_normalized", 2:
+                self._template(f"({{}} IS {_keyword(args[1])} NORMALIZED)", args[0])
+            case "is_normalized", 1:
+                self._template("({} IS NORMALIZED)", *args)
+            case "pg_collation_for", 1:
+                self._template("COLLATION FOR ({})", *args)
+            case "normalize", 2:
+                self._template(f"NORMALIZE({{}}, {_keyword(args[1])})", args[0])
+            case "normalize", 1:
+                self._template("NORMALIZE({})", *args)
+            case "overlay", 3:
+                self._template("OVERLAY({} PLACING {} FROM {})", *args)
+            case "overlay", 4:
+                self._template("OVERLAY({} PLACING {} FROM {} FOR {})", *args)
+            case "position", 2:
+                self._template("POSITION(({}) IN ({}))", args[1], args[0])
+            case "substring", 2 if types[1] == "int4":
+                self._template("SUBSTRING({} FROM {})", *args)
+            case "substring", 3 if types[1] == "int4":
+                self._template("SUBSTRING({} FROM {} FOR {})", *args)
+            case "substring", 3:
+                self._template("SUBSTRING({} SIMILAR {} ESCAPE {})", *args)
+            case (("btrim" | "ltrim" | "rtrim"), 1):
+                self._template(f"TRIM({_TRIM_SIDES[expr.name]} FROM {{}})", *args)
+            case (("btrim" | "ltrim" | "rtrim"), 2):
+                side = _TRIM_SIDES[expr.name]
+                self._template(f"TRIM({side} {{}} FROM {{}})", args[1], args[0])
+            case "system_user", 0:
+                self.parts.append("SYSTEM_USER")
+            case _:
+                return False
+        return True
+
+    def _aggregate(self, expr: nodes.Aggref) -> None:
+        put = self.parts.append
+        put(f"{self._names.aggregate(expr)}({'DISTINCT ' if expr.is_distinct else ''}")
+        if expr.within_group:
+            self._list(expr.direct_args, True)
+            put(") WITHIN GROUP (ORDER BY ")
+            self._order_by(expr.order_by)
+        else:
+            if expr.is_star:
+                put("*")
+            self._arguments(expr.args, expr.is_variadic)
+            if expr.order_by:
+                put(" ORDER BY ")
+                self._order_by(expr.order_by)
+        if expr.filter is not None:
+            put(") FILTER (WHERE ")
+            self.expr(expr.filter, False)
+        put(")")
+
+    def _window_function(self, expr: nodes.WindowFunc) -> None:
+        put = self.parts.append
+        put(f"{self._names.window_function(expr)}(")
+        if expr.is_star:
+            put("*")
+        self._list(expr.args, True)
+        if expr.filter is not None:
+            put(") FILTER (WHERE ")
+            self.expr(expr.filter, False)
+        put(") OVER ")
+        if expr.window is not None:
+            put(quote_identifier(expr.window))
+            return
+        put("(")
+        if expr.partition_by:
+            put("PARTITION BY ")
+            for i, item in enumerate(expr.partition_by):
+                if i:
+                    put(", ")
+                self._sort_expr(item)
+        if expr.order_by:
+            put(" ORDER BY " if expr.partition_by else "ORDER BY ")
+            self._order_by(expr.order_by)
+        if expr.frame:
+            put(f" {expr.frame}" if expr.partition_by or expr.order_by else expr.frame)
+        put(")")
+
+    def _order_by(self, keys: Sequence[nodes.SortKey]) -> None:
+        for i, key in enumerate(keys):
+            if i:
+                self.parts.append(", ")
+            self._sort_expr(key.expr)
+            if key.using is not None:
+                nulls = "FIRST" if key.nulls_first else "LAST"
+                self.parts.append(f" USING {key.using} NULLS {nulls}")
+            elif key.descending:
+                self.parts.append(" DESC" if key.nulls_first else " DESC NULLS LAST")
+            elif key.nulls_first:
+                self.parts.append(" NULLS FIRST")
+
+    def _sort_expr(self, expr: nodes.Expr) -> None:
+        """A constant shows its type, lest it be a column number; a call stands in parentheses."""
+        if isinstance(expr, nodes.Const):
+            self.parts.append(constant(self._environment, expr, show_type="always"))
+        else:
+            is_call = isinstance(expr, nodes.FuncExpr | nodes.Aggref | nodes.WindowFunc)
+            self._in_parens(expr, is_call, True)
+
+    # -- the rest
+
+    def _case(self, expr: nodes.CaseExpr) -> None:
+        put = self.parts.append
+        self._new_line("CASE")
+        self._indent += _CASE_INDENT
+        if expr.arg is not None:
+            put(" ")
+            self.expr(expr.arg, True)
+        for when in expr.whens:
+            self._new_line("WHEN ")
+            self.expr(_case_value(when.condition) if expr.arg else when.condition, False)
+            put(" THEN ")
+            self.expr(when.result, True)
+        self._new_line("ELSE ")
+        self.expr(expr.default, True)
+        self._indent -= _CASE_INDENT
+        self._new_line("END")
+
+    def _new_line(self, word: str) -> None:
+        """A keyword on a line of its own, without blanks before the line break."""
+        while self.parts:
+            last = self.parts.pop().rstrip(" ")
+            if last:
+                self.parts.append(last)
+                break
+        indent = self._indent
+        if indent >= _INDENT_LIMIT:
+            # Deep nests are indented less, and wrap (appendContextKeyword in ruleutils.c).
+            indent = (_INDENT_LIMIT + (indent - _INDENT_LIMIT) // 2) % _INDENT_LIMIT
+        self.parts.append("\n" + " " * indent + word)
+
+    def _subscripting(self, expr: nodes.SubscriptingRef, implicit: bool) -> None:
+        is_bare = isinstance(expr.arg, nodes.Var | nodes.FieldSelect)
+        self._in_parens(expr.arg, not is_bare, implicit)
+        for i, upper in enumerate(expr.upper):
+            self.parts.append("[")
+            if expr.lower is not None:
+                self._optional(expr.lower[i])
+                self.parts.append(":")
+            self._optional(upper)
+            self.parts.append("]")
+
+    def _optional(self, expr: nodes.Expr | None) -> None:
+        if expr is not None:
+            self.expr(expr, False)
+
+    def _sublink(self, expr: nodes.SubLink) -> None:
+        if self._context.deparse_query is None:
+            raise FeatureNotSupported("subqueries cannot be printed here")
+        query = self._context.deparse_query(expr.query)
+        put = self.parts.append
+        put("ARRAY(" if expr.kind == "array" else "(")
+        operator = "" if expr.test is None else self._sublink_test(expr.test)
+        match expr.kind:
+            case "exists":
+                put(f"EXISTS ({query})")
+            case "any":
+                put(f" {'IN' if operator == '=' else f'{operator} ANY'} ({query})")
+            case "all":
+                put(f" {operator} ALL ({query})")
+            case "row_compare":
+                put(f" {operator} ({query})")
+            case _:
+                put(query)
+        put(")")
+
+    def _sublink_test(self, test: nodes.Expr) -> str:
+        """Print what is compared with the subquery; the name of the (first) operator."""
+        match test:
+            case nodes.OpExpr(args=args):
+                self.expr(args[0], True)
+                return self._names.operator(test)
+            case nodes.BoolExpr(args=args):
+                pairs = [arg for arg in args if isinstance(arg, nodes.OpExpr)]
+                self._call("", [pair.args[0] for pair in pairs])
+                return self._names.operator(pairs[0])
+            case nodes.RowCompareExpr(left=left):
+                self._call("", left)
+                return self._names.row_operator(test)
+            case _:
+                raise TypeError(f"no comparison with a subquery: {test}")
+
+
+def _case_value(condition: nodes.Expr) -> nodes.Expr:
+    """`CASE_TEST_EXPR = value` -> value."""
+    if (
+        isinstance(condition, nodes.OpExpr)
+        and len(condition.args) == 2
+        and isinstance(nodes.without_implicit_casts(condition.args[0]), nodes.Param)
+    ):
+        return condition.args[1]
+    return condition
+
+
+def _keyword(expr: nodes.Expr) -> str:
+    """The text of a constant that stands for a keyword: of EXTRACT, of NORMALIZE."""
+    assert isinstance(expr, nodes.Const)
+    return expr.value or ""

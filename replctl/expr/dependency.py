@@ -1,0 +1,17 @@
+"""What a stored expression may not depend on.  find_expr_references_walker() in dependency.c."""
+
+from __future__ import annotations
+
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+
+
+def check_dependencies(expr: nodes.Expr) -> None:
+    """To be called before an expression is stored: a row filter, a default, a CHECK.
+
+    Raises:
+        FeatureNotSupported: it holds a role, which other databases could drop.
+    """
+    for node in nodes.walk(expr):
+        if isinstance(node, nodes.Const) and node.type == "regrole" and node.value is not None:
+            raise FeatureNotSupported("constant of the type regrole cannot be used here")

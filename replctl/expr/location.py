@@ -1,0 +1,93 @@
+"""Where an expression begins: the offset that an error about it points at.  PostgreSQL's
+exprLocation() in nodeFuncs.c.
+
+A node's own `pos` is where its operator or function name stands; a part of it may lie before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replctl.expr import nodes
+from replctl.parser import ast
+
+
+def leftmost(*positions: int) -> int:
+    """The smallest known offset, -1 if none is known."""
+    return min((pos for pos in positions if pos >= 0), default=-1)
+
+
+def expr_location(expr: nodes.Expr) -> int:
+    """The offset of the leftmost part of a typed expression, -1 where nothing of it was written."""
+    match expr:
+        case (
+            nodes.FuncExpr(args=args)
+            | nodes.OpExpr(args=args)
+            | nodes.DistinctExpr(args=args)
+            | nodes.NullIfExpr(args=args)
+            | nodes.ScalarArrayOpExpr(args=args)
+            | nodes.BoolExpr(args=args)
+        ):
+            return leftmost(expr.pos, list_location(args))
+        case (
+            nodes.NamedArgExpr(arg=arg)
+            | nodes.RelabelType(arg=arg)
+            | nodes.CoerceViaIO(arg=arg)
+            | nodes.ArrayCoerceExpr(arg=arg)
+            | nodes.CoerceToDomain(arg=arg)
+            | nodes.NullTest(arg=arg)
+            | nodes.BooleanTest(arg=arg)
+            | nodes.JsonIsPredicate(arg=arg)
+        ):
+            return leftmost(expr.pos, expr_location(arg))
+        case (
+            nodes.SubscriptingRef(arg=arg)
+            | nodes.FieldSelect(arg=arg)
+            | nodes.CollateExpr(arg=arg)
+            | nodes.JsonValueExpr(raw=arg)
+        ):
+            return expr_location(arg)
+        case nodes.RowCompareExpr(left=left):
+            return list_location(left)
+        case nodes.SubLink(test=test) if test is not None:
+            return leftmost(expr.pos, expr_location(test))
+        case _:
+            return expr.pos
+
+
+def list_location(exprs: Iterable[nodes.Expr]) -> int:
+    """The location of the first expression that has one."""
+    for expr in exprs:
+        location = expr_location(expr)
+        if location >= 0:
+            return location
+    return -1
+
+
+def raw_location(raw: ast.RawExpr | ast.NamedArg) -> int:
+    """The offset of the leftmost part of an expression that is not analysed yet."""
+    match raw:
+        case ast.AExpr(left=left):
+            return raw.pos if left is None else leftmost(raw.pos, raw_location(left))
+        case ast.BoolExpr(args=args) | ast.FuncCall(args=args):
+            return leftmost(raw.pos, _raw_list_location(args))
+        case ast.TypeCast(arg=arg, type_name=type_name):
+            return leftmost(raw_location(arg), type_name.pos, raw.pos)
+        case ast.CollateClause(arg=arg):
+            return raw_location(arg)
+        case ast.Indirection():
+            return -1
+        case ast.NullTest(arg=arg) | ast.BooleanTest(arg=arg) | ast.NamedArg(arg=arg):
+            return leftmost(raw.pos, raw_location(arg))
+        case ast.SubLink(test=test) if test is not None:
+            return leftmost(raw.pos, raw_location(test))
+        case _:
+            return raw.pos
+
+
+def _raw_list_location(raws: Iterable[ast.RawExpr | ast.NamedArg]) -> int:
+    for raw in raws:
+        location = raw_location(raw)
+        if location >= 0:
+            return location
+    return -1

@@ -1,0 +1,406 @@
+"""Values of regclass, regtype, regproc and their like: an OID that is written and shown as a name.
+PostgreSQL's regproc.c.
+
+A value is the OID as text, so that it survives a renaming; of text search objects, which have no
+catalog here, it is the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from replctl.errors import (
+    AmbiguousFunction,
+    FeatureNotSupported,
+    InvalidName,
+    InvalidSchemaName,
+    InvalidTextRepresentation,
+    PostgresError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedParameter,
+    UndefinedTable,
+)
+from replctl.expr import type_names
+from replctl.parser import ast
+from replctl.types import builtin, text
+from replctl.types.builtin import Function, Operator
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+
+if TYPE_CHECKING:
+    from replctl.expr.environment import BuiltinEnvironment
+
+#: The text search configurations that initdb makes, with dictionaries called NAME_stem.
+TEXT_SEARCH_CONFIGURATIONS = frozenset(
+    [
+        "simple",
+        "arabic",
+        "armenian",
+        "basque",
+        "catalan",
+        "danish",
+        "dutch",
+        "english",
+        "finnish",
+        "french",
+        "german",
+        "greek",
+        "hindi",
+        "hungarian",
+        "indonesian",
+        "irish",
+        "italian",
+        "lithuanian",
+        "nepali",
+        "norwegian",
+        "portuguese",
+        "romanian",
+        "russian",
+        "serbian",
+        "spanish",
+        "swedish",
+        "tamil",
+        "turkish",
+        "yiddish",
+    ]
+)
+TEXT_SEARCH_DICTIONARIES = frozenset(
+    name if name == "simple" else f"{name}_stem" for name in TEXT_SEARCH_CONFIGURATIONS
+)
+
+_NO_OBJECT = "-"
+_OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
+_NAME_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s."][^\s.]*))\s*(\.?)', re.ASCII)
+
+
+def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
+    """(regtype, `int`) -> `23`: the input function of an object identifier type.
+
+    Raises:
+        PostgresError: there is no such object, or more than one.
+    """
+    if value == _NO_OBJECT and type_name not in _OPERATORS:
+        return "0"
+    if re.fullmatch("[0-9]+", value, re.ASCII):
+        return text.canonical("oid", value)
+    return str(_READERS[type_name](environment, value))
+
+
+def name_of(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
+    """(regtype, `23`) -> `integer`: the output function; an OID without an object shows itself."""
+    if value == "0":
+        return value if type_name in _OPERATORS else _NO_OBJECT
+    if not value.isdecimal():
+        return quote_identifier(value)
+    shown = _NAMERS[type_name](environment, int(value)) if type_name in _NAMERS else None
+    return value if shown is None else shown
+
+
+# -- input
+
+
+def _read_class(environment: BuiltinEnvironment, value: str) -> int:
+    schema, name = _qualified(environment, value, what="relation")
+    oid = environment.relation_oid(schema, name)
+    if oid is None:
+        raise UndefinedTable(f'relation "{_dotted(schema, name)}" does not exist')
+    return oid
+
+
+def _read_type(environment: BuiltinEnvironment, value: str) -> int:
+    return environment.type(_internal_type(environment, value)).oid
+
+
+def _read_proc(environment: BuiltinEnvironment, value: str) -> int:
+    candidates = _visible(environment.functions(*_qualified(environment, value)))
+    if not candidates:
+        raise UndefinedFunction(f'function "{value}" does not exist')
+    if len(candidates) > 1:
+        raise AmbiguousFunction(f'more than one function named "{value}"')
+    return candidates[0].oid
+
+
+def _read_procedure(environment: BuiltinEnvironment, value: str) -> int:
+    name, arguments = _name_and_arguments(environment, value)
+    for function in _visible(environment.functions(*_qualified(environment, name))):
+        if list(function.argument_types) == arguments:
+            return function.oid
+    raise UndefinedFunction(f'function "{value}" does not exist')
+
+
+def _read_oper(environment: BuiltinEnvironment, value: str) -> int:
+    candidates = _visible_operators(environment.operators(*_qualified(environment, value)))
+    if not candidates:
+        raise UndefinedFunction(f"operator does not exist: {value}")
+    if len(candidates) > 1:
+        raise AmbiguousFunction(f"more than one operator named {value}")
+    return candidates[0].oid
+
+
+def _read_operator(environment: BuiltinEnvironment, value: str) -> int:
+    name, arguments = _name_and_arguments(environment, value, allow_none=True)
+    if len(arguments) == 1:
+        raise UndefinedParameter(
+            "missing argument", hint="Use NONE to denote the missing argument of a unary operator."
+        )
+    if len(arguments) != 2:
+        raise FeatureNotSupported(
+            "too many arguments", hint="Provide two argument types for operator."
+        )
+    for operator in _visible_operators(environment.operators(*_qualified(environment, name))):
+        if [operator.left, operator.right] == arguments:
+            return operator.oid
+    raise UndefinedFunction(f"operator does not exist: {value}")
+
+
+def _read_role(environment: BuiltinEnvironment, value: str) -> int:
+    name = _only_name(value)
+    oid = environment.role_oid(name)
+    if oid is None:
+        raise UndefinedObject(f'role "{name}" does not exist')
+    return oid
+
+
+def _read_namespace(environment: BuiltinEnvironment, value: str) -> int:
+    name = _only_name(value)
+    oid = environment.schema_oid(name)
+    if oid is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return oid
+
+
+def _read_collation(environment: BuiltinEnvironment, value: str) -> int:
+    schema, name = _qualified(environment, value)
+    collation = environment.collation(schema, name)
+    if collation is None:
+        raise UndefinedObject(
+            f'collation "{_dotted(schema, name)}" for encoding "UTF8" does not exist'
+        )
+    return builtin.collations()[collation]
+
+
+def _read_configuration(environment: BuiltinEnvironment, value: str) -> str:
+    schema, name = _qualified(environment, value)
+    if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_CONFIGURATIONS:
+        raise UndefinedObject(f'text search configuration "{_dotted(schema, name)}" does not exist')
+    return name
+
+
+def _read_dictionary(environment: BuiltinEnvironment, value: str) -> str:
+    schema, name = _qualified(environment, value)
+    if schema not in (None, "pg_catalog") or name not in TEXT_SEARCH_DICTIONARIES:
+        raise UndefinedObject(f'text search dictionary "{_dotted(schema, name)}" does not exist')
+    return name
+
+
+def _split(value: str) -> list[str]:
+    """`a."B".C` -> [a, B, c]: without quotes folded to lower case (SplitIdentifierString)."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _NAME_PART.match(value, position)
+        if match is None:
+            raise InvalidName("invalid name syntax")
+        quoted, plain, dot = match.groups()
+        parts.append(plain.lower() if quoted is None else quoted.replace('""', '"'))
+        position = match.end()
+        if not dot:
+            break
+    if position != len(value):
+        raise InvalidName("invalid name syntax")
+    return parts
+
+
+def _dotted(schema: str | None, name: str) -> str:
+    return name if schema is None else f"{schema}.{name}"
+
+
+def _only_name(value: str) -> str:
+    parts = _split(value)
+    if len(parts) != 1:
+        raise InvalidName("invalid name syntax")
+    return parts[0]
+
+
+def _qualified(
+    environment: BuiltinEnvironment, value: str, what: str = "qualified"
+) -> tuple[str | None, str]:
+    parts = _split(value)
+    match parts:
+        case [name]:
+            return None, name
+        case [schema, name]:
+            return schema, name
+        case [catalog, schema, name]:
+            if catalog != environment.database:
+                raise FeatureNotSupported(
+                    f"cross-database references are not implemented: {'.'.join(parts)}"
+                )
+            return schema, name
+    raise SqlSyntaxError(f"improper {what} name (too many dotted names): {'.'.join(parts)}")
+
+
+def _name_and_arguments(
+    environment: BuiltinEnvironment, value: str, *, allow_none: bool = False
+) -> tuple[str, list[str | None]]:
+    """`f(int, text)` -> (f, [int4, text]); None for NONE."""
+    outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
+    start = outside.find("(")
+    if start < 0:
+        raise InvalidTextRepresentation("expected a left parenthesis")
+    if not value.rstrip().endswith(")"):
+        raise InvalidTextRepresentation("expected a right parenthesis")
+    _split(value[:start])
+    inner = value[start + 1 : value.rindex(")")]
+    if not inner.strip():
+        return value[:start], []
+    return value[:start], [
+        None
+        if allow_none and item.strip().lower() == "none"
+        else _internal_type(environment, item.strip())
+        for item in re.split(r",(?![^()]*\))", inner)
+    ]
+
+
+def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
+    """The internal name of the type that `value` names, as a cast would (parseTypeString)."""
+    from replctl.parser.parse import parse_expression  # loads lark, which printing does not need
+
+    if not value.strip():
+        raise SqlSyntaxError(f'invalid type name "{value}"')
+    try:
+        raw = parse_expression(f"CAST(NULL AS {value})")
+        if not isinstance(raw, ast.TypeCast):
+            raise SqlSyntaxError(f'invalid type name "{value}"')
+        return type_names.type_of(environment, raw.type_name)[0].name
+    except PostgresError as error:
+        error.position = -1
+        raise
+
+
+def _visible(found: Sequence[tuple[int, Function]]) -> list[Function]:
+    """The functions that no function with the same arguments hides."""
+    seen: dict[tuple[str, ...], Function] = {}
+    for _, function in sorted(found, key=lambda item: item[0]):
+        seen.setdefault(function.argument_types, function)
+    return list(seen.values())
+
+
+def _visible_operators(found: Sequence[tuple[int, Operator]]) -> list[Operator]:
+    seen: dict[tuple[str | None, str], Operator] = {}
+    for _, operator in sorted(found, key=lambda item: item[0]):
+        seen.setdefault((operator.left, operator.right), operator)
+    return list(seen.values())
+
+
+# -- output
+
+
+def _name_type(environment: BuiltinEnvironment, oid: int) -> str | None:
+    type_ = environment.type_by_oid(oid)
+    return None if type_ is None else environment.format_type(type_.name)
+
+
+def _name_proc(environment: BuiltinEnvironment, oid: int) -> str | None:
+    function = _function(environment, oid)
+    if function is None:
+        return None
+    candidates = _visible(environment.functions(None, function.name))
+    is_unique = [candidate.oid for candidate in candidates] == [oid]
+    schema = None if is_unique else environment.function_schema(oid)
+    return quote_qualified_identifier(schema, function.name)
+
+
+def _name_procedure(environment: BuiltinEnvironment, oid: int) -> str | None:
+    function = _function(environment, oid)
+    if function is None:
+        return None
+    candidates = _visible(environment.functions(None, function.name))
+    is_visible = any(candidate.oid == oid for candidate in candidates)
+    schema = None if is_visible else environment.function_schema(oid)
+    arguments = ",".join(map(environment.format_type, function.argument_types))
+    return f"{quote_qualified_identifier(schema, function.name)}({arguments})"
+
+
+def _name_oper(environment: BuiltinEnvironment, oid: int) -> str | None:
+    operator = _operator(environment, oid)
+    if operator is None:
+        return None
+    candidates = _visible_operators(environment.operators(None, operator.name))
+    if [candidate.oid for candidate in candidates] == [oid]:
+        return operator.name
+    return f"{quote_identifier(environment.operator_schema(oid))}.{operator.name}"
+
+
+def _name_operator(environment: BuiltinEnvironment, oid: int) -> str | None:
+    operator = _operator(environment, oid)
+    if operator is None:
+        return None
+    candidates = _visible_operators(environment.operators(None, operator.name))
+    is_visible = any(candidate.oid == oid for candidate in candidates)
+    prefix = "" if is_visible else f"{quote_identifier(environment.operator_schema(oid))}."
+    left = "NONE" if operator.left is None else environment.format_type(operator.left)
+    return f"{prefix}{operator.name}({left},{environment.format_type(operator.right)})"
+
+
+def _name_class(environment: BuiltinEnvironment, oid: int) -> str | None:
+    return environment.relation_name(oid)
+
+
+def _name_role(environment: BuiltinEnvironment, oid: int) -> str | None:
+    name = environment.role_name(oid)
+    return None if name is None else quote_identifier(name)
+
+
+def _name_namespace(environment: BuiltinEnvironment, oid: int) -> str | None:
+    name = environment.schema_name(oid)
+    return None if name is None else quote_identifier(name)
+
+
+def _name_collation(environment: BuiltinEnvironment, oid: int) -> str | None:
+    names = [name for name, found in builtin.collations().items() if found == oid]
+    return quote_identifier(names[0]) if names else None
+
+
+def _function(environment: BuiltinEnvironment, oid: int) -> Function | None:
+    try:
+        return environment.function(oid)
+    except KeyError:
+        return None
+
+
+def _operator(environment: BuiltinEnvironment, oid: int) -> Operator | None:
+    try:
+        return environment.operator(oid)
+    except KeyError:
+        return None
+
+
+_READERS: dict[str, Callable[[BuiltinEnvironment, str], int | str]] = {
+    "regclass": _read_class,
+    "regtype": _read_type,
+    "regproc": _read_proc,
+    "regprocedure": _read_procedure,
+    "regoper": _read_oper,
+    "regoperator": _read_operator,
+    "regrole": _read_role,
+    "regnamespace": _read_namespace,
+    "regcollation": _read_collation,
+    "regconfig": _read_configuration,
+    "regdictionary": _read_dictionary,
+}
+_NAMERS: dict[str, Callable[[BuiltinEnvironment, int], str | None]] = {
+    "regclass": _name_class,
+    "regtype": _name_type,
+    "regproc": _name_proc,
+    "regprocedure": _name_procedure,
+    "regoper": _name_oper,
+    "regoperator": _name_operator,
+    "regrole": _name_role,
+    "regnamespace": _name_namespace,
+    "regcollation": _name_collation,
+}
+TYPES = frozenset(_READERS)

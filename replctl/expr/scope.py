@@ -1,0 +1,225 @@
+"""The names that an expression can use: columns and relations.  PostgreSQL's parse_relation.c.
+
+A `Scope` looks names up; `column_reference.py` decides what a dotted name means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from replctl.errors import InvalidColumnReference, PostgresError, UndefinedColumn, UndefinedTable
+from replctl.expr import nodes
+from replctl.expr.context import ExprContext
+from replctl.expr.edit_distance import edit_distance
+from replctl.expr.environment import Column
+from replctl.types.builtin import system_columns
+
+_MAX_FUZZY_DISTANCE = 3
+
+
+class ScopeRelation(Protocol):
+    """A relation that is in scope under a name."""
+
+    @property
+    def name(self) -> str:
+        """What columns are qualified with: the alias or the relation's name."""
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        """The names of its columns, for hints."""
+
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        """The column `name`, a system column too, or None.
+
+        Raises:
+            InvalidColumnReference: a system column where `context` has none.
+        """
+
+    def whole_row(self, pos: int) -> nodes.Expr:
+        """The row as one value."""
+
+    def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
+        """All columns with their names: `relation.*`."""
+
+
+class Scope(Protocol):
+    """The names of a query level and of those around it."""
+
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        """The column that an unqualified name means.
+
+        Raises:
+            AmbiguousColumn: several relations have it.
+            InvalidColumnReference: as ScopeRelation.find_column.
+        """
+
+    def find_relation(self, schema: str | None, name: str, pos: int) -> ScopeRelation | None:
+        """The relation that a qualifier means.
+
+        Raises:
+            AmbiguousAlias: several are in scope under this name.
+        """
+
+    def relation_of(self, row: nodes.Var) -> ScopeRelation | None:
+        """The relation of which `row` is the whole row."""
+
+    def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
+        """The error of a column that does not exist, with a hint at one that is spelled alike."""
+
+    def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
+        """The error of a qualifier that is no relation in scope."""
+
+    def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
+        """All visible columns with their names: `*`."""
+
+
+@dataclass(frozen=True)
+class RelationScope:
+    """The columns of one relation: for row filters, defaults, CHECK, generated columns, indexes.
+
+    Args:
+        relation: its name.
+        schema: its schema, which may qualify it as long as there is no alias.
+        columns: those that are not dropped, in order.
+        row_type: internal name of its row type.
+        alias: another name for it, as a query gives.
+        varno: its number in the range table.
+    """
+
+    relation: str
+    columns: tuple[Column, ...]
+    row_type: str
+    schema: str | None = None
+    alias: str | None = None
+    varno: int = field(default=1, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.relation
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        column = self._by_name.get(name)
+        if column is not None:
+            return self._var(column, pos)
+        if name not in system_columns():
+            return None
+        attnum, type_ = system_columns()[name]
+        if name != "tableoid":
+            _check_system_column(name, context, pos)
+        return nodes.Var(attnum, type_, varno=self.varno, pos=pos)
+
+    def find_relation(self, schema: str | None, name: str, pos: int) -> RelationScope | None:
+        if schema is None:
+            return self if name == self.name else None
+        is_this = self.alias is None and (schema, name) == (self.schema, self.relation)
+        return self if is_this else None
+
+    def relation_of(self, row: nodes.Var) -> RelationScope:
+        return self
+
+    def whole_row(self, pos: int) -> nodes.Expr:
+        return nodes.Var(0, self.row_type, varno=self.varno, pos=pos)
+
+    def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
+        return tuple((column.name, self._var(column, pos)) for column in self.columns)
+
+    def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
+        return missing_column((self,), relation, column, pos)
+
+    def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
+        """It may be the relation's own name, hidden by an alias or with a wrong schema."""
+        is_relation = schema in (None, self.schema) and name == self.relation
+        if is_relation and self.alias is not None and self.alias != name:
+            return UndefinedTable(
+                f'invalid reference to FROM-clause entry for table "{name}"',
+                hint=f'Perhaps you meant to reference the table alias "{self.alias}".',
+                position=pos,
+            )
+        if is_relation or name == self.name:
+            return UndefinedTable(
+                f'invalid reference to FROM-clause entry for table "{name}"',
+                detail=f'There is an entry for table "{self.name}", but it cannot be referenced '
+                "from this part of the query.",
+                position=pos,
+            )
+        return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=pos)
+
+    def _var(self, column: Column, pos: int) -> nodes.Var:
+        return nodes.Var(
+            column.attnum,
+            column.type,
+            column.typmod,
+            column.collation,
+            varno=self.varno,
+            pos=pos,
+        )
+
+
+def missing_column(
+    relations: Sequence[ScopeRelation], relation: str | None, column: str, pos: int
+) -> UndefinedColumn:
+    """`column "colum" does not exist`, with the HINT that PostgreSQL gives (errorMissingColumn).
+
+    Args:
+        relations: all of the statement's, in the order of its range table.
+        relation: the qualifier of the name, if it has one.
+    """
+    shown = f'"{column}"' if relation is None else f"{relation}.{column}"
+    best = _similar_columns(relations, relation, column)
+    hint = None
+    if best:
+        names = " or the column ".join(f'"{table}.{name}"' for table, name in best)
+        hint = f"Perhaps you meant to reference the column {names}."
+    return UndefinedColumn(f"column {shown} does not exist", hint=hint, position=pos)
+
+
+def _similar_columns(
+    relations: Sequence[ScopeRelation], relation: str | None, column: str
+) -> list[tuple[str, str]]:
+    """The one or two columns that are spelled most like `relation.column`, () if there are more.
+
+    As updateFuzzyAttrMatchState: at most half of the letters may differ, and three in all.
+    """
+    distance = _MAX_FUZZY_DISTANCE + 1
+    best: list[tuple[str, str]] = []
+    for candidate in relations:
+        penalty = (
+            0
+            if relation is None
+            else edit_distance(candidate.name, relation, _MAX_FUZZY_DISTANCE + 1)
+        )
+        for name in candidate.column_names:
+            if penalty > distance:
+                break
+            found = edit_distance(name, column, distance + 1 - penalty)
+            if found > len(column.encode()) // 2:
+                continue
+            found += penalty
+            if found < distance:
+                distance = found
+                best = [(candidate.name, name)]
+            elif found == distance:
+                best = [*best, (candidate.name, name)] if len(best) == 1 else []
+    return best
+
+
+def _check_system_column(name: str, context: ExprContext, pos: int) -> None:
+    match context:
+        case ExprContext.CHECK:
+            message = f'system column "{name}" reference in check constraint is invalid'
+        case ExprContext.GENERATED:
+            message = f'cannot use system column "{name}" in column generation expression'
+        case _:
+            return
+    raise InvalidColumnReference(message, position=pos)

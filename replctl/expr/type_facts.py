@@ -1,0 +1,102 @@
+"""What analysis wants to know of a type, by its internal name.  PostgreSQL's lsyscache.c."""
+
+from __future__ import annotations
+
+from replctl.expr.environment import Column, Environment, element_of
+from replctl.types.builtin import Type
+
+#: Range type -> the type of its bounds (pg_range).
+_RANGE_SUBTYPES = {
+    "int4range": "int4",
+    "int8range": "int8",
+    "numrange": "numeric",
+    "daterange": "date",
+    "tsrange": "timestamp",
+    "tstzrange": "timestamptz",
+}
+#: Multirange type -> range type (pg_range).
+_MULTIRANGES = {name.replace("range", "multirange"): name for name in _RANGE_SUBTYPES}
+
+
+class TypeFacts:
+    """The types of an environment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def get(self, name: str) -> Type:
+        """The type's row."""
+        return self._environment.type(name)
+
+    def category(self, name: str) -> str:
+        """typcategory."""
+        return self.get(name).category
+
+    def base(self, name: str) -> str:
+        """The type under a domain, over all levels; the type itself if it is none."""
+        return self.base_and_typmod(name, -1)[0]
+
+    def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
+        """The type under a domain and the modifier that the domain gives it."""
+        type_ = self.get(name)
+        while type_.kind == "d":
+            name, typmod = self._environment.domain_base(type_)
+            type_ = self.get(name)
+        return name, typmod
+
+    def element(self, name: str) -> str | None:
+        """The element type of a true array, int2vector and oidvector included."""
+        return element_of(self.get(name))
+
+    def base_element(self, name: str) -> str | None:
+        """The element type of an array or a domain over one."""
+        return self.element(self.base(name))
+
+    def array(self, name: str) -> str | None:
+        """The array type with elements of this type."""
+        return self.get(name).array
+
+    def is_array(self, name: str) -> bool:
+        """Is it a true array?"""
+        return self.element(name) is not None
+
+    def is_enum(self, name: str) -> bool:
+        """Is it an enum?"""
+        return self.get(name).kind == "e"
+
+    def is_complex(self, name: str) -> bool:
+        """Is it a composite type, or a domain over one (ISCOMPLEX)?"""
+        return self.columns(name) is not None
+
+    def is_row(self, name: str) -> bool:
+        """Are its values rows, with or without known columns (type_is_rowtype)?"""
+        return name == "record" or self.is_complex(name)
+
+    def columns(self, name: str) -> tuple[Column, ...] | None:
+        """The fields of a composite type or a domain over one, None for other types."""
+        type_ = self.get(self.base(name))
+        return self._environment.columns(type_) if type_.kind == "c" else None
+
+    def range_subtype(self, name: str) -> str | None:
+        """The type of a range's bounds."""
+        return _RANGE_SUBTYPES.get(name)
+
+    def multirange_range(self, name: str) -> str | None:
+        """The range type that a multirange is made of."""
+        return _MULTIRANGES.get(name)
+
+    def range_multirange(self, name: str) -> str | None:
+        """The multirange type made of this range type."""
+        return next((multi for multi, range_ in _MULTIRANGES.items() if range_ == name), None)
+
+    def collation(self, name: str) -> str | None:
+        """The collation of the type's values where none is given."""
+        return self.get(name).collation
+
+    def is_collatable(self, name: str) -> bool:
+        """May values of the type have a collation?"""
+        return self.get(name).collation is not None
+
+    def format(self, name: str) -> str:
+        """The name that messages have for it (format_type_be)."""
+        return self._environment.format_type(name)

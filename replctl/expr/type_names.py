@@ -1,0 +1,101 @@
+"""From a type as written to the type and its modifier: `numeric(10,2)[]` -> _numeric, 655366.
+PostgreSQL's parse_type.c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidSchemaName,
+    PostgresError,
+    SqlSyntaxError,
+    UndefinedObject,
+)
+from replctl.parser import ast
+from replctl.types.builtin import Type
+from replctl.types.text import typmod_in
+
+if TYPE_CHECKING:
+    from replctl.expr.environment import Environment
+
+
+def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, int]:
+    """The type that `type_name` means, and its modifier (-1: none).
+
+    Raises:
+        UndefinedObject: there is no such type.
+        InvalidSchemaName: the schema before its name does not exist.
+        SqlSyntaxError, DataError: the type does not allow the modifiers.
+    """
+    try:
+        type_ = _find(environment, type_name)
+    except InvalidSchemaName as error:
+        error.position = type_name.pos
+        raise
+    if type_ is None:
+        raise UndefinedObject(f'type "{_shown(type_name)}" does not exist', position=type_name.pos)
+    return type_, _modifier(environment, type_, type_name)
+
+
+def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | None, str]:
+    """(catalog, schema, name), (schema, name) or (name,) -> schema and name.
+
+    Raises:
+        FeatureNotSupported: another database than this.
+        SqlSyntaxError: more parts.
+    """
+    if len(names) > 3:
+        raise SqlSyntaxError(f"improper qualified name (too many dotted names): {'.'.join(names)}")
+    if len(names) == 3 and names[0] != environment.database:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(names)}"
+        )
+    return (names[-2] if len(names) > 1 else None), names[-1]
+
+
+def check_schema(environment: Environment, schema: str | None) -> None:
+    """
+    Raises:
+        InvalidSchemaName: a schema was given and does not exist.
+    """
+    if schema is not None and not environment.has_schema(schema):
+        raise InvalidSchemaName(f'schema "{schema}" does not exist')
+
+
+def _find(environment: Environment, type_name: ast.TypeName) -> Type | None:
+    schema, name = split_name(environment, type_name.names)
+    check_schema(environment, schema)
+    type_ = environment.find_type(schema, name)
+    if type_ is None or not type_name.array_bounds:
+        return type_
+    return None if type_.array is None else environment.type(type_.array)
+
+
+def _modifier(environment: Environment, type_: Type, type_name: ast.TypeName) -> int:
+    if not type_name.modifiers:
+        return -1
+    if not type_.has_typmod:
+        raise SqlSyntaxError(
+            f'type modifier is not allowed for type "{_shown(type_name)}"', position=type_name.pos
+        )
+    modifiers = tuple(_modifier_text(item, type_name.pos) for item in type_name.modifiers)
+    try:
+        return typmod_in(type_.name, modifiers)
+    except PostgresError as error:
+        error.position = type_name.pos
+        raise
+
+
+def _modifier_text(raw: ast.RawExpr, pos: int) -> str:
+    match raw:
+        case ast.Constant(kind="integer" | "float" | "string", value=value) if value is not None:
+            return value
+        case ast.ColumnRef(fields=(name,), is_star=False):
+            return name
+    raise SqlSyntaxError("type modifiers must be simple constants or identifiers", position=pos)
+
+
+def _shown(type_name: ast.TypeName) -> str:
+    return ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
