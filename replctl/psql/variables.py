@@ -8,8 +8,7 @@ Documentation: psql, "Variables".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from replctl.errors import PostgresError
 
@@ -24,12 +23,11 @@ class PsqlError(Exception):
 _Kind: TypeAlias = Literal["text", "boolean", "integer", "choice", "ignoreeof"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Special:
+class _Special(NamedTuple):
     """A variable with a meaning: its value at the start, and which values it takes.
 
-    A boolean (and a choice that has `on` among its values) is `on` when set to nothing.  Deleting
-    any but text gives it its first value again.
+    A boolean (and a choice that has `on` among its values) is `on` when set to nothing.  Text can
+    be deleted; deleting a boolean turns it off, deleting another gives it its first value again.
     """
 
     kind: _Kind
@@ -70,7 +68,7 @@ _SPECIAL = {
     "VERBOSITY": _Special("choice", "default", ("default", "verbose", "terse", "sqlstate")),
 }
 
-_NAME = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff]+")
+_NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits, _; all that is no ASCII
 _C_INTEGER = re.compile(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 _INT_MAX = 2**31 - 1
 
@@ -98,7 +96,7 @@ class Variables:
         self._values[name] = value if special is None else _checked(name, special, value)
 
     def unset(self, name: str) -> None:
-        """Delete `name`, a special variable back to its first value: `\\unset NAME`, `-v NAME`."""
+        """Delete `name`, or what stands for that with a special one: `\\unset NAME`, `-v NAME`."""
         special = _SPECIAL.get(name)
         if special is None or special.kind == "text":
             self._values.pop(name, None)

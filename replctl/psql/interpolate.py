@@ -1,0 +1,120 @@
+"""`:name`, `:'name'`, `:"name"` and `:{?name}`: what stands for them, and is read in their place.
+
+With x = `it's`:  `:x` -> `it's`, read on from there;  `:'x'` -> `'it''s'`;  `:"x"` -> `"it's"`;
+`:{?x}` -> `TRUE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from replctl.psql.variables import Variables
+
+#: Letters, digits and _. What is no ASCII counts as a letter everywhere, as its bytes do in
+#: PostgreSQL; classes say what is not in them, because `re` is slow to compile large ones.
+NAME = r"[^\x00-/:-@\[-^`{-\x7f]+"
+
+#: Part of the scanners' patterns: a reference to a variable, each form with a name.
+REFERENCE = rf"""
+      (?P<variable> : {NAME})
+    | (?P<literal> : ' {NAME} ')
+    | (?P<identifier> : " {NAME} ")
+    | (?P<is_set> : \{{ \? {NAME} \}})
+"""
+
+
+class Interpolation:
+    """What a reference to a variable is replaced by, and how psql says that something is odd.
+
+    Args:
+        complain: is called with "error" or "warning" and a message, where psql reports something
+            and goes on.
+
+    Attributes:
+        is_active: False in a branch of `\\if` that is not taken: no variable is known there, and
+            backticks are not executed.
+    """
+
+    def __init__(self, variables: Variables, complain: Callable[[str, str], None]) -> None:
+        self.variables = variables
+        self.complain = complain
+        self.is_active = True
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable, unless variables do not count here."""
+        return self.variables.get(name) if self.is_active else None
+
+    def substitute(self, kind: str, reference: str) -> str:
+        """What stands for `reference`, a form of `REFERENCE`; itself without such a variable."""
+        if kind == "is_set":
+            return "FALSE" if self.lookup(reference[3:-1]) is None else "TRUE"
+        value = self.lookup(reference[1:] if kind == "variable" else reference[2:-1])
+        if value is None:
+            return reference
+        if kind == "literal":
+            return quote_literal(value)
+        return quote_identifier(value) if kind == "identifier" else value
+
+
+class _Source:
+    def __init__(self, text: str, variable: str | None = None) -> None:
+        self.text = text
+        self.variable = variable
+        self.pos = 0
+
+
+class Input:
+    """A line, and above it the values of the variables that are being read in place of their names.
+
+    No token reaches from one of these texts into another.
+    """
+
+    def __init__(self, line: str) -> None:
+        self._sources = [_Source(line)]
+
+    def current(self) -> _Source | None:
+        """Where to read on; None at the end of the line."""
+        while self._sources[-1].pos == len(self._sources[-1].text):
+            if len(self._sources) == 1:
+                return None
+            self._sources.pop()
+        return self._sources[-1]
+
+    def tokens(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Matches of `pattern`, which must match anything, up to the end of the line."""
+        while (source := self.current()) is not None:
+            token = pattern.match(source.text, source.pos)
+            assert token is not None, source.text[source.pos :]
+            source.pos = token.end()
+            yield token
+
+    def put_back(self, token: re.Match[str]) -> None:
+        """Read the token again, with another pattern."""
+        self._sources[-1].pos = token.start()
+
+    def is_expanding(self, variable: str) -> bool:
+        """Whether the text being read belongs, at any depth, to the value of `variable`."""
+        return any(source.variable == variable for source in self._sources)
+
+    def expand(self, variable: str, value: str) -> None:
+        """Read `value` next, then go on where we are."""
+        self._sources.append(_Source(value, variable))
+
+
+def quote_literal(text: str) -> str:
+    """`it's` -> `'it''s'`; with a backslash ` E'a\\\\b'`, apart from what precedes it (libpq)."""
+    quoted = "'" + text.replace("'", "''").replace("\\", "\\\\") + "'"
+    return f" E{quoted}" if "\\" in text else quoted
+
+
+def quote_identifier(name: str) -> str:
+    """`a"b` -> `"a""b"`, always in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_shell(text: str) -> str:
+    """`it's` -> `'it'"'"'s'`; as it is where no character means anything to a shell."""
+    if re.fullmatch(r"[-A-Za-z0-9_./:]+", text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"

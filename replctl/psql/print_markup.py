@@ -1,0 +1,190 @@
+"""The formats for documents: html, latex and asciidoc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replctl.psql.print_table import Content
+
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "<br />\n"})
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "#$%&_{}"}
+    | {
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "\\": "\\textbackslash{}",
+        "^": "\\^{}",
+        "|": "\\textbar{}",
+        "~": "\\~{}",
+        "\n": "\\\\",
+    }
+)
+_ASCIIDOC_FRAMES = {
+    0: ',frame="none",grid="none"',
+    1: ',frame="none"',
+    2: ',frame="all",grid="all"',
+}
+
+
+def html(content: Content) -> Iterator[str]:
+    """A <table> with a line for each value."""
+    options = content.options
+    yield from _html_start(content)
+    if not options.tuples_only:
+        yield "  <tr>\n"
+        for name in content.columns:
+            yield f'    <th align="center">{_html(name)}</th>\n'
+        yield "  </tr>\n"
+    for row in content.rows if content.columns else ():
+        yield '  <tr valign="top">\n'
+        for value, alignment in zip(row, content.alignments, strict=True):
+            yield f"    {_html_cell(value, alignment)}\n"
+        yield "  </tr>\n"
+    yield from _html_end(content.all_footers)
+
+
+def html_expanded(content: Content) -> Iterator[str]:
+    """A <table> with a table row for each value, and one with a number before each record."""
+    yield from _html_start(content)
+    for number, row in enumerate(content.rows if content.columns else (), start=1):
+        if content.options.tuples_only:
+            yield '\n  <tr><td colspan="2">&nbsp;</td></tr>\n'
+        else:
+            yield f'\n  <tr><td colspan="2" align="center">Record {number}</td></tr>\n'
+        for name, value, alignment in zip(content.columns, row, content.alignments, strict=True):
+            yield '  <tr valign="top">\n'
+            yield f"    <th>{_html(name)}</th>\n"
+            yield f"    {_html_cell(value, alignment)}\n"
+            yield "  </tr>\n"
+    yield from _html_end(content.footers)
+
+
+def _html_start(content: Content) -> Iterator[str]:
+    options = content.options
+    attributes = "" if options.table_attributes is None else f" {options.table_attributes}"
+    yield f'<table border="{options.border}"{attributes}>\n'
+    if content.title is not None:
+        yield f"  <caption>{_html(content.title)}</caption>\n"
+
+
+def _html_cell(value: str, alignment: str) -> str:
+    name = "right" if alignment == "r" else "left"
+    return f'<td align="{name}">{"&nbsp; " if _is_blank(value) else _html(value)}</td>'
+
+
+def _html_end(footers: Sequence[str]) -> Iterator[str]:
+    yield "</table>\n"
+    if footers:
+        yield "<p>" + "".join(f"{_html(footer)}<br />\n" for footer in footers) + "</p>"
+    yield "\n"
+
+
+def _html(text: str) -> str:
+    # The spaces that a text begins with are kept: they indent the lines of EXPLAIN.
+    stripped = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(stripped)) + stripped.translate(_HTML)
+
+
+def latex(content: Content) -> Iterator[str]:
+    """A tabular environment with a line for each row."""
+    options = content.options
+    border = options.border
+    yield from _latex_title(content)
+    columns = (" | " if border else "").join(content.alignments)
+    yield f"\\begin{{tabular}}{{{f'| {columns} |' if border >= 2 else columns}}}\n"
+    if not options.tuples_only:
+        if border >= 2:
+            yield "\\hline\n"
+        yield " & ".join(f"\\textit{{{_latex(name)}}}" for name in content.columns)
+        yield " \\\\\n\\hline\n"
+    for row in content.rows if content.columns else ():
+        yield " & ".join(_latex(value) for value in row) + " \\\\\n"
+        if border == 3:
+            yield "\\hline\n"
+    yield "\\hline\n" if border == 2 else ""
+    yield from _latex_end(content.all_footers)
+
+
+def latex_expanded(content: Content) -> Iterator[str]:
+    """A tabular environment with a line for each value, and one with a number for each record."""
+    options = content.options
+    border = min(options.border, 2)
+    yield from _latex_title(content)
+    yield f"\\begin{{tabular}}{{{('cl', 'c|l', '|c|l|')[border]}}}\n"
+    for number, row in enumerate(content.rows if content.columns else (), start=1):
+        if not options.tuples_only:
+            yield "\\hline\n" if border == 2 else ""
+            columns = "|c|" if border == 2 else "c"
+            yield f"\\multicolumn{{2}}{{{columns}}}{{\\textit{{Record {number}}}}} \\\\\n"
+        yield "\\hline\n" if border else ""
+        for name, value in zip(content.columns, row, strict=True):
+            yield f"{_latex(name)} & {_latex(value)} \\\\\n"
+    yield "\\hline\n" if border == 2 else ""
+    yield from _latex_end(content.footers)
+
+
+def _latex_title(content: Content) -> Iterator[str]:
+    if content.title is not None:
+        yield f"\\begin{{center}}\n{_latex(content.title)}\n\\end{{center}}\n\n"
+
+
+def _latex_end(footers: Sequence[str]) -> Iterator[str]:
+    yield "\\end{tabular}\n\n\\noindent "
+    for footer in footers:
+        yield f"{_latex(footer)} \\\\\n"
+    yield "\n"
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def asciidoc(content: Content) -> Iterator[str]:
+    """A table block with a line for each row."""
+    options = content.options
+    columns = ",".join(f"{_asciidoc_alignment(a)}" for a in content.alignments)
+    header = "" if options.tuples_only else 'options="header",'
+    yield from _asciidoc_start(content, f'{header}cols="{columns}"')
+    if not options.tuples_only:
+        yield " ".join(f"^l|{_asciidoc(name)}" for name in content.columns) + "\n"
+    for row in content.rows if content.columns else ():
+        *others, last = (" " if _is_blank(value) else _asciidoc(value) for value in row)
+        # No space where the line ends.
+        yield " ".join(f"|{value}" for value in [*others, "" if _is_blank(last) else last]) + "\n"
+    yield from _asciidoc_end(content.all_footers)
+
+
+def asciidoc_expanded(content: Content) -> Iterator[str]:
+    """A table block with a line for each value, and one with a number for each record."""
+    yield from _asciidoc_start(content, 'cols="h,l"')
+    for number, row in enumerate(content.rows if content.columns else (), start=1):
+        yield "2+|\n" if content.options.tuples_only else f"2+^|Record {number}\n"
+        for name, value, alignment in zip(content.columns, row, content.alignments, strict=True):
+            shown = " " if _is_blank(value) else _asciidoc(value)
+            yield f"<l|{_asciidoc(name)} {_asciidoc_alignment(alignment)}|{shown}\n"
+    yield from _asciidoc_end(content.footers)
+
+
+def _asciidoc_start(content: Content, attributes: str) -> Iterator[str]:
+    yield "\n"
+    if content.title is not None:
+        yield f".{content.title}\n"
+    yield f"[{attributes}{_ASCIIDOC_FRAMES.get(content.options.border, '')}]\n|====\n"
+
+
+def _asciidoc_end(footers: Sequence[str]) -> Iterator[str]:
+    yield "|====\n"
+    if footers:
+        yield "\n....\n" + "".join(f"{footer}\n" for footer in footers) + "....\n"
+
+
+def _asciidoc_alignment(alignment: str) -> str:
+    return ">l" if alignment == "r" else "<l"
+
+
+def _asciidoc(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _is_blank(value: str) -> bool:
+    return not value.strip(" \t")

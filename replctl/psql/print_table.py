@@ -1,0 +1,179 @@
+"""Query results and the tables of `\\d` commands as text, byte for byte what psql prints.
+
+Rows ("1", None), ("22", "x") under n, t  ->
+
+     n  | t
+    ----+---
+      1 |
+     22 | x
+    (2 rows)
+
+The formats are in print_aligned (aligned, wrapped, expanded), print_markup (html, latex, asciidoc)
+and print_records (unaligned, csv, json).  Each makes its output of pieces of text; those that a
+terminal shows in a style of their own have a class of their own.  As print.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TextIO, TypeAlias, assert_never
+
+Format: TypeAlias = Literal[
+    "aligned", "unaligned", "csv", "wrapped", "html", "latex", "asciidoc", "json"
+]
+Alignment: TypeAlias = Literal["l", "r"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is printed.
+
+    Args:
+        columns: their names; newlines are possible in them.
+        rows: None is NULL; other values are in PostgreSQL's text form.
+        alignments: "r" for columns of numbers (int2, int4, int8, float4, float8, numeric, oid, xid,
+            xid8, cid, money), "l" for others; empty: all "l".
+        title: comes before the title of the options.
+        footers: lines below the table; None means the row count, if the options ask for it.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | None]]
+    alignments: Sequence[Alignment] = ()
+    title: str | None = None
+    footers: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOptions:
+    """What `\\pset` can set, with psql's defaults.
+
+    Args:
+        columns: the width that wrapped and expanded "auto" keep to; 0 for no limit (psql takes the
+            terminal's when it writes to one).
+        record_separator: when it is a zero byte, it also ends the last record.
+    """
+
+    format: Format = "aligned"
+    expanded: Literal["off", "on", "auto"] = "off"
+    border: int = 1
+    linestyle: Literal["ascii", "unicode"] = "ascii"
+    null: str = ""
+    tuples_only: bool = False
+    footer: bool = True
+    title: str | None = None
+    table_attributes: str | None = None
+    numeric_locale: bool = False
+    columns: int = 0
+    field_separator: str = "|"
+    record_separator: str = "\n"
+    csv_field_separator: str = ","
+
+
+class Header(str):
+    """A piece of the output that names a column."""
+
+
+class Rule(str):
+    """A piece of the output that draws a line."""
+
+
+class Null(str):
+    """A piece of the output, and before that a value, that stands for NULL."""
+
+
+class Content(NamedTuple):
+    """A table as its options show it, for the formats.
+
+    Args:
+        title: None for no title.
+        footers: the table's own.
+        row_count: the line that stands in their place; None where there are footers, or should be
+            none.  The formats that number the records leave it out.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    alignments: Sequence[Alignment]
+    title: str | None
+    footers: Sequence[str]
+    row_count: str | None
+    options: PrintOptions
+
+    @property
+    def all_footers(self) -> Sequence[str]:
+        """The footers or, for want of them, the row count."""
+        return self.footers if self.row_count is None else (self.row_count,)
+
+
+def print_table(out: TextIO, table: Table, options: PrintOptions, *, styled: bool = False) -> None:
+    """Write `table` to `out`; `styled` with bold headers, dim lines and nulls, for a terminal."""
+    pieces = _formatter(options)(_content(table, options))
+    out.writelines(_styled(pieces) if styled else pieces)
+
+
+def _formatter(options: PrintOptions) -> Callable[[Content], Iterable[str]]:
+    from replctl.psql import print_aligned, print_markup, print_records
+
+    is_expanded = options.expanded == "on"
+    match options.format:
+        case "aligned" | "wrapped":
+            return print_aligned.expanded if is_expanded else print_aligned.aligned
+        case "unaligned":
+            return print_records.unaligned_expanded if is_expanded else print_records.unaligned
+        case "csv":
+            return print_records.csv_expanded if is_expanded else print_records.csv
+        case "json":
+            return print_records.json
+        case "html":
+            return print_markup.html_expanded if is_expanded else print_markup.html
+        case "latex":
+            return print_markup.latex_expanded if is_expanded else print_markup.latex
+        case "asciidoc":
+            return print_markup.asciidoc_expanded if is_expanded else print_markup.asciidoc
+    assert_never(options.format)
+
+
+def _content(table: Table, options: PrintOptions) -> Content:
+    null = Null(options.null)
+    alignments = table.alignments or ["l"] * len(table.columns)
+    rows = [[null if value is None else value for value in row] for row in table.rows]
+    if options.numeric_locale and options.format != "json":
+        for row in rows:
+            row[:] = [_grouped(v) if a == "r" else v for v, a in zip(row, alignments, strict=True)]
+    title = table.title if table.title is not None else options.title
+    footers = table.footers
+    count = len(rows)
+    has_row_count = footers is None and options.footer and not options.tuples_only
+    return Content(
+        columns=table.columns,
+        rows=rows,
+        alignments=alignments,
+        title=None if options.tuples_only else title,
+        footers=() if options.tuples_only or footers is None else footers,
+        row_count=f"({count} row{'' if count == 1 else 's'})" if has_row_count else None,
+        options=options,
+    )
+
+
+def _grouped(number: str) -> str:
+    """`-1234567.25` -> `-1,234,567.25`, as in a locale without conventions of its own."""
+    match = re.fullmatch(r"([-+]?)([0-9]*)([-+.eE0-9]*)", number)
+    if match is None or isinstance(number, Null):
+        return number
+    sign, integer, rest = match.groups()
+    first = len(integer) % 3
+    groups = [integer[:first]] if first else []
+    groups += [integer[start : start + 3] for start in range(first, len(integer), 3)]
+    return sign + ",".join(groups) + rest
+
+
+def _styled(pieces: Iterable[str]) -> Iterator[str]:
+    from rich.style import Style
+
+    styles = {Header: Style(bold=True), Rule: Style(dim=True), Null: Style(dim=True)}
+    for piece in pieces:
+        style = styles.get(type(piece))
+        yield piece if style is None else style.render(piece)

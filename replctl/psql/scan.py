@@ -1,0 +1,337 @@
+"""Where a statement ends, and where a backslash command begins.
+
+`SELECT :x; SELECT 2 \\gset a` with x = `'1'`  ->  Statement("SELECT '1';"), then SlashScanner with
+command `gset` and argument `a`, while "SELECT 2 " waits in the query buffer.
+
+Text is taken line by line, as psql takes it from a file or a terminal, and statements are what
+psql 17 would send: with the semicolon, with the comments inside them, without white space and `--`
+comments before them.  A position in such a text is therefore one that `LINE n` can be counted from.
+The tokens are those of psqlscan.l; only what can hide a semicolon, a backslash or a colon is told
+apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from replctl.psql.interpolate import NAME, REFERENCE, Input, Interpolation
+from replctl.psql.scan_slash import SlashScanner
+from replctl.psql.variables import Variables
+
+
+class Prompt(Enum):
+    """What the next line continues; the value is what `%R` shows in a prompt."""
+
+    READY = "="
+    CONTINUE = "-"
+    SINGLE_QUOTE = "'"
+    DOUBLE_QUOTE = '"'
+    DOLLAR_QUOTE = "$"
+    COMMENT = "*"
+    PAREN = "("
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A complete statement, as it is to be executed; several of them where `\\;` joined them."""
+
+    text: str
+
+
+class SavedBuffer(NamedTuple):
+    """How much of the query buffer stood before an `\\if`; see `StatementScanner.restore`."""
+
+    length: int
+    paren_depth: int
+
+
+class _State(Enum):
+    SQL = auto()
+    QUOTE = auto()
+    ESCAPE_QUOTE = auto()
+    AFTER_ESCAPE_QUOTE = auto()  # E'..' goes on where white space with a newline precedes a quote
+    DOUBLE_QUOTE = auto()
+    DOLLAR_QUOTE = auto()
+    COMMENT = auto()
+
+
+class _Stop(Enum):
+    SEMICOLON = auto()
+    BACKSLASH = auto()
+    END_OF_LINE = auto()
+
+
+_PROMPTS = {
+    _State.QUOTE: Prompt.SINGLE_QUOTE,
+    _State.ESCAPE_QUOTE: Prompt.SINGLE_QUOTE,
+    _State.DOUBLE_QUOTE: Prompt.DOUBLE_QUOTE,
+    _State.DOLLAR_QUOTE: Prompt.DOLLAR_QUOTE,
+    _State.COMMENT: Prompt.COMMENT,
+}
+
+#: What a statement begins with whose body may be BEGIN ATOMIC ... END.
+_ROUTINES = (
+    ["create", "function"],
+    ["create", "procedure"],
+    ["create", "or", "replace", "function"],
+    ["create", "or", "replace", "procedure"],
+)
+
+_START = r"[^\x00-@\[-^`{-\x7f]"  # a letter or _
+_IDENTIFIER = rf"{_START}[^\x00-#%-/:-@\[-^`{{-\x7f]*"  # letters, digits, _ and $
+_DIGITS = r"[0-9](?:_?[0-9])*"
+_SQL = re.compile(
+    rf"""
+      (?P<blank> [ \t\n\r\f\v]+ | --[^\n\r]*)
+    | (?P<comment> /\*)
+    | (?P<escape_quote> [eE]')
+    | (?P<quote> (?: [bBnNxX] | [uU]& )? ')
+    | (?P<double_quote> (?: [uU]& )? ")
+    | (?P<dollar_quote> \$ (?: {_START} (?:{NAME})? )? \$)
+    | (?P<word> {_IDENTIFIER})
+    | (?P<open> \()
+    | (?P<close> \))
+    | (?P<semicolon> ;)
+    | (?P<forced> \\[;:])
+    | (?P<backslash> \\)
+    | {REFERENCE}
+    | :: | :=
+    | (?: {_DIGITS} (?: \.(?!\.) (?:{_DIGITS})? )? | \.{_DIGITS} )   # a number, with the name that
+      (?: [eE][-+]?{_DIGITS} | [eE][-+] )? (?:{_IDENTIFIER})?        # is stuck to it
+    | \$[0-9]+ (?:{_IDENTIFIER})?
+    | (?: (?! -- | /\* ) [-~!@#^&|`?+*/%<>=] )+
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"(?:[^'\\]+|\\.|'')*\\?", re.DOTALL)
+_CONTINUATION = re.compile(r"(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:[ \t\n\r\f\v]+|--[^\n\r]*[\n\r])*'")
+_COMMENT_MARK = re.compile(r"/\*|\*/")
+
+
+class StatementScanner:
+    """Collects lines into a query buffer, and says when a statement in it is complete.
+
+    A byte order mark at the start of a file, and its newlines, are the reader's affair; a carriage
+    return is not removed.
+
+    Args:
+        variables: what `:name` stands for; SINGLELINE is looked up there as well.
+        complain: is called with "error" or "warning" and a message, where psql reports something
+            and goes on.
+    """
+
+    def __init__(self, variables: Variables, complain: Callable[[str, str], None]) -> None:
+        self._interpolation = Interpolation(variables, complain)
+        self._buffer: list[str] = []
+        self._input = Input("")
+        self._reset()
+
+    def _reset(self) -> None:
+        self._state = _State.SQL
+        self._paren_depth = 0
+        self._comment_depth = 0
+        self._dollar_tag = ""
+        self._opening: list[str] = []  # the first words of the statement
+        self._begin_depth = 0
+
+    @property
+    def is_active(self) -> bool:
+        """False in a branch of `\\if` that is not taken, which the caller sets.
+
+        Nothing is substituted there, no backticks are executed, and statements stay in the buffer
+        after they are yielded.
+        """
+        return self._interpolation.is_active
+
+    @is_active.setter
+    def is_active(self, is_active: bool) -> None:
+        self._interpolation.is_active = is_active
+
+    @property
+    def buffer(self) -> str:
+        """The query buffer: what has been read of the statement that is not complete yet."""
+        return "".join(self._buffer)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What a next line would continue."""
+        if self._state in _PROMPTS:
+            return _PROMPTS[self._state]
+        if self._paren_depth > 0:
+            return Prompt.PAREN
+        return Prompt.CONTINUE if self._buffer else Prompt.READY
+
+    def take(self) -> str:
+        """Empty the query buffer and return what was in it; a new statement begins.
+
+        For what ends a statement without a semicolon (`\\g`, the end of a file), and for `\\r`.
+        """
+        text = self.buffer
+        self._buffer.clear()
+        self._reset()
+        return text
+
+    def save(self) -> SavedBuffer:
+        """The state of the query buffer at an `\\if`, for `restore`."""
+        return SavedBuffer(len(self.buffer), self._paren_depth)
+
+    def restore(self, saved: SavedBuffer) -> None:
+        """Forget what a branch of `\\if` that was not taken has added to the query buffer."""
+        text = self.buffer[: saved.length]
+        self._buffer = [text] if text else []
+        self._paren_depth = saved.paren_depth
+
+    def scan(self, line: str) -> Iterator[Statement | SlashScanner]:
+        """Read a line (without its newline) and yield what it completes, in order.
+
+        What is yielded must be dealt with before the iteration goes on: a variable that it sets is
+        seen by the rest of the line, and the arguments of a backslash command are read from it,
+        up to its `finish` or `abandon`; from there on the line is SQL again.
+        """
+        if not line and self._state not in _PROMPTS:
+            return
+        if self._buffer:
+            self._buffer.append("\n")
+        pieces_with_newline = len(self._buffer)
+        self._input = Input(line)
+        while (stop := self._advance()) is not _Stop.END_OF_LINE:
+            if stop is _Stop.SEMICOLON:
+                self._opening.clear()
+                yield self._statement()
+            else:
+                # A line with nothing but a backslash command leaves the buffer as it is.
+                if self._buffer and len(self._buffer) == pieces_with_newline:
+                    self._buffer.pop()
+                yield SlashScanner(self._input, self._interpolation)
+            pieces_with_newline = -1
+        is_whole = self._state not in _PROMPTS and not self._paren_depth and not self._begin_depth
+        if self._buffer and is_whole and self._interpolation.variables.is_on("SINGLELINE"):
+            yield self._statement()
+
+    def _statement(self) -> Statement:
+        statement = Statement(self.buffer)
+        if self.is_active:
+            self._buffer.clear()
+        return statement
+
+    def _advance(self) -> _Stop:
+        while (source := self._input.current()) is not None:
+            if self._state is _State.SQL:
+                stop = self._scan_sql()
+                if stop is not None:
+                    return stop
+            else:
+                end = self._end_of_literal(source.text, source.pos)
+                self._emit(source.text[source.pos : end])
+                source.pos = end
+        return _Stop.END_OF_LINE
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._buffer.append(text)
+
+    def _end_of_literal(self, text: str, pos: int) -> int:
+        """Where the part of `text` ends that belongs to the quote or comment, with its end mark."""
+        match self._state:
+            case _State.ESCAPE_QUOTE:
+                escaped = _ESCAPED.match(text, pos)
+                assert escaped is not None
+                if escaped.end() == len(text):
+                    return len(text)
+                self._state = _State.AFTER_ESCAPE_QUOTE
+                return escaped.end() + 1
+            case _State.AFTER_ESCAPE_QUOTE:
+                continued = _CONTINUATION.match(text, pos)
+                self._state = _State.SQL if continued is None else _State.ESCAPE_QUOTE
+                return pos if continued is None else continued.end()
+            case _State.COMMENT:
+                return self._end_of_comment(text, pos)
+            case _State.DOLLAR_QUOTE:
+                mark = self._dollar_tag
+            case _State.DOUBLE_QUOTE:
+                mark = '"'
+            case _:
+                mark = "'"
+        # A doubled quote ends one literal and begins the next, which comes to the same here.
+        start = text.find(mark, pos)
+        if start < 0:
+            return len(text)
+        self._state = _State.SQL
+        return start + len(mark)
+
+    def _end_of_comment(self, text: str, pos: int) -> int:
+        for mark in _COMMENT_MARK.finditer(text, pos):
+            self._comment_depth += 1 if mark[0] == "/*" else -1
+            if self._comment_depth == 0:
+                self._state = _State.SQL
+                return mark.end()
+        return len(text)
+
+    def _scan_sql(self) -> _Stop | None:
+        """Read tokens until a statement ends, a backslash command begins or a literal begins."""
+        for token in self._input.tokens(_SQL):
+            text = token[0]
+            match token.lastgroup:
+                case "blank" if not self._buffer:
+                    pass
+                case "variable":
+                    self._expand(text)
+                case "literal" | "identifier" | "is_set" as reference:
+                    self._emit(self._interpolation.substitute(reference, text))
+                case "forced":
+                    self._emit(text[1])
+                    if text[1] == ";":
+                        self._opening.clear()
+                case "backslash":
+                    return _Stop.BACKSLASH
+                case kind:
+                    self._emit(text)
+                    if kind == "semicolon" and not self._paren_depth and not self._begin_depth:
+                        return _Stop.SEMICOLON
+                    self._note(kind, text)
+                    if self._state is not _State.SQL:
+                        return None
+        return None
+
+    def _note(self, kind: str | None, text: str) -> None:
+        """Note what decides whether a later semicolon ends the statement."""
+        match kind:
+            case "word":
+                self._count_word(text.lower())
+            case "open":
+                self._paren_depth += 1
+            case "close":
+                self._paren_depth = max(self._paren_depth - 1, 0)
+            case "comment" | "escape_quote" | "quote" | "double_quote" | "dollar_quote":
+                self._state = _State[kind.upper()]
+                self._dollar_tag = text
+                self._comment_depth = 1
+
+    def _count_word(self, word: str) -> None:
+        """Count BEGIN ATOMIC ... END: in the body of a routine a semicolon ends nothing."""
+        if len(self._opening) < 4:
+            self._opening.append(word)
+        if self._paren_depth or not any(self._opening[: len(r)] == r for r in _ROUTINES):
+            return
+        if word == "begin" or (word == "case" and self._begin_depth):
+            self._begin_depth += 1
+        elif word == "end" and self._begin_depth:
+            self._begin_depth -= 1
+
+    def _expand(self, reference: str) -> None:
+        """Read on in the value of a variable, which may hold anything, statements included."""
+        name = reference[1:]
+        value = self._interpolation.lookup(name)
+        if value is None:
+            self._emit(reference)
+        elif self._input.is_expanding(name):
+            message = f'skipping recursive expansion of variable "{name}"'
+            self._interpolation.complain("warning", message)
+            self._emit(reference)
+        else:
+            self._input.expand(name, value)

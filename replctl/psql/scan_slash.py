@@ -1,0 +1,241 @@
+"""A backslash command in the input: its name and its arguments, with psql's quoting.
+
+`\\echo 'it''s' :b "C" \\\\ SELECT 1;`  ->  command `echo`; arguments `it's`, what b holds, `"C"`;
+then the line goes on as SQL.  As psqlscanslash.l.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+from replctl.psql.interpolate import NAME, REFERENCE, Input, Interpolation, quote_shell
+from replctl.psql.variables import PsqlError
+
+
+class Argument(Enum):
+    """How an argument is read (slash_option_type in psqlscanslash.h)."""
+
+    NORMAL = auto()  # double quotes stay
+    SQL_IDENTIFIER = auto()  # letters outside double quotes become small, the quotes go
+    VERBATIM_IDENTIFIER = auto()  # only the quotes go: the arguments of \connect
+    FILE_PIPE = auto()  # a leading | takes the rest of the line
+    WHOLE_LINE = auto()  # the rest of the line, without any quoting
+
+
+_SPACE = r"[ \t\n\r\f\v]"
+_COMMAND = re.compile(rf"(?P<end> {_SPACE} | \\ ) | [^ \t\n\r\f\v\\]+", re.VERBOSE)
+_ARGUMENT = re.compile(
+    rf"""
+      (?P<end> {_SPACE} | \\ )
+    | (?P<quote> ')
+    | (?P<backtick> `)
+    | (?P<double_quote> ")
+    | {REFERENCE}
+    | (?P<text> : | [^ \t\n\r\f\v\\'`":]+)
+    """,
+    re.VERBOSE,
+)
+_QUOTED = re.compile(
+    r"""
+      (?P<text> [^'\\]+ | \\\Z)
+    | (?P<double> '')
+    | (?P<close> ')
+    | \\ (?P<octal> [0-7]{1,3})
+    | \\ x (?P<hexadecimal> [0-9A-Fa-f]{1,2})
+    | \\ (?P<escaped> .)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BACKTICKED = re.compile(
+    rf"(?P<close> `) | (?P<variable> : {NAME}) | (?P<literal> : ' {NAME} ') | : | [^`:]+",
+    re.VERBOSE,
+)
+_DOUBLE_QUOTED = re.compile(r'(?P<close>")|[^"]+')
+_REST = re.compile(r".+", re.DOTALL)
+_C_ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f"}
+_DOWNCASE = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+class SlashScanner:
+    """A backslash command: its name, then its arguments, read one by one as the command asks.
+
+    Attributes:
+        command: the name, which ends at white space or another backslash.
+        quote: how the argument read last was quoted: the last of `'`, `"`, a backtick and `:` (a
+            variable) in it; None if it was not.
+    """
+
+    def __init__(self, input_: Input, interpolation: Interpolation) -> None:
+        self._input = input_
+        self._interpolation = interpolation
+        self.quote: str | None = None
+        self.command = ""
+        for token in input_.tokens(_COMMAND):
+            if token.lastgroup == "end":
+                input_.put_back(token)
+                break
+            self.command += token[0]
+
+    def argument(
+        self, kind: Argument = Argument.NORMAL, *, strip_semicolons: bool = False
+    ) -> str | None:
+        """Read the next argument; None if there is none left, or if its quote is never closed.
+
+        Args:
+            strip_semicolons: drop unquoted semicolons from its end, for commands that users end
+                like statements.
+        """
+        self.quote = None
+        first = self._skip_space()
+        if not first:
+            return None
+        if kind is Argument.WHOLE_LINE or (kind is Argument.FILE_PIPE and first == "|"):
+            return "".join(token[0] for token in self._input.tokens(_REST))
+        try:
+            text = self._read(strip_semicolons)
+        except PsqlError as error:
+            self._interpolation.complain("error", str(error))
+            return None
+        if kind is Argument.SQL_IDENTIFIER or kind is Argument.VERBATIM_IDENTIFIER:
+            text = _dequote(text, downcase=kind is Argument.SQL_IDENTIFIER)
+        return text if text or self.quote else None
+
+    def finish(self) -> None:
+        """Leave the command behind, with the `\\\\` that may end it.
+
+        Arguments that it has not asked for are reported, as they stand in the input.
+        """
+        was_active, self._interpolation.is_active = self._interpolation.is_active, False
+        while (extra := self.argument()) is not None:
+            if was_active:
+                message = f'\\{self.command}: extra argument "{extra}" ignored'
+                self._interpolation.complain("warning", message)
+        self._interpolation.is_active = was_active
+        source = self._input.current()
+        if source is not None and source.text.startswith("\\\\", source.pos):
+            source.pos += 2
+
+    def abandon(self) -> None:
+        """Leave a command behind that failed: the rest of its line goes with it."""
+        self.argument(Argument.WHOLE_LINE)
+
+    def _skip_space(self) -> str:
+        """Go to the next character that is no white space, and return it; "" at the line's end."""
+        while (source := self._input.current()) is not None:
+            if source.text[source.pos] not in " \t\n\r\f\v":
+                return source.text[source.pos]
+            source.pos += 1
+        return ""
+
+    def _read(self, strip_semicolons: bool) -> str:
+        parts: list[str] = []
+        unquoted = ""  # what the argument ends with that is not quoted in any way
+        for token in self._input.tokens(_ARGUMENT):
+            match token.lastgroup:
+                case "end":
+                    self._input.put_back(token)
+                    break
+                case "text":
+                    unquoted += token[0]
+                    continue
+                case "is_set":
+                    unquoted += self._interpolation.substitute("is_set", token[0])
+                    continue
+                case "quote":
+                    part = self._quoted()
+                case "backtick":
+                    part = self._backticked()
+                case "double_quote":
+                    part = self._double_quoted()
+                case reference:
+                    assert reference is not None
+                    part = self._interpolation.substitute(reference, token[0])
+            self.quote = token[0][0]
+            parts += unquoted, part
+            unquoted = ""
+        parts.append(unquoted.rstrip(";") if strip_semicolons else unquoted)
+        return _as_c_string("".join(parts))
+
+    def _quoted(self) -> str:
+        parts: list[str] = []
+        for token in self._input.tokens(_QUOTED):
+            kind = token.lastgroup
+            assert kind is not None
+            text = token[kind]
+            match kind:
+                case "close":
+                    return "".join(parts)
+                case "double":
+                    parts.append("'")
+                case "octal":
+                    parts.append(_byte(int(text, 8) & 0xFF))
+                case "hexadecimal":
+                    parts.append(_byte(int(text, 16)))
+                case "escaped":
+                    parts.append(_C_ESCAPES.get(text, text))
+                case _:
+                    parts.append(text)
+        raise PsqlError("unterminated quoted string")
+
+    def _double_quoted(self) -> str:
+        text = '"'
+        for token in self._input.tokens(_DOUBLE_QUOTED):
+            text += token[0]
+            if token.lastgroup == "close":
+                return text
+        raise PsqlError("unterminated quoted string")
+
+    def _backticked(self) -> str:
+        command = ""
+        for token in self._input.tokens(_BACKTICKED):
+            match token.lastgroup:
+                case "close":
+                    return self._execute(command) if self._interpolation.is_active else command
+                case "variable":
+                    command += self._interpolation.substitute("variable", token[0])
+                case "literal":
+                    command += self._shell_argument(token[0])
+                case _:
+                    command += token[0]
+        raise PsqlError("unterminated quoted string")
+
+    def _shell_argument(self, reference: str) -> str:
+        value = self._interpolation.lookup(reference[2:-1])
+        if value is None:
+            return reference
+        if "\n" in value or "\r" in value:
+            message = "shell command argument contains a newline or carriage return"
+            self._interpolation.complain("error", f'{message}: "{value}"')
+            return reference
+        return quote_shell(value)
+
+    def _execute(self, command: str) -> str:
+        import subprocess
+
+        process = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
+        # A shell that a signal ended has the exit status 128 + signal.
+        exit_code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        self._interpolation.variables.record_shell_exit(exit_code)
+        return process.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
+def _dequote(text: str, *, downcase: bool) -> str:
+    """`"Foo""s".Bar` -> `Foo"s.bar`; letters are ASCII's."""
+
+    def replace(part: re.Match[str]) -> str:
+        if part["quoted"] is not None:
+            return part["quoted"].replace('""', '"')
+        return part[0].translate(_DOWNCASE) if downcase else part[0]
+
+    return re.sub(r'"(?P<quoted>(?:[^"]|"")*)"?|[^"]+', replace, text)
+
+
+def _byte(value: int) -> str:
+    return bytes([value]).decode("utf-8", "surrogateescape")
+
+
+def _as_c_string(text: str) -> str:
+    """Join the bytes that escapes gave to characters, and end at a NUL."""
+    text = text.partition("\0")[0]
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")

@@ -1,0 +1,84 @@
+\set
+\set ECHO x
+\set ECHO
+\set ECHO Errors
+\echo :ECHO
+\unset ECHO
+\echo :ECHO
+\set ECHO_HIDDEN noexec
+\echo :ECHO_HIDDEN
+\set ECHO_HIDDEN x
+\set ECHO_HIDDEN
+\echo :ECHO_HIDDEN
+\set ON_ERROR_STOP x
+\set ON_ERROR_STOP o
+\set ON_ERROR_STOP trues
+\set ON_ERROR_STOP 10
+\set ON_ERROR_STOP oN
+\echo :ON_ERROR_STOP
+\set ON_ERROR_STOP tr
+\echo :ON_ERROR_STOP
+\set ON_ERROR_STOP of
+\echo :ON_ERROR_STOP
+\set ON_ERROR_STOP
+\echo :ON_ERROR_STOP
+\unset ON_ERROR_STOP
+\echo :ON_ERROR_STOP
+\unset AUTOCOMMIT
+\echo :AUTOCOMMIT
+\set AUTOCOMMIT 1
+\echo :AUTOCOMMIT
+\set SINGLESTEP No
+\set SINGLESTEP 2
+\set QUIET FALSE
+\echo :QUIET
+\set ON_ERROR_ROLLBACK x
+\set ON_ERROR_ROLLBACK
+\echo :ON_ERROR_ROLLBACK
+\set ON_ERROR_ROLLBACK interACTIVE
+\echo :ON_ERROR_ROLLBACK
+\unset ON_ERROR_ROLLBACK
+\echo :ON_ERROR_ROLLBACK
+\set VERBOSITY x
+\set VERBOSITY on
+\set VERBOSITY terse
+\set SHOW_CONTEXT x
+\set SHOW_CONTEXT ALWAYS
+\set COMP_KEYWORD_CASE x
+\set HISTCONTROL x
+\set FETCH_COUNT x
+\set FETCH_COUNT
+\set FETCH_COUNT 08
+\set FETCH_COUNT 010
+\echo :FETCH_COUNT
+\set FETCH_COUNT 0x1f
+\echo :FETCH_COUNT
+\set FETCH_COUNT 3000000000
+\set FETCH_COUNT 1.5
+\set FETCH_COUNT -3
+\echo :FETCH_COUNT
+\unset FETCH_COUNT
+\set HISTSIZE +7
+\unset HISTSIZE
+\set IGNOREEOF x
+\echo :IGNOREEOF
+\set IGNOREEOF 3
+\echo :IGNOREEOF
+\set IGNOREEOF
+\echo :IGNOREEOF
+\unset IGNOREEOF
+\set SHOW_ALL_RESULTS off
+\set SHOW_ALL_RESULTS maybe
+\unset PROMPT1
+\set PROMPT2
+\unset PROMPT3
+\set a-b 1
+\set a.b 1
+\unset a-b
+\set 1a one
+\set é accent
+\set Zz value
+\set zz
+\unset nothing
+\unset LAST_ERROR_MESSAGE
+\set
