@@ -1,0 +1,1 @@
+"""The catalog: one SQLite file a cluster, rows in and out, no rules."""

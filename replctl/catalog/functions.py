@@ -1,0 +1,301 @@
+"""PostgreSQL's functions for catalog queries, which SQLite calls: under their names in pg_proc.prosrc.
+
+A value is what SQLite holds of it (query/sqlite.py): booleans are 0 and 1, numbers and LSNs ints, an OID of
+any kind an int, everything else canonical text.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from replctl.catalog import schema
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import get_relation
+from replctl.catalog.pg_publication import is_publishable
+from replctl.catalog.pg_type import type_name
+from replctl.catalog.ruleutils import get_expr
+from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.errors import (
+    DivisionByZero,
+    InvalidParameterValue,
+    NumericValueOutOfRange,
+    UndefinedObject,
+)
+from replctl.expr import nodes
+from replctl.types import text
+from replctl.types.quote import quote_identifier, quote_literal
+
+#: Reported by version(); the behaviour is that of this server.
+_VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
+
+
+@dataclass
+class FunctionContext:
+    """What functions ask of the session that calls them."""
+
+    catalog: Catalog
+    environment: CatalogEnvironment
+    role_name: str
+    settings: Mapping[str, str]
+
+
+#: A function of the context and of SQLite's values.
+Implementation = Callable[..., Any]
+
+
+def _pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
+    relation = get_relation(context.catalog, relid)
+    if relation is None:
+        return None
+    return get_expr(context.environment, relation, nodes.loads(tree))
+
+
+def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) -> str | None:
+    if oid is None:
+        return None
+    if context.environment.type_by_oid(oid) is None:
+        return "???" if oid else "-"
+    return context.environment.format_type(type_name(oid), typmod)
+
+
+def _current_lsn(context: FunctionContext) -> int:
+    return insert_lsn(context.catalog.connection)
+
+
+def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
+    table = schema.storage_table
+    found = context.catalog.connection.execute(
+        select(table.c.location).where(table.c.relid == relid)
+    ).scalar_one_or_none()
+    return None if found is None else str(found)
+
+
+def _pg_get_userbyid(context: FunctionContext, oid: int) -> str:
+    return context.environment.role_name(oid) or f"unknown (OID={oid})"
+
+
+def _is_publishable(context: FunctionContext, relid: int) -> int | None:
+    relation = get_relation(context.catalog, relid)
+    return None if relation is None else int(is_publishable(relation))
+
+
+def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
+    environment = context.environment
+    name = environment.relation_name(relid)
+    return None if name is None else int("." not in name)
+
+
+def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
+    try:
+        return context.settings[name.lower()]
+    except KeyError:
+        if missing_ok:
+            return None
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"') from None
+
+
+def _array_items(value: str) -> list[str | None]:
+    parsed: Any = text.parse("_text", value)
+    return list(parsed)
+
+
+def _array_to_text(
+    context: FunctionContext, array: str, separator: str, null: str | None = None
+) -> str:
+    items = [null if item is None else item for item in _array_items(array)]
+    return separator.join(item for item in items if item is not None)
+
+
+def _array_length(context: FunctionContext, array: str, dimension: int) -> int | None:
+    items = _array_items(array)
+    return len(items) or None if dimension == 1 else None
+
+
+def _concat(context: FunctionContext, *items: str | None) -> str:
+    return "".join(item for item in items if item is not None)
+
+
+def _concat_ws(context: FunctionContext, separator: str | None, *items: str | None) -> str | None:
+    if separator is None:
+        return None
+    return separator.join(item for item in items if item is not None)
+
+
+def _substring(context: FunctionContext, value: str, start: int, length: int | None = None) -> str:
+    end = None if length is None else max(start + length - 1, 0)
+    return value[max(start - 1, 0) : end]
+
+
+def like_pattern(pattern: str, *, fold: bool = False) -> re.Pattern[str]:
+    """A LIKE pattern as a regular expression."""
+    result, position = [], 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "\\" and position + 1 < len(pattern):
+            position += 1
+            result.append(re.escape(pattern[position]))
+        else:
+            result.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
+        position += 1
+    return re.compile("".join(result), re.S | (re.I if fold else 0))
+
+
+def _like(*, fold: bool, negate: bool) -> Implementation:
+    def matches(context: FunctionContext, value: str, pattern: str) -> int:
+        found = like_pattern(pattern, fold=fold).fullmatch(value) is not None
+        return int(found != negate)
+
+    return matches
+
+
+def _regex(*, fold: bool, negate: bool) -> Implementation:
+    def matches(context: FunctionContext, value: str, pattern: str) -> int:
+        found = re.search(pattern, value, re.I if fold else 0) is not None
+        return int(found != negate)
+
+    return matches
+
+
+def _integer_operations() -> dict[str, Implementation]:
+    """+, -, *, /, % of integers, with PostgreSQL's overflow; the result is of the wider type."""
+    limits = {"2": ("smallint", 15), "4": ("integer", 31), "8": ("bigint", 63)}
+    operations: dict[str, Callable[[int, int], int]] = {
+        "pl": lambda a, b: a + b,
+        "mi": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": _quotient,
+        "mod": lambda a, b: a - b * _quotient(a, b),
+    }
+    result: dict[str, Implementation] = {}
+    for first in limits:
+        for second in limits:
+            prefix = f"int{first}" if first == second else f"int{first}{second}"
+            name, bits = limits[max(first, second)]
+            for suffix, operation in operations.items():
+                result[prefix + suffix] = _checked(operation, name, bits)
+    for digit, (name, bits) in limits.items():
+        result[f"int{digit}um"] = _checked(lambda a: -a, name, bits)
+        result[f"int{digit}abs"] = _checked(abs, name, bits)
+        result[f"int{digit}up"] = lambda context, a: a
+    for source, (name, bits) in {
+        "i4toi2": limits["2"], "int82": limits["2"], "int84": limits["4"], "i2toi4": limits["4"],
+        "int28": limits["8"], "int48": limits["8"], "oidtoi8": limits["8"], "i8tooid": ("OID", 32),
+    }.items():  # fmt: skip
+        result[source] = _checked(lambda a: a, name, bits)
+    return result
+
+
+def _checked(operation: Callable[..., int], name: str, bits: int) -> Implementation:
+    def compute(context: FunctionContext, *args: int) -> int:
+        value = operation(*args)
+        if not -(2**bits) <= value < 2**bits:
+            raise NumericValueOutOfRange(f"{name} out of range")
+        return value
+
+    return compute
+
+
+def _quotient(a: int, b: int) -> int:
+    """Division that truncates toward zero."""
+    if b == 0:
+        raise DivisionByZero("division by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _simple(function: Callable[..., Any]) -> Implementation:
+    """A function that needs no context."""
+    return lambda context, *args: function(*args)
+
+
+#: prosrc -> function; NULL in, NULL out, but for NOT_STRICT.
+FUNCTIONS: dict[str, Implementation] = {
+    **_integer_operations(),
+    "pg_get_expr": _pg_get_expr,
+    "pg_get_expr_ext": _pg_get_expr,
+    "format_type": _format_type,
+    "pg_current_wal_lsn": _current_lsn,
+    "pg_current_wal_insert_lsn": _current_lsn,
+    "pg_current_wal_flush_lsn": _current_lsn,
+    "pg_relation_filepath": _pg_relation_filepath,
+    "pg_get_userbyid": _pg_get_userbyid,
+    "pg_relation_is_publishable": _is_publishable,
+    "pg_table_is_visible": _table_is_visible,
+    "current_database": lambda context: context.environment.database,
+    "current_schema": lambda context: next((name for name, _ in context.environment.path), None),
+    "current_user": lambda context: context.role_name,
+    "session_user": lambda context: context.role_name,
+    "pgsql_version": lambda context: _VERSION,
+    "show_config_by_name": _current_setting,
+    "show_config_by_name_missing_ok": _current_setting,
+    "now": lambda context: time.time_ns() // 1000,
+    "statement_timestamp": lambda context: time.time_ns() // 1000,
+    "clock_timestamp": lambda context: time.time_ns() // 1000,
+    "array_to_text": _array_to_text,
+    "array_to_text_null": _array_to_text,
+    "array_length": _array_length,
+    "array_upper": _array_length,
+    "array_cardinality": _simple(lambda array: len(_array_items(array))),
+    "text_concat": _concat,
+    "text_concat_ws": _concat_ws,
+    "textcat": _simple(lambda a, b: a + b),
+    "textanycat": _simple(lambda a, b: a + b),
+    "anytextcat": _simple(lambda a, b: a + b),
+    "quote_ident": _simple(quote_identifier),
+    "quote_literal": _simple(quote_literal),
+    "lower": _simple(str.lower),
+    "upper": _simple(str.upper),
+    "textlen": _simple(len),
+    "text_reverse": _simple(lambda value: value[::-1]),
+    "text_substr": _substring,
+    "text_substr_no_len": _substring,
+    "replace_text": _simple(lambda value, old, new: value.replace(old, new) if old else value),
+    "textpos": _simple(lambda value, part: value.find(part) + 1),
+    "text_starts_with": _simple(lambda value, prefix: int(value.startswith(prefix))),
+    "btrim1": _simple(lambda value: value.strip(" ")),
+    "ltrim1": _simple(lambda value: value.lstrip(" ")),
+    "rtrim1": _simple(lambda value: value.rstrip(" ")),
+    "booltext": _simple(lambda value: "true" if value else "false"),
+    "bool_int4": _simple(int),
+    "int4_bool": _simple(lambda value: int(value != 0)),
+    "pg_lsn_mi": _simple(lambda a, b: str(a - b)),
+    **{f"{prefix}like": _like(fold=False, negate=False) for prefix in ("text", "name")},
+    **{f"{prefix}nlike": _like(fold=False, negate=True) for prefix in ("text", "name")},
+    **{f"{prefix}iclike": _like(fold=True, negate=False) for prefix in ("text", "name")},
+    **{f"{prefix}icnlike": _like(fold=True, negate=True) for prefix in ("text", "name")},
+    **{f"{prefix}regexeq": _regex(fold=False, negate=False) for prefix in ("text", "name")},
+    **{f"{prefix}regexne": _regex(fold=False, negate=True) for prefix in ("text", "name")},
+    **{f"{prefix}icregexeq": _regex(fold=True, negate=False) for prefix in ("text", "name")},
+    **{f"{prefix}icregexne": _regex(fold=True, negate=True) for prefix in ("text", "name")},
+}
+
+#: Functions written in SQL have no prosrc: name -> function.
+FUNCTIONS_BY_NAME: dict[str, Implementation] = {
+    "obj_description": lambda context, *args: None,
+    "col_description": lambda context, *args: None,
+    "shobj_description": lambda context, *args: None,
+}
+
+#: Functions that are called with NULL arguments, too.
+NOT_STRICT = frozenset({"format_type", "text_concat", "text_concat_ws", "array_to_text_null"})
+
+
+def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> list[list[int]]:
+    if step == 0:
+        raise InvalidParameterValue("step size cannot equal zero")
+    return [[value] for value in range(start, stop + (1 if step > 0 else -1), step)]
+
+
+#: prosrc -> function that returns a set, as rows of its columns.
+SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
+    "generate_series_int4": _series,
+    "generate_series_int8": _series,
+    "generate_series_step_int4": _series,
+    "generate_series_step_int8": _series,
+    "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
+}

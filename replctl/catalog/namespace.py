@@ -1,0 +1,245 @@
+"""Names looked up in a database: the search path, and the catalog as expressions see it (namespace.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.pg_authid import find_role, role_names
+from replctl.catalog.pg_class import find_relation_oid
+from replctl.catalog.pg_namespace import find_schema, schema_names
+from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
+from replctl.catalog.transaction import Catalog
+from replctl.expr.environment import SYSTEM_SCHEMA, BuiltinEnvironment, Column
+from replctl.types import builtin
+from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+
+
+class CatalogEnvironment(BuiltinEnvironment):
+    """A database as one transaction sees it.
+
+    Args:
+        catalog: its catalogs.
+        database: its name.
+        search_path: names of the schemas to search after pg_catalog; those that do not exist are passed over.
+    """
+
+    def __init__(self, catalog: Catalog, database: str, search_path: Sequence[str]) -> None:
+        self.catalog = catalog
+        self.database = database
+        self._search_path = tuple(search_path)
+
+    @cached_property
+    def path(self) -> tuple[tuple[str, int], ...]:
+        """Names and OIDs of the schemas of the search path that exist, without pg_catalog."""
+        found = ((name, find_schema(self.catalog, name)) for name in self._search_path)
+        return tuple(
+            (name, oid) for name, oid in found if oid is not None and name != SYSTEM_SCHEMA
+        )
+
+    # -- schemas and relations
+
+    def has_schema(self, name: str) -> bool:
+        return self.schema_oid(name) is not None
+
+    def schema_oid(self, name: str) -> int | None:
+        return find_schema(self.catalog, name)
+
+    def schema_name(self, oid: int) -> str | None:
+        return schema_names(self.catalog).get(oid)
+
+    def relation_oid(self, schema: str | None, name: str) -> int | None:
+        """The OID of a relation, catalogs included; without a schema the first in the search path."""
+        if schema is None:
+            if name in builtin.system_relations():
+                return builtin.system_relations()[name].oid
+            for _schema, schema_oid in self.path:
+                found = find_relation_oid(self.catalog, name, schema_oid)
+                if found is not None:
+                    return found
+            return None
+        if schema == SYSTEM_SCHEMA and name in builtin.system_relations():
+            return builtin.system_relations()[name].oid
+        schema_oid = self.schema_oid(schema)
+        return None if schema_oid is None else find_relation_oid(self.catalog, name, schema_oid)
+
+    def relation_name(self, oid: int) -> str | None:
+        """How regclass shows a relation: with its schema unless the search path finds it."""
+        system = builtin.system_relations_by_oid().get(oid)
+        if system is not None:
+            return quote_identifier(system.name)
+        row = self.catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
+        if row is None:
+            return None
+        is_visible = self.relation_oid(None, row.relname) == oid
+        name = None if is_visible else self.schema_name(int(row.relnamespace))
+        return quote_qualified_identifier(name, row.relname)
+
+    # -- types
+
+    def type(self, name: str) -> Type:
+        return get_type(self.catalog, name)
+
+    def type_by_oid(self, oid: int) -> Type | None:
+        if oid < FIRST_USER_OID:
+            return super().type_by_oid(oid)
+        try:
+            return self.type(type_name(oid))
+        except KeyError:
+            return None
+
+    def find_type(self, schema: str | None, name: str) -> Type | None:
+        if schema in (None, SYSTEM_SCHEMA) and name in builtin.types():
+            return builtin.types()[name]
+        if schema is not None:
+            oid = self.schema_oid(schema)
+            return None if oid is None else find_type(self.catalog, oid, name)
+        found = (find_type(self.catalog, oid, name) for _name, oid in self.path)
+        return next((type_ for type_ in found if type_ is not None), None)
+
+    def columns(self, composite: Type) -> tuple[Column, ...] | None:
+        if composite.kind != "c" or composite.is_builtin:
+            return None
+        pg_attribute, pg_type = schema.pg_attribute, schema.pg_type
+        row = self.catalog.first(pg_type, pg_type.c.oid == composite.oid)
+        if row is None or not row.typrelid:
+            return None
+        collations = {oid: name for name, oid in builtin.collations().items()}
+        return tuple(
+            Column(
+                str(attribute.attname),
+                int(attribute.attnum),
+                type_name(int(attribute.atttypid)),
+                int(attribute.atttypmod),
+                collations.get(int(attribute.attcollation)),
+            )
+            for attribute in self.catalog.select(
+                pg_attribute,
+                pg_attribute.c.attrelid == row.typrelid,
+                ~pg_attribute.c.attisdropped,
+                order_by=[pg_attribute.c.attnum],
+            )
+        )
+
+    def format_type(self, name: str, typmod: int | None = None) -> str:
+        """A type that a user made has its schema before its name unless the search path finds it."""
+        if not name.startswith("@"):
+            return super().format_type(name, typmod)
+        type_ = self.type(name)
+        if type_.element is not None:
+            return f"{self.format_type(type_.element)}[]"
+        found = self.find_type(None, type_.sql_name)
+        is_visible = found is not None and found.oid == type_.oid
+        row = self.catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
+        assert row is not None
+        prefix = None if is_visible else self.schema_name(int(row.typnamespace))
+        return quote_qualified_identifier(prefix, type_.sql_name)
+
+    def enum_labels(self, enum: Type) -> tuple[str, ...]:
+        return enum_labels(self.catalog, enum.name)
+
+    # -- functions and operators
+
+    def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
+        found = list(super().functions(schema, name))
+        for place, row in self._of_path(schema, name, "pg_proc", "proname", "pronamespace"):
+            found.append((place, _function(row)))
+        return found
+
+    def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
+        found = list(super().operators(schema, name))
+        for place, row in self._of_path(schema, name, "pg_operator", "oprname", "oprnamespace"):
+            found.append((place, self._operator(row)))
+        return found
+
+    def function(self, oid: int) -> Function:
+        return super().function(oid) if oid < FIRST_USER_OID else _function(self._row("pg_proc", oid))
+
+    def operator(self, oid: int) -> Operator:
+        if oid < FIRST_USER_OID:
+            return super().operator(oid)
+        return self._operator(self._row("pg_operator", oid))
+
+    def function_schema(self, oid: int) -> str:
+        if oid < FIRST_USER_OID:
+            return SYSTEM_SCHEMA
+        return self.schema_name(int(self._row("pg_proc", oid).pronamespace)) or ""
+
+    def operator_schema(self, oid: int) -> str:
+        if oid < FIRST_USER_OID:
+            return SYSTEM_SCHEMA
+        return self.schema_name(int(self._row("pg_operator", oid).oprnamespace)) or ""
+
+    # -- roles
+
+    def role_oid(self, name: str) -> int | None:
+        role = find_role(self.catalog, name)
+        return None if role is None else role.oid
+
+    def role_name(self, oid: int) -> str | None:
+        return role_names(self.catalog).get(oid)
+
+    # -- rows
+
+    def _of_path(
+        self, schema_name: str | None, name: str, table: str, name_column: str, schema_column: str
+    ) -> list[tuple[int, Any]]:
+        """Rows of objects with a name, each with the place of its schema in the search path."""
+        if schema_name is None:
+            places = {oid: place for place, (_name, oid) in enumerate(self.path, start=1)}
+        else:
+            oid = self.schema_oid(schema_name)
+            places = {} if oid is None else {oid: 0}
+        catalog_table = schema.metadata.tables[table]
+        rows = self.catalog.select(
+            catalog_table,
+            catalog_table.c[name_column] == name,
+            catalog_table.c[schema_column].in_(places),
+        )
+        return [(places[int(row._mapping[schema_column])], row) for row in rows]
+
+    def _row(self, table: str, oid: int) -> Any:
+        catalog_table = schema.metadata.tables[table]
+        row = self.catalog.first(catalog_table, catalog_table.c.oid == oid)
+        if row is None:
+            raise KeyError(oid)
+        return row
+
+    def _operator(self, row: Any) -> Operator:
+        function = self.function(int(row.oprcode))
+        return Operator(
+            oid=int(row.oid),
+            name=str(row.oprname),
+            left=type_name(int(row.oprleft)) or None,
+            right=type_name(int(row.oprright)),
+            result=type_name(int(row.oprresult)),
+            function=function.name,
+            function_oid=function.oid,
+            commutator=None,
+            negator=None,
+            volatility=function.volatility,
+            is_strict=function.is_strict,
+        )
+
+
+def _function(row: Any) -> Function:
+    types = tuple(type_name(int(oid)) for oid in row.proargtypes.split())
+    names = tuple(row.proargnames.split(",")) if row.proargnames else ("",) * len(types)
+    return Function(
+        oid=int(row.oid),
+        name=str(row.proname),
+        argument_types=types,
+        result=type_name(int(row.prorettype)),
+        kind=str(row.prokind),
+        volatility=str(row.provolatile),
+        is_strict=bool(row.proisstrict),
+        returns_set=bool(row.proretset),
+        variadic=None,
+        defaults=(),
+        source=str(row.prosrc),
+        argument_names=names,
+        columns=(),
+    )

@@ -1,0 +1,253 @@
+"""Publications and what belongs to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import (
+    Relation,
+    ancestors_of,
+    decode_attnums,
+    encode_attnums,
+    leaf_partitions,
+    load_relations,
+    relation_oids,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.expr import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A row of pg_publication."""
+
+    oid: int
+    name: str
+    owner: int
+    all_tables: bool = False
+    publish_insert: bool = True
+    publish_update: bool = True
+    publish_delete: bool = True
+    publish_truncate: bool = True
+    publish_via_partition_root: bool = False
+
+    def publishes(self, action: str) -> bool:
+        """Whether changes of a kind (insert, update, delete, truncate) are published."""
+        return bool(getattr(self, f"publish_{action}"))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A row of pg_publication_rel: `columns` are attnums in ascending order, None for all of them."""
+
+    oid: int
+    publication_oid: int
+    relid: int
+    row_filter: nodes.Expr | None = None
+    columns: tuple[int, ...] | None = None
+
+
+class Memberships:
+    """What some publications of a database contain (pg_publication.c)."""
+
+    def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
+        self._catalog = catalog
+        self._tables = {
+            (item.publication_oid, item.relid): item
+            for publication in publications
+            for item in published_tables(catalog, publication_oid=publication.oid)
+        }
+        self._schemas = {
+            publication.oid: set(published_schemas(catalog, publication.oid))
+            for publication in publications
+        }
+
+    def lists(self, publication: Publication, relation: Relation) -> bool:
+        """Whether a publication has a relation by name or by its schema."""
+        listed = (publication.oid, relation.oid) in self._tables
+        return listed or relation.schema_oid in self._schemas[publication.oid]
+
+    def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
+        """A table's place in a publication, with its filter and columns, if it is listed by name."""
+        if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
+            return None
+        return self._tables.get((publication.oid, relation.oid))
+
+    def members(self, publication: Publication) -> set[int]:
+        """OIDs of the relations of one publication: leaves, or roots where it publishes by them
+        (pg_get_publication_tables)."""
+        via_root = publication.publish_via_partition_root
+        if publication.all_tables:
+            candidates = load_relations(self._catalog, relation_oids(self._catalog, "rp")).values()
+            return {
+                relation.oid
+                for relation in candidates
+                if is_publishable(relation)
+                and (not relation.is_partition if via_root else not relation.is_partitioned)
+            }
+        listed = [relid for oid, relid in self._tables if oid == publication.oid]
+        for schema_oid in self._schemas[publication.oid]:
+            listed += relation_oids(self._catalog, "rp", schema_oid)
+        result = set()
+        for relation in load_relations(self._catalog, listed).values():
+            if not is_publishable(relation):
+                continue
+            if via_root or not relation.is_partitioned:
+                result.add(relation.oid)
+            else:
+                result |= {leaf.oid for leaf in leaf_partitions(self._catalog, relation)}
+        if via_root:
+            result = {oid for oid in result if not result & set(ancestors_of(self._catalog, oid))}
+        return result
+
+
+def is_publishable(relation: Relation) -> bool:
+    """Permanent tables that users made (is_publishable_class in pg_publication.c)."""
+    return relation.kind in ("r", "p") and relation.persistence == "p"
+
+
+def find_publication(catalog: Catalog, name: str) -> Publication | None:
+    """The publication of that name."""
+    row = catalog.first(schema.pg_publication, schema.pg_publication.c.pubname == name)
+    return None if row is None else _publication(row)
+
+
+def list_publications(catalog: Catalog) -> list[Publication]:
+    """All publications of the database, by name."""
+    rows = catalog.select(schema.pg_publication, order_by=[schema.pg_publication.c.pubname])
+    return [_publication(row) for row in rows]
+
+
+def publications_by_oid(catalog: Catalog, oids: Collection[int]) -> dict[int, Publication]:
+    """The publications with these OIDs."""
+    rows = catalog.select(schema.pg_publication, schema.pg_publication.c.oid.in_(list(oids)))
+    return {int(row.oid): _publication(row) for row in rows}
+
+
+def published_tables(
+    catalog: Catalog, *, publication_oid: int | None = None, relids: Collection[int] | None = None
+) -> list[PublishedTable]:
+    """Tables that are listed in publications: in one of them, or those among `relids`, or all."""
+    table = schema.pg_publication_rel
+    where = []
+    if publication_oid is not None:
+        where.append(table.c.prpubid == publication_oid)
+    if relids is not None:
+        where.append(table.c.prrelid.in_(list(relids)))
+    return [_published_table(row) for row in catalog.select(table, *where, order_by=[table.c.oid])]
+
+
+def published_schemas(catalog: Catalog, publication_oid: int) -> list[int]:
+    """OIDs of the schemas whose tables a publication has."""
+    table = schema.pg_publication_namespace
+    rows = catalog.select(table, table.c.pnpubid == publication_oid, order_by=[table.c.oid])
+    return [int(row.pnnspid) for row in rows]
+
+
+def publications_of_schemas(catalog: Catalog) -> dict[int, list[int]]:
+    """OIDs of publications by the OID of a schema that they have."""
+    result: dict[int, list[int]] = defaultdict(list)
+    for row in catalog.select(schema.pg_publication_namespace):
+        result[int(row.pnnspid)].append(int(row.pnpubid))
+    return result
+
+
+def insert_publication(catalog: Catalog, publication: Publication) -> None:
+    """Add a publication."""
+    catalog.insert(schema.pg_publication, **_values(publication))
+
+
+def update_publication(catalog: Catalog, publication: Publication) -> None:
+    """Put a publication's new state in the place of its old one."""
+    catalog.update(
+        schema.pg_publication,
+        schema.pg_publication.c.oid == publication.oid,
+        **_values(publication),
+    )
+
+
+def delete_publication(catalog: Catalog, publication_oid: int) -> None:
+    """Remove a publication with its tables and schemas."""
+    catalog.delete(
+        schema.pg_publication_rel, schema.pg_publication_rel.c.prpubid == publication_oid
+    )
+    catalog.delete(
+        schema.pg_publication_namespace,
+        schema.pg_publication_namespace.c.pnpubid == publication_oid,
+    )
+    catalog.delete(schema.pg_publication, schema.pg_publication.c.oid == publication_oid)
+
+
+def insert_published_table(catalog: Catalog, published: PublishedTable) -> None:
+    """Add a table to a publication."""
+    catalog.insert(
+        schema.pg_publication_rel,
+        oid=published.oid,
+        prpubid=published.publication_oid,
+        prrelid=published.relid,
+        prqual=None if published.row_filter is None else nodes.dumps(published.row_filter),
+        prattrs=None if published.columns is None else encode_attnums(published.columns),
+    )
+
+
+def delete_published_table(catalog: Catalog, oid: int) -> None:
+    """Take a table out of a publication; `oid` is that of the membership."""
+    catalog.delete(schema.pg_publication_rel, schema.pg_publication_rel.c.oid == oid)
+
+
+def insert_published_schema(catalog: Catalog, publication_oid: int, schema_oid: int) -> None:
+    """Add a schema to a publication."""
+    catalog.insert(
+        schema.pg_publication_namespace,
+        oid=catalog.new_oid(),
+        pnpubid=publication_oid,
+        pnnspid=schema_oid,
+    )
+
+
+def delete_published_schema(catalog: Catalog, publication_oid: int, schema_oid: int) -> None:
+    """Take a schema out of a publication."""
+    table = schema.pg_publication_namespace
+    catalog.delete(table, table.c.pnpubid == publication_oid, table.c.pnnspid == schema_oid)
+
+
+def _values(publication: Publication) -> dict[str, Any]:
+    return {
+        "oid": publication.oid,
+        "pubname": publication.name,
+        "pubowner": publication.owner,
+        "puballtables": publication.all_tables,
+        "pubinsert": publication.publish_insert,
+        "pubupdate": publication.publish_update,
+        "pubdelete": publication.publish_delete,
+        "pubtruncate": publication.publish_truncate,
+        "pubviaroot": publication.publish_via_partition_root,
+    }
+
+
+def _publication(row: Any) -> Publication:
+    return Publication(
+        oid=int(row.oid),
+        name=str(row.pubname),
+        owner=int(row.pubowner),
+        all_tables=bool(row.puballtables),
+        publish_insert=bool(row.pubinsert),
+        publish_update=bool(row.pubupdate),
+        publish_delete=bool(row.pubdelete),
+        publish_truncate=bool(row.pubtruncate),
+        publish_via_partition_root=bool(row.pubviaroot),
+    )
+
+
+def _published_table(row: Any) -> PublishedTable:
+    return PublishedTable(
+        oid=int(row.oid),
+        publication_oid=int(row.prpubid),
+        relid=int(row.prrelid),
+        row_filter=None if row.prqual is None else nodes.loads(row.prqual),
+        columns=None if row.prattrs is None else decode_attnums(row.prattrs),
+    )

@@ -1,0 +1,290 @@
+"""Subscriptions, the state of their tables, their batches and their statistics."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+
+
+class RelState(Enum):
+    """pg_subscription_rel.srsubstate: how far a table's synchronization is."""
+
+    INIT = "i"
+    DATASYNC = "d"
+    FINISHEDCOPY = "f"
+    SYNCDONE = "s"
+    READY = "r"
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the table's rows are there: after a crash, i and d copy again, the others do not."""
+        return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A row of pg_subscription."""
+
+    oid: int
+    database_oid: int
+    name: str
+    owner: int
+    conninfo: str
+    publications: tuple[str, ...]
+    slot_name: str | None
+    enabled: bool = True
+    skip_lsn: int = 0
+    binary: bool = False
+    streaming: str = "f"
+    two_phase_state: str = "d"
+    disable_on_error: bool = False
+    password_required: bool = True
+    run_as_owner: bool = False
+    failover: bool = False
+    synchronous_commit: str = "off"
+    origin: str = "any"
+
+    @property
+    def origin_name(self) -> str:
+        """The name of the replication origin that holds its progress."""
+        return f"pg_{self.oid}"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRelation:
+    """A row of pg_subscription_rel.
+
+    Changes of the table count from after `lsn`, a position in the publisher's log (None: from wherever
+    the subscription is).  `snapshot` is what state d has fixed for its copy.
+    """
+
+    subscription_oid: int
+    relid: int
+    state: RelState
+    lsn: int | None = None
+    snapshot: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBatch:
+    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version, step)."""
+
+    subscription_oid: int
+    from_lsn: int
+    to_lsn: int
+    xid: int
+    targets: dict[int, tuple[int | None, int]]
+
+
+def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
+    """The subscription of that name in the catalog's database."""
+    table = schema.pg_subscription
+    row = catalog.first(table, table.c.subname == name, table.c.subdbid == catalog.database_oid)
+    return None if row is None else _subscription(row)
+
+
+def get_subscription(catalog: Catalog, oid: int) -> Subscription | None:
+    """The subscription with that OID."""
+    row = catalog.first(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
+    return None if row is None else _subscription(row)
+
+
+def list_subscriptions(catalog: Catalog, *, all_databases: bool = False) -> list[Subscription]:
+    """The subscriptions of the catalog's database, or of the cluster, by OID."""
+    table = schema.pg_subscription
+    where = [] if all_databases else [table.c.subdbid == catalog.database_oid]
+    return [_subscription(row) for row in catalog.select(table, *where, order_by=[table.c.oid])]
+
+
+def insert_subscription(catalog: Catalog, subscription: Subscription) -> None:
+    """Add a subscription."""
+    catalog.insert(schema.pg_subscription, **_values(subscription))
+
+
+def update_subscription(catalog: Catalog, subscription: Subscription) -> None:
+    """Put a subscription's new state in the place of its old one."""
+    table = schema.pg_subscription
+    catalog.update(table, table.c.oid == subscription.oid, **_values(subscription))
+
+
+def delete_subscription(catalog: Catalog, oid: int) -> None:
+    """Remove a subscription and all that is known of its tables."""
+    catalog.delete(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
+    for table, column in (
+        (schema.pg_subscription_rel, schema.pg_subscription_rel.c.srsubid),
+        (schema.pg_stat_subscription_stats, schema.pg_stat_subscription_stats.c.subid),
+        (schema.apply_batch, schema.apply_batch.c.subid),
+        (schema.apply_step, schema.apply_step.c.subid),
+    ):
+        catalog.delete(table, column == oid)
+
+
+def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[SubscriptionRelation]:
+    """The tables of a subscription, in the order in which they were added."""
+    table = schema.pg_subscription_rel
+    query = select(table).where(table.c.srsubid == subscription_oid).order_by(table.c.srrelid)
+    return [
+        SubscriptionRelation(
+            int(row.srsubid),
+            int(row.srrelid),
+            RelState(row.srsubstate),
+            row.srsublsn,
+            json.loads(row.snapshot) if row.snapshot else None,
+        )
+        for row in catalog.connection.execute(query)
+    ]
+
+
+def put_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
+    """Add a table to a subscription, or put its new state in the place of the old one."""
+    table = schema.pg_subscription_rel
+    values = {
+        "srsubstate": relation.state.value,
+        "srsublsn": relation.lsn,
+        "snapshot": None if relation.snapshot is None else json.dumps(relation.snapshot),
+    }
+    statement = sqlite_insert(table).values(
+        srsubid=relation.subscription_oid, srrelid=relation.relid, **values
+    )
+    catalog.connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[table.c.srsubid, table.c.srrelid], set_=values
+        )
+    )
+
+
+def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid: int) -> None:
+    """Take a table out of a subscription."""
+    table = schema.pg_subscription_rel
+    catalog.connection.execute(
+        delete(table).where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
+    )
+
+
+def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
+    """OIDs of the subscriptions that write into a table."""
+    table = schema.pg_subscription_rel
+    return list(
+        catalog.connection.execute(
+            select(table.c.srsubid).where(table.c.srrelid == relid)
+        ).scalars()
+    )
+
+
+def count_error(catalog: Catalog, subscription_oid: int, kind: str) -> None:
+    """Count an error of a subscription: kind apply or sync."""
+    table = schema.pg_stat_subscription_stats
+    column = table.c[f"{kind}_error_count"]
+    statement = sqlite_insert(table).values(subid=subscription_oid, **{column.name: 1})
+    catalog.connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[table.c.subid], set_={column.name: column + 1}
+        )
+    )
+
+
+def get_apply_batch(catalog: Catalog, subscription_oid: int) -> ApplyBatch | None:
+    """The batch that a subscription has begun and not finished."""
+    table = schema.apply_batch
+    row = catalog.connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
+    return None if row is None else _batch(row)
+
+
+def list_apply_batches(catalog: Catalog) -> list[ApplyBatch]:
+    """All batches that were begun and not finished."""
+    return [_batch(row) for row in catalog.connection.execute(select(schema.apply_batch))]
+
+
+def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
+    """Note what is about to be written."""
+    catalog.connection.execute(
+        insert(schema.apply_batch).values(
+            subid=batch.subscription_oid,
+            from_lsn=batch.from_lsn,
+            to_lsn=batch.to_lsn,
+            xid=batch.xid,
+            targets=json.dumps({str(relid): target for relid, target in batch.targets.items()}),
+        )
+    )
+
+
+def delete_apply_batch(catalog: Catalog, subscription_oid: int) -> None:
+    """The batch is written."""
+    catalog.connection.execute(
+        delete(schema.apply_batch).where(schema.apply_batch.c.subid == subscription_oid)
+    )
+
+
+def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
+    """A number that grows with each write of a subscription into a table, from 1."""
+    table = schema.apply_step
+    where = (table.c.subid == subscription_oid, table.c.relid == relid)
+    last = catalog.connection.execute(select(table.c.step).where(*where)).scalar_one_or_none()
+    if last is None:
+        catalog.connection.execute(
+            insert(table).values(subid=subscription_oid, relid=relid, step=1)
+        )
+        return 1
+    catalog.connection.execute(update(table).where(*where).values(step=last + 1))
+    return int(last) + 1
+
+
+def _batch(row: Any) -> ApplyBatch:
+    targets = {
+        int(relid): (version, step) for relid, (version, step) in json.loads(row.targets).items()
+    }
+    return ApplyBatch(int(row.subid), int(row.from_lsn), int(row.to_lsn), int(row.xid), targets)
+
+
+def _values(subscription: Subscription) -> dict[str, Any]:
+    return {
+        "oid": subscription.oid,
+        "subdbid": subscription.database_oid,
+        "subskiplsn": subscription.skip_lsn,
+        "subname": subscription.name,
+        "subowner": subscription.owner,
+        "subenabled": subscription.enabled,
+        "subbinary": subscription.binary,
+        "substream": subscription.streaming,
+        "subtwophasestate": subscription.two_phase_state,
+        "subdisableonerr": subscription.disable_on_error,
+        "subpasswordrequired": subscription.password_required,
+        "subrunasowner": subscription.run_as_owner,
+        "subfailover": subscription.failover,
+        "subconninfo": subscription.conninfo,
+        "subslotname": subscription.slot_name,
+        "subsynccommit": subscription.synchronous_commit,
+        "subpublications": json.dumps(subscription.publications, ensure_ascii=False),
+        "suborigin": subscription.origin,
+    }
+
+
+def _subscription(row: Any) -> Subscription:
+    return Subscription(
+        oid=int(row.oid),
+        database_oid=int(row.subdbid),
+        name=str(row.subname),
+        owner=int(row.subowner),
+        conninfo=str(row.subconninfo),
+        publications=tuple(json.loads(row.subpublications)),
+        slot_name=row.subslotname,
+        enabled=bool(row.subenabled),
+        skip_lsn=int(row.subskiplsn),
+        binary=bool(row.subbinary),
+        streaming=str(row.substream),
+        two_phase_state=str(row.subtwophasestate),
+        disable_on_error=bool(row.subdisableonerr),
+        password_required=bool(row.subpasswordrequired),
+        run_as_owner=bool(row.subrunasowner),
+        failover=bool(row.subfailover),
+        synchronous_commit=str(row.subsynccommit),
+        origin=str(row.suborigin),
+    )

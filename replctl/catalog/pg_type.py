@@ -1,0 +1,142 @@
+"""Types that users made: enums and the row types of tables; and the names of all types."""
+
+from __future__ import annotations
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+from replctl.types import builtin
+
+
+def type_name(oid: int) -> str:
+    """The name of a type in typed expressions: its catalog name, or '@' and its OID if a user made it."""
+    if oid == 0:
+        return ""
+    known = builtin.types_by_oid().get(oid)
+    return f"@{oid}" if known is None else known.name
+
+
+def type_oid(name: str) -> int:
+    """The OID of a type by that name; 0 for ''."""
+    if not name:
+        return 0
+    return int(name[1:]) if name.startswith("@") else builtin.types()[name].oid
+
+
+def get_type(catalog: Catalog, name: str) -> builtin.Type:
+    """A type by its name in typed expressions.
+
+    Raises:
+        KeyError: there is no such type.
+    """
+    if not name.startswith("@"):
+        return builtin.types()[name]
+    row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
+    if row is None:
+        raise KeyError(name)
+    return _type(row)
+
+
+def find_type(catalog: Catalog, schema_oid: int, name: str) -> builtin.Type | None:
+    """The type that a user made under that name in a schema."""
+    pg_type = schema.pg_type
+    row = catalog.first(pg_type, pg_type.c.typname == name, pg_type.c.typnamespace == schema_oid)
+    return None if row is None else _type(row)
+
+
+def type_schema_oid(catalog: Catalog, name: str) -> int:
+    """The schema of a user's type."""
+    row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
+    assert row is not None
+    return int(row.typnamespace)
+
+
+def enum_labels(catalog: Catalog, name: str) -> tuple[str, ...]:
+    """The labels of an enum, in their order."""
+    pg_enum = schema.pg_enum
+    rows = catalog.select(
+        pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]
+    )
+    return tuple(str(row.enumlabel) for row in rows)
+
+
+def insert_type(
+    catalog: Catalog,
+    name: str,
+    schema_oid: int,
+    owner: int,
+    *,
+    kind: str,
+    relid: int = 0,
+) -> str:
+    """Add a type and the type of arrays of it.
+
+    Args:
+        kind: e for an enum, c for the row type of relation `relid`.
+
+    Returns:
+        The name of the new type in typed expressions.
+    """
+    oid, array_oid = catalog.new_oid(), catalog.new_oid()
+    common = {"typnamespace": schema_oid, "typowner": owner, "typbasetype": 0}
+    category = {"e": "E", "c": "C"}[kind]
+    catalog.insert(
+        schema.pg_type, oid=oid, typname=name, typtype=kind, typcategory=category, typrelid=relid,
+        typelem=0, typarray=array_oid, **common,
+    )  # fmt: skip
+    catalog.insert(
+        schema.pg_type, oid=array_oid, typname=_array_name(catalog, name, schema_oid), typtype="b",
+        typcategory="A", typrelid=0, typelem=oid, typarray=0, **common,
+    )  # fmt: skip
+    return type_name(oid)
+
+
+def insert_enum_labels(catalog: Catalog, name: str, labels: tuple[str, ...]) -> None:
+    """Give an enum its labels."""
+    for order, label in enumerate(labels, start=1):
+        catalog.insert(
+            schema.pg_enum,
+            oid=catalog.new_oid(),
+            enumtypid=type_oid(name),
+            enumsortorder=order,
+            enumlabel=label,
+        )
+
+
+def delete_type(catalog: Catalog, name: str) -> None:
+    """Remove a type, its array type and its labels."""
+    oid = type_oid(name)
+    catalog.delete(schema.pg_type, schema.pg_type.c.oid == oid)
+    catalog.delete(schema.pg_type, schema.pg_type.c.typelem == oid)
+    catalog.delete(schema.pg_enum, schema.pg_enum.c.enumtypid == oid)
+
+
+def _array_name(catalog: Catalog, name: str, schema_oid: int) -> str:
+    candidate = f"_{name}"
+    while find_type(catalog, schema_oid, candidate) is not None:
+        candidate = f"_{candidate}"
+    return candidate
+
+
+def _type(row: object) -> builtin.Type:
+    fields = row._mapping  # type: ignore[attr-defined]
+    is_array = fields["typcategory"] == "A"
+    is_enum = fields["typtype"] == "e"
+    return builtin.Type(
+        oid=int(fields["oid"]),
+        name=type_name(int(fields["oid"])),
+        sql_name=str(fields["typname"]),
+        length=4 if is_enum else -1,
+        kind=str(fields["typtype"]),
+        category=str(fields["typcategory"]),
+        is_preferred=False,
+        delimiter=",",
+        is_by_value=is_enum,
+        align="i" if is_enum or is_array else "d",
+        storage="p" if is_enum else "x",
+        element=type_name(int(fields["typelem"])) if is_array else None,
+        array=type_name(int(fields["typarray"])) if fields["typarray"] else None,
+        collation=None,
+        has_typmod=False,
+        has_btree=True,
+        has_hash=True,
+    )

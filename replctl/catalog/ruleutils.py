@@ -1,0 +1,142 @@
+"""Definitions as SQL text: expressions, constraints, indexes and partitions of relations (ruleutils.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import (
+    Constraint,
+    Index,
+    PartitionBound,
+    RangeDatum,
+    Relation,
+    get_relation,
+)
+from replctl.expr import nodes
+from replctl.expr.deparse import DeparseContext, deparse
+from replctl.expr.deparse_constant import constant
+from replctl.types.quote import quote_identifier
+
+_ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+def get_expr(environment: CatalogEnvironment, relation: Relation, expr: nodes.Expr) -> str:
+    """An expression over a relation's columns, as pg_get_expr() prints it."""
+    columns = {column.attnum: column.name for column in relation.columns}
+    return deparse(expr, DeparseContext(environment, relation.name, columns))
+
+
+def constraint_definition(
+    environment: CatalogEnvironment, relation: Relation, constraint: Constraint
+) -> str:
+    """`PRIMARY KEY (a, c)`, `CHECK ((a > 5))`, ... as pg_get_constraintdef() prints it."""
+    match constraint.kind:
+        case "p" | "u":
+            index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
+            word = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
+            if index.nulls_not_distinct:
+                word += " NULLS NOT DISTINCT"
+            return f"{word} ({column_names(relation, index.key)}){_including(relation, index)}"
+        case "c":
+            assert constraint.check is not None
+            tail = " NO INHERIT" if constraint.no_inherit else ""
+            return f"CHECK ({get_expr(environment, relation, constraint.check)}){tail}"
+        case "f":
+            return _foreign_key(environment, relation, constraint)
+
+
+def _foreign_key(
+    environment: CatalogEnvironment, relation: Relation, constraint: Constraint
+) -> str:
+    referenced = get_relation(environment.catalog, constraint.ref_relid)
+    assert referenced is not None
+    name = environment.relation_name(referenced.oid)
+    text = (
+        f"FOREIGN KEY ({column_names(relation, constraint.columns)})"
+        f" REFERENCES {name}({column_names(referenced, constraint.ref_columns)})"
+    )
+    if constraint.match == "f":
+        text += " MATCH FULL"
+    if _ACTIONS[constraint.on_update]:
+        text += f" ON UPDATE {_ACTIONS[constraint.on_update]}"
+    if _ACTIONS[constraint.on_delete]:
+        text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
+    return text
+
+
+def index_columns(environment: CatalogEnvironment, relation: Relation, index: Index) -> str:
+    """`btree (a, c) INCLUDE (d) WHERE (a > 5)`: an index without its name and table."""
+    text = f"btree ({column_names(relation, index.key)}){_including(relation, index)}"
+    if index.nulls_not_distinct:
+        text += " NULLS NOT DISTINCT"
+    if index.predicate is not None:
+        predicate = get_expr(environment, relation, index.predicate)
+        text += f" WHERE {predicate}"
+    return text
+
+
+def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
+    """`RANGE (a, lower(b))`, as pg_get_partkeydef() prints it."""
+    key = relation.partition_key
+    assert key is not None
+    exprs = iter(key.exprs)
+    items = []
+    for attnum in key.attnums:
+        if attnum:
+            items.append(quote_identifier(relation.column_at(attnum).name))
+            continue
+        expr = next(exprs)
+        text = get_expr(environment, relation, expr)
+        items.append(text if isinstance(expr, nodes.FuncExpr) else f"({text.strip('()')})")
+    word = {"r": "RANGE", "l": "LIST", "h": "HASH"}[key.strategy]
+    return f"{word} ({', '.join(items)})"
+
+
+def partition_bound(
+    environment: CatalogEnvironment, bound: PartitionBound, types: Sequence[tuple[str, int]]
+) -> str:
+    """`FOR VALUES FROM (1) TO (10)`, as pg_get_expr(relpartbound) prints it.
+
+    Args:
+        types: (type, typmod) of each column of the partition key.
+    """
+    match bound.kind:
+        case "default":
+            return "DEFAULT"
+        case "hash":
+            return f"FOR VALUES WITH (modulus {bound.modulus}, remainder {bound.remainder})"
+        case "list":
+            values = [_bound_value(environment, value, types[0]) for value in bound.values]
+            return f"FOR VALUES IN ({', '.join(values)})"
+        case "range":
+            ends = [
+                ", ".join(
+                    _range_datum(environment, datum, type_)
+                    for datum, type_ in zip(end, types, strict=True)
+                )
+                for end in (bound.lower, bound.upper)
+            ]
+            return f"FOR VALUES FROM ({ends[0]}) TO ({ends[1]})"
+
+
+def column_names(relation: Relation, attnums: Sequence[int]) -> str:
+    """`a, "B"`"""
+    return ", ".join(quote_identifier(relation.column_at(attnum).name) for attnum in attnums)
+
+
+def _including(relation: Relation, index: Index) -> str:
+    return f" INCLUDE ({column_names(relation, index.including)})" if index.including else ""
+
+
+def _range_datum(
+    environment: CatalogEnvironment, datum: RangeDatum, type_: tuple[str, int]
+) -> str:
+    kind, value = datum
+    return _bound_value(environment, value, type_) if kind == "value" else kind.upper()
+
+
+def _bound_value(
+    environment: CatalogEnvironment, value: str | None, type_: tuple[str, int]
+) -> str:
+    return constant(environment, nodes.Const(type_[0], value, type_[1]), "never")

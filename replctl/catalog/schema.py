@@ -1,0 +1,459 @@
+"""The catalog's tables, with PostgreSQL's catalog and column names where PostgreSQL has them.
+
+Three kinds:
+
+* *versioned* tables hold what DDL defines.  A row is never overwritten: it carries the transactions that
+  made and that removed it (`xmin`, `xmax`; 0 for none), as PostgreSQL's heap rows do.  So a block's changes
+  are its own until it commits, and decoding sees the definitions that were in force at each commit.
+* *shared* versioned tables belong to the cluster, the others to one database (`dbid`).
+* the rest is state that only moves on: the log, slots, origins, what is known of storage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+)
+
+#: The newest revision in migrations/versions: what this program reads and writes.
+REVISION = "0001"
+
+metadata = MetaData()
+
+
+def _versioned(
+    name: str, *columns: Column[Any], shared: bool = False, key: tuple[str, ...] = ("oid",)
+) -> Table:
+    """A table whose rows have versions; `key` names one object among the visible rows."""
+    scope = [] if shared else [Column("dbid", Integer, nullable=False)]
+    life = [
+        Column("xmin", Integer, nullable=False),
+        Column("xmax", Integer, nullable=False, server_default="0"),
+    ]
+    table = Table(
+        name, metadata, *scope, *columns, *life, info={"versioned": True, "shared": shared}
+    )
+    Index(f"{name}_key_index", *(table.c[column] for column in key), table.c.xmax)
+    return table
+
+
+def _oid(name: str = "oid") -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _text(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+    return Column(name, Text, nullable=nullable, server_default=default)
+
+
+def _int(name: str, *, nullable: bool = False, default: int | None = None) -> Column[int]:
+    return Column(
+        name,
+        BigInteger,
+        nullable=nullable,
+        server_default=None if default is None else str(default),
+    )
+
+
+def _bool(name: str, *, default: bool = False) -> Column[bool]:
+    return Column(name, Boolean, nullable=False, server_default="1" if default else "0")
+
+
+# -- the cluster -----------------------------------------------------------------------------
+
+pg_control = Table(
+    "pg_control",
+    metadata,
+    _int("system_identifier"),
+    _int("next_xid"),
+    _int("next_oid"),
+    _int("insert_lsn"),
+)
+
+pg_authid = _versioned(
+    "pg_authid",
+    _oid(),
+    _text("rolname"),
+    _bool("rolsuper"),
+    _bool("rolinherit", default=True),
+    _bool("rolcreaterole"),
+    _bool("rolcreatedb"),
+    _bool("rolcanlogin"),
+    _bool("rolreplication"),
+    _bool("rolbypassrls"),
+    _int("rolconnlimit", default=-1),
+    _text("rolpassword", nullable=True),
+    _text("rolvaliduntil", nullable=True),
+    shared=True,
+)
+
+pg_database = _versioned(
+    "pg_database",
+    _oid(),
+    _text("datname"),
+    _oid("datdba"),
+    shared=True,
+)
+
+# -- objects of a database -------------------------------------------------------------------
+
+pg_namespace = _versioned("pg_namespace", _oid(), _text("nspname"), _oid("nspowner"))
+
+pg_class = _versioned(
+    "pg_class",
+    _oid(),
+    _text("relname"),
+    _oid("relnamespace"),
+    _oid("reltype"),
+    _oid("relowner"),
+    _text("relkind"),
+    _text("relpersistence", default="p"),
+    _text("relreplident", default="d"),
+    _bool("relispartition"),
+    _text("relpartbound", nullable=True),
+    _text("reloptions", nullable=True),
+)
+Index("pg_class_name_index", pg_class.c.relname, pg_class.c.relnamespace)
+
+pg_attribute = _versioned(
+    "pg_attribute",
+    _oid("attrelid"),
+    _int("attnum"),
+    _text("attname"),
+    _oid("atttypid"),
+    _int("atttypmod", default=-1),
+    _int("attndims", default=0),
+    _oid("attcollation"),
+    _bool("attnotnull"),
+    _bool("atthasdef"),
+    _text("attidentity", default=""),
+    _text("attgenerated", default=""),
+    _bool("attisdropped"),
+    _bool("attislocal", default=True),
+    _int("attinhcount", default=0),
+    _text("attmissingval", nullable=True),
+    key=("attrelid", "attnum"),
+)
+
+pg_attrdef = _versioned(
+    "pg_attrdef", _oid(), _oid("adrelid"), _int("adnum"), _text("adbin"), key=("adrelid", "adnum")
+)
+
+pg_index = _versioned(
+    "pg_index",
+    _oid("indexrelid"),
+    _oid("indrelid"),
+    _int("indnkeyatts"),
+    _bool("indisunique"),
+    _bool("indisprimary"),
+    _bool("indisreplident"),
+    _bool("indnullsnotdistinct"),
+    _text("indkey"),
+    _text("indexprs", nullable=True),
+    _text("indpred", nullable=True),
+    key=("indexrelid",),
+)
+Index("pg_index_indrelid_index", pg_index.c.indrelid)
+
+pg_constraint = _versioned(
+    "pg_constraint",
+    _oid(),
+    _text("conname"),
+    _oid("connamespace"),
+    _text("contype"),
+    _oid("conrelid"),
+    _oid("conindid"),
+    _oid("conparentid"),
+    _oid("confrelid"),
+    _text("confupdtype", default=" "),
+    _text("confdeltype", default=" "),
+    _text("confmatchtype", default=" "),
+    _text("conkey", nullable=True),
+    _text("confkey", nullable=True),
+    _text("conbin", nullable=True),
+    _bool("convalidated", default=True),
+    _bool("connoinherit"),
+    _bool("conislocal", default=True),
+    _int("coninhcount", default=0),
+)
+Index("pg_constraint_conrelid_index", pg_constraint.c.conrelid)
+Index("pg_constraint_confrelid_index", pg_constraint.c.confrelid)
+
+pg_inherits = _versioned(
+    "pg_inherits",
+    _oid("inhrelid"),
+    _oid("inhparent"),
+    _int("inhseqno"),
+    key=("inhrelid", "inhparent"),
+)
+Index("pg_inherits_inhparent_index", pg_inherits.c.inhparent)
+
+pg_partitioned_table = _versioned(
+    "pg_partitioned_table",
+    _oid("partrelid"),
+    _text("partstrat"),
+    _text("partattrs"),
+    _text("partexprs", nullable=True),
+    key=("partrelid",),
+)
+
+pg_type = _versioned(
+    "pg_type",
+    _oid(),
+    _text("typname"),
+    _oid("typnamespace"),
+    _oid("typowner"),
+    _text("typtype"),
+    _text("typcategory"),
+    _oid("typrelid"),
+    _oid("typelem"),
+    _oid("typarray"),
+    _oid("typbasetype"),
+)
+Index("pg_type_name_index", pg_type.c.typname)
+
+pg_enum = _versioned(
+    "pg_enum", _oid(), _oid("enumtypid"), Column("enumsortorder", Double), _text("enumlabel")
+)
+Index("pg_enum_enumtypid_index", pg_enum.c.enumtypid)
+
+pg_proc = _versioned(
+    "pg_proc",
+    _oid(),
+    _text("proname"),
+    _oid("pronamespace"),
+    _oid("proowner"),
+    _text("prolang"),
+    _text("prokind", default="f"),
+    _text("provolatile"),
+    _bool("proisstrict"),
+    _bool("proretset"),
+    _oid("prorettype"),
+    _text("proargtypes"),
+    _text("proargnames", nullable=True),
+    _text("prosrc"),
+)
+Index("pg_proc_name_index", pg_proc.c.proname)
+
+pg_operator = _versioned(
+    "pg_operator",
+    _oid(),
+    _text("oprname"),
+    _oid("oprnamespace"),
+    _oid("oprowner"),
+    _oid("oprleft"),
+    _oid("oprright"),
+    _oid("oprresult"),
+    _oid("oprcode"),
+)
+Index("pg_operator_name_index", pg_operator.c.oprname)
+
+# -- publications and subscriptions ----------------------------------------------------------
+
+pg_publication = _versioned(
+    "pg_publication",
+    _oid(),
+    _text("pubname"),
+    _oid("pubowner"),
+    _bool("puballtables"),
+    _bool("pubinsert"),
+    _bool("pubupdate"),
+    _bool("pubdelete"),
+    _bool("pubtruncate"),
+    _bool("pubviaroot"),
+)
+Index("pg_publication_name_index", pg_publication.c.pubname)
+
+pg_publication_rel = _versioned(
+    "pg_publication_rel",
+    _oid(),
+    _oid("prpubid"),
+    _oid("prrelid"),
+    _text("prqual", nullable=True),
+    _text("prattrs", nullable=True),
+)
+Index("pg_publication_rel_prpubid_index", pg_publication_rel.c.prpubid)
+Index("pg_publication_rel_prrelid_index", pg_publication_rel.c.prrelid)
+
+pg_publication_namespace = _versioned(
+    "pg_publication_namespace", _oid(), _oid("pnpubid"), _oid("pnnspid")
+)
+
+pg_subscription = _versioned(
+    "pg_subscription",
+    _oid(),
+    _oid("subdbid"),
+    _int("subskiplsn", default=0),
+    _text("subname"),
+    _oid("subowner"),
+    _bool("subenabled"),
+    _bool("subbinary"),
+    _text("substream", default="f"),
+    _text("subtwophasestate", default="d"),
+    _bool("subdisableonerr"),
+    _bool("subpasswordrequired", default=True),
+    _bool("subrunasowner"),
+    _bool("subfailover"),
+    _text("subconninfo"),
+    _text("subslotname", nullable=True),
+    _text("subsynccommit", default="off"),
+    _text("subpublications"),
+    _text("suborigin", default="any"),
+    shared=True,
+)
+
+pg_subscription_rel = Table(
+    "pg_subscription_rel",
+    metadata,
+    _int("srsubid"),
+    _int("srrelid"),
+    _text("srsubstate"),
+    _int("srsublsn", nullable=True),
+    _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
+)
+Index(
+    "pg_subscription_rel_key_index",
+    pg_subscription_rel.c.srsubid,
+    pg_subscription_rel.c.srrelid,
+    unique=True,
+)
+
+pg_stat_subscription_stats = Table(
+    "pg_stat_subscription_stats",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    _int("apply_error_count", default=0),
+    _int("sync_error_count", default=0),
+)
+
+# -- the log ---------------------------------------------------------------------------------
+
+#: Transactions: `status` is i(n progress) or c(ommitted); `commit_lsn` and `commit_time` come with the commit.
+#: An aborted transaction leaves no row, unless it has yet to be undone.
+pg_xact = Table(
+    "pg_xact",
+    metadata,
+    Column("xid", Integer, primary_key=True),
+    _int("dbid"),
+    _text("status"),
+    _text("backend", nullable=True),  # the process that it is in progress in (Cluster.backend)
+    _int("commit_lsn", nullable=True),
+    _int("commit_time", nullable=True),  # microseconds since 1970, UTC
+    _text("origin", nullable=True),  # name of the replication origin that the changes came from
+    _int("origin_lsn", nullable=True),
+    _bool("changes_catalog"),
+)
+Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)
+
+#: The commit log: one row for each Delta version of a relation, and for each TRUNCATE.  `action` is
+#: change, truncate (`detail`: JSON of its options), or none for a version that changes no row.
+pg_wal = Table(
+    "pg_wal",
+    metadata,
+    Column("lsn", BigInteger, primary_key=True, autoincrement=False),
+    _int("xid"),
+    _int("dbid"),
+    _int("relid"),
+    _int("version", nullable=True),
+    _text("action"),
+    _text("detail", nullable=True),
+)
+Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
+Index("pg_wal_xid_index", pg_wal.c.xid)
+
+#: The tables that a transaction in progress writes.  If its process dies, its versions after `version` are
+#: undone, or when `is_whole` (they are all that the transaction does) taken for committed.
+intent = Table(
+    "intent",
+    metadata,
+    _int("xid"),
+    _int("relid"),
+    _int("version", nullable=True),  # the table's version before; NULL: there was no table
+    _bool("is_whole"),
+)
+Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
+
+# -- storage ---------------------------------------------------------------------------------
+
+#: Where a relation's Delta table lies; `is_made` tells whether it exists yet.
+storage_table = Table(
+    "storage_table",
+    metadata,
+    Column("relid", Integer, primary_key=True),
+    _int("dbid"),
+    _text("location"),
+    _bool("is_adopted"),
+    _bool("is_made"),
+)
+
+#: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's column.
+#: `since_version` is the Delta version from which the column has its own values, NULL if it is not there yet.
+storage_column = Table(
+    "storage_column",
+    metadata,
+    _int("relid"),
+    _int("attnum"),
+    _text("name"),
+    _int("since_version", nullable=True),
+)
+Index("storage_column_key_index", storage_column.c.relid, storage_column.c.attnum, unique=True)
+
+# -- slots, origins, apply -------------------------------------------------------------------
+
+pg_replication_slots = Table(
+    "pg_replication_slots",
+    metadata,
+    Column("slot_name", Text, primary_key=True),
+    _text("plugin"),
+    _text("slot_type", default="logical"),
+    _int("datoid"),
+    _bool("temporary"),
+    _int("active_pid", nullable=True),
+    _int("restart_lsn"),
+    _int("confirmed_flush_lsn"),
+    _bool("two_phase"),
+    _bool("failover"),
+    _bool("synced"),
+    _text("invalidation_reason", nullable=True),
+    _int("inactive_since", nullable=True),
+)
+
+pg_replication_origin = Table(
+    "pg_replication_origin",
+    metadata,
+    Column("roident", Integer, primary_key=True),
+    _text("roname"),
+    _int("remote_lsn", default=0),
+    _int("local_lsn", default=0),
+)
+Index("pg_replication_origin_name_index", pg_replication_origin.c.roname, unique=True)
+
+#: A batch of changes that an applier has begun to write: enough to finish it after a crash.
+apply_batch = Table(
+    "apply_batch",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    _int("from_lsn"),
+    _int("to_lsn"),
+    _int("xid"),
+    _text("targets"),  # JSON: for each target relation its version before and its step number
+)
+
+#: The last step that a subscription has taken in a table: with the table, Delta's transaction identifier.
+apply_step = Table(
+    "apply_step",
+    metadata,
+    _int("subid"),
+    _int("relid"),
+    _int("step"),
+)
+Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)

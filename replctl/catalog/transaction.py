@@ -1,0 +1,284 @@
+"""What one transaction sees of the catalogs, and how it changes them.
+
+Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's own
+changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Subquery,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from replctl.catalog import schema
+from replctl.errors import LockNotAvailable
+
+#: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this size).
+_RECORD_SIZE = 0x38
+BOOTSTRAP_XID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Which row versions are visible.
+
+    The present (`as_of_lsn` None): what is committed, and what transaction `xid` itself has done;
+    `in_progress` are the others.  Else what was committed at or before `as_of_lsn`.
+    """
+
+    xid: int | None = None
+    in_progress: frozenset[int] = frozenset()
+    as_of_lsn: int | None = None
+
+
+class Catalog:
+    """The catalogs of one database, in one SQLite transaction, through one snapshot.
+
+    A transaction of SQL that changes nothing but catalogs lives as long as this object; one that
+    also writes tables, or a block, uses several of them under one `xid`.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        database_oid: int,
+        *,
+        backend: str = "",
+        xid: int | None = None,
+        as_of_lsn: int | None = None,
+    ) -> None:
+        self.connection = connection
+        self.database_oid = database_oid
+        self.backend = backend
+        self._own_xid = xid
+        self.has_changes = False
+        others = connection.execute(
+            select(schema.pg_xact.c.xid).where(schema.pg_xact.c.status == "i")
+        ).scalars()
+        self.snapshot = Snapshot(xid, frozenset(others) - {xid}, as_of_lsn)
+
+    # -- reading
+
+    def rows_of(self, table: Table) -> Subquery:
+        """The visible rows of a table of this database, as something to select from."""
+        columns = [column for column in table.c if column.name not in ("dbid", "xmin", "xmax")]
+        return select(*columns).where(self.visible(table)).subquery(table.name)
+
+    def visible(self, table: Table) -> ColumnElement[bool]:
+        """The condition for a row of a versioned table to count, and to be this database's."""
+        conditions: list[ColumnElement[bool]] = []
+        if "dbid" in table.c:
+            conditions.append(table.c.dbid == self.database_oid)
+        if table.info.get("versioned"):
+            conditions.append(self._is_alive(table))
+        return and_(True, *conditions)
+
+    def _is_alive(self, table: Table) -> ColumnElement[bool]:
+        snapshot = self.snapshot
+        if snapshot.as_of_lsn is not None:
+            made = _committed_before(table.c.xmin, snapshot.as_of_lsn)
+            removed = _committed_before(table.c.xmax, snapshot.as_of_lsn)
+            return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
+        if not snapshot.in_progress:
+            return table.c.xmax == 0
+        others = sorted(snapshot.in_progress)
+        return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
+
+    def select(
+        self, table: Table, *where: ColumnElement[bool], order_by: Sequence[Any] = ()
+    ) -> list[Row[Any]]:
+        """The visible rows of `table` that satisfy all of `where`."""
+        query = select(table).where(self.visible(table), *where).order_by(*order_by)
+        return list(self.connection.execute(query))
+
+    def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
+        """One visible row that satisfies all of `where`, or None."""
+        return self.connection.execute(
+            select(table).where(self.visible(table), *where).limit(1)
+        ).first()
+
+    # -- writing
+
+    @property
+    def xid(self) -> int:
+        """This transaction's number, assigned when it is first asked for."""
+        if self._own_xid is None:
+            self._own_xid = begin_transaction(self.connection, self.database_oid, self.backend)
+            self.snapshot = Snapshot(
+                self._own_xid, self.snapshot.in_progress, self.snapshot.as_of_lsn
+            )
+        return self._own_xid
+
+    @property
+    def has_xid(self) -> bool:
+        return self._own_xid is not None
+
+    def insert(self, table: Table, **values: Any) -> None:
+        """Add a row."""
+        self.has_changes = True
+        if table.info.get("versioned"):
+            values["xmin"] = self.xid
+        if "dbid" in table.c:
+            values.setdefault("dbid", self.database_oid)
+        self.connection.execute(insert(table).values(**values))
+
+    def update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
+        """Change the visible rows that satisfy `where`; how many there were.
+
+        Raises:
+            LockNotAvailable: another transaction that is still open has changed one of them (55P03).
+        """
+        self.has_changes = True
+        if not table.info.get("versioned"):
+            return self.connection.execute(update(table).where(*where).values(**values)).rowcount
+        old_rows = self.select(table, *where)
+        self.delete(table, *where)
+        for row in old_rows:
+            new_row = {**row._mapping, **values, "xmin": self.xid, "xmax": 0}
+            self.connection.execute(insert(table).values(new_row))
+        return len(old_rows)
+
+    def delete(self, table: Table, *where: ColumnElement[bool]) -> int:
+        """Remove the visible rows that satisfy `where`; how many there were.
+
+        Raises:
+            LockNotAvailable: as `update`.
+        """
+        self.has_changes = True
+        if not table.info.get("versioned"):
+            return self.connection.execute(delete(table).where(*where)).rowcount
+        condition = and_(self.visible(table), *where)
+        if self.snapshot.in_progress:
+            locked = self.connection.execute(
+                select(func.count()).select_from(table).where(condition, table.c.xmax != 0)
+            )
+            if locked.scalar_one():
+                raise LockNotAvailable(
+                    "could not obtain lock on row in catalog: another transaction has changed it"
+                )
+        own = self.connection.execute(
+            delete(table).where(condition, table.c.xmin == self.xid)
+        ).rowcount
+        marked = self.connection.execute(
+            update(table).where(condition).values(xmax=self.xid)
+        ).rowcount
+        return own + marked
+
+    def new_oid(self) -> int:
+        """The next object identifier."""
+        self.connection.execute(
+            update(schema.pg_control).values(next_oid=schema.pg_control.c.next_oid + 1)
+        )
+        return int(self.connection.execute(select(schema.pg_control.c.next_oid)).scalar_one()) - 1
+
+    # -- history
+
+    def as_of(self, lsn: int) -> Catalog:
+        """The same database's catalogs as they were at `lsn`."""
+        return Catalog(self.connection, self.database_oid, as_of_lsn=lsn)
+
+    def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
+        """Commit LSNs in (from_lsn, to_lsn] at which this database's definitions changed, in order."""
+        xact = schema.pg_xact
+        query = (
+            select(xact.c.commit_lsn)
+            .where(
+                xact.c.dbid == self.database_oid,
+                xact.c.changes_catalog,
+                xact.c.commit_lsn > from_lsn,
+                xact.c.commit_lsn <= to_lsn,
+            )
+            .order_by(xact.c.commit_lsn)
+        )
+        return list(self.connection.execute(query).scalars())
+
+
+def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
+    xact = schema.pg_xact
+    return exists().where(xact.c.xid == xid, xact.c.status == "c", xact.c.commit_lsn <= lsn)
+
+
+def begin_transaction(connection: Connection, database_oid: int, backend: str) -> int:
+    """Assign a transaction number and note that it is in progress, in the process `backend`."""
+    control = schema.pg_control
+    connection.execute(update(control).values(next_xid=control.c.next_xid + 1))
+    xid = int(connection.execute(select(control.c.next_xid)).scalar_one()) - 1
+    connection.execute(
+        insert(schema.pg_xact).values(xid=xid, dbid=database_oid, status="i", backend=backend)
+    )
+    return xid
+
+
+def commit_transaction(
+    connection: Connection,
+    xid: int,
+    *,
+    changes_catalog: bool,
+    origin: str | None = None,
+    origin_lsn: int | None = None,
+    commit_time: int | None = None,
+) -> int:
+    """Enter the commit of `xid`; from here on its rows are everybody's.
+
+    Args:
+        changes_catalog: definitions changed, so that decoding has to look again from here.
+        origin, origin_lsn: where the changes came from, if they were replicated.
+        commit_time: microseconds since 1970; now, if not given.
+
+    Returns:
+        The LSN of the commit.
+    """
+    commit_lsn = next_lsn(connection)
+    connection.execute(
+        update(schema.pg_xact)
+        .where(schema.pg_xact.c.xid == xid)
+        .values(
+            status="c",
+            backend=None,
+            commit_lsn=commit_lsn,
+            commit_time=time.time_ns() // 1000 if commit_time is None else commit_time,
+            origin=origin,
+            origin_lsn=origin_lsn,
+            changes_catalog=changes_catalog,
+        )
+    )
+    return commit_lsn
+
+
+def abort_transaction(connection: Connection, xid: int) -> None:
+    """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone before."""
+    for table in schema.metadata.sorted_tables:
+        if table.info.get("versioned"):
+            connection.execute(delete(table).where(table.c.xmin == xid))
+            connection.execute(update(table).where(table.c.xmax == xid).values(xmax=0))
+    for table in (schema.pg_wal, schema.intent, schema.pg_xact):
+        connection.execute(delete(table).where(table.c.xid == xid))
+
+
+def next_lsn(connection: Connection) -> int:
+    """Take a place in the log: greater than every LSN before it."""
+    control = schema.pg_control
+    connection.execute(update(control).values(insert_lsn=control.c.insert_lsn + _RECORD_SIZE))
+    return int(connection.execute(select(control.c.insert_lsn)).scalar_one())
+
+
+def insert_lsn(connection: Connection) -> int:
+    """The end of the log: the LSN that the newest record has."""
+    return int(connection.execute(select(schema.pg_control.c.insert_lsn)).scalar_one())

@@ -1,0 +1,134 @@
+"""libpq's connection strings: `key = value` pairs and postgresql:// URIs.
+
+PostgreSQL's documentation, section "Connection Strings".
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from replctl.errors import SqlSyntaxError
+
+#: Keywords that libpq knows (PQconninfoOptions); others are an error.
+KEYWORDS = frozenset(
+    """service user password passfile connect_timeout dbname host hostaddr port client_encoding options
+    application_name fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count
+    tcp_user_timeout sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslpassword sslrootcert
+    sslcrl sslcrldir sslsni requirepeer require_auth ssl_min_protocol_version ssl_max_protocol_version
+    gssencmode krbsrvname gsslib gssdelegation replication target_session_attrs load_balance_hosts
+    channel_binding requiressl tty""".split()
+)
+
+
+def parse_conninfo(text: str) -> dict[str, str]:
+    """`host=localhost dbname='a b'` -> {'host': 'localhost', 'dbname': 'a b'}.
+
+    Raises:
+        SqlSyntaxError: it is no connection string, with libpq's words (42601).
+    """
+    if text.startswith(("postgresql://", "postgres://")):
+        return _parse_uri(text)
+    return _parse_pairs(text)
+
+
+def _parse_pairs(text: str) -> dict[str, str]:
+    result: dict[str, str] = {}
+    position, length = 0, len(text)
+    while True:
+        while position < length and text[position].isspace():
+            position += 1
+        if position == length:
+            return result
+        start = position
+        while position < length and text[position] != "=" and not text[position].isspace():
+            position += 1
+        name = text[start:position]
+        while position < length and text[position].isspace():
+            position += 1
+        if position == length or text[position] != "=":
+            raise _invalid(f'missing "=" after "{name}" in connection info string')
+        position += 1
+        while position < length and text[position].isspace():
+            position += 1
+        value, position = _value(text, position)
+        _add(result, name, value)
+
+
+def _value(text: str, position: int) -> tuple[str, int]:
+    """A value, with backslash escapes, perhaps in single quotes; and where it ends."""
+    is_quoted = position < len(text) and text[position] == "'"
+    position += is_quoted
+    value = []
+    while position < len(text):
+        char = text[position]
+        if is_quoted and char == "'":
+            return "".join(value), position + 1
+        if not is_quoted and char.isspace():
+            return "".join(value), position
+        if char == "\\":
+            position += 1
+            char = text[position : position + 1]
+        value.append(char)
+        position += 1
+    if is_quoted:
+        raise _invalid("unterminated quoted string in connection info string")
+    return "".join(value), position
+
+
+def _parse_uri(text: str) -> dict[str, str]:
+    result: dict[str, str] = {}
+    rest = text.split("://", 1)[1]
+    rest, _, parameters = rest.partition("?")
+    authority, _, database = rest.partition("/")
+    credentials, at, hosts = authority.rpartition("@")
+    if at:
+        user, colon, password = credentials.partition(":")
+        if user:
+            _add(result, "user", _decoded(user))
+        if colon:
+            _add(result, "password", _decoded(password))
+    names, ports = [], []
+    for host in hosts.split(",") if hosts else []:
+        if host.startswith("["):
+            name, _, port = host[1:].partition("]")
+            port = port.removeprefix(":")
+        else:
+            name, _, port = host.partition(":")
+        names.append(_decoded(name))
+        ports.append(port)
+    if any(names):
+        _add(result, "host", ",".join(names))
+    if any(ports):
+        _add(result, "port", ",".join(ports))
+    if database:
+        _add(result, "dbname", _decoded(database))
+    for pair in parameters.split("&") if parameters else []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise _invalid(f'missing key/value separator "=" in URI query parameter: "{name}"')
+        if _decoded(name) not in KEYWORDS and _decoded(name) != "ssl":
+            raise _invalid(f'invalid URI query parameter: "{_decoded(name)}"')
+        _add(result, _decoded(name), _decoded(value))
+    return result
+
+
+def _decoded(text: str) -> str:
+    position = text.find("%")
+    while position >= 0:
+        digits = text[position + 1 : position + 3]
+        if len(digits) < 2 or any(char not in "0123456789abcdefABCDEF" for char in digits):
+            raise _invalid(f'invalid percent-encoded token: "{text}"')
+        if digits == "00":
+            raise _invalid(f'forbidden value %00 in percent-encoded value: "{text}"')
+        position = text.find("%", position + 1)
+    return unquote(text)
+
+
+def _add(result: dict[str, str], name: str, value: str) -> None:
+    if name not in KEYWORDS:
+        raise _invalid(f'invalid connection option "{name}"')
+    result[name] = value
+
+
+def _invalid(message: str) -> SqlSyntaxError:
+    return SqlSyntaxError(f"invalid connection string syntax: {message}\n")

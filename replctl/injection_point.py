@@ -1,0 +1,55 @@
+"""Named points at which a test can stop, fail or kill the process (PostgreSQL's injection points).
+
+`REPLCTL_INJECTION_POINT=apply.after-write:kill` kills the process with SIGKILL at the first visit of that
+point; `name:error` raises there; `name:kill:3` waits for the third visit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+from replctl.errors import InternalError
+
+#: Every point there is, so that a test can go through them all.
+POINTS = (
+    "write.after-intent",
+    "write.after-delta-commit",
+    "write.before-log",
+    "write.after-log",
+    "undo.before-restore",
+    "undo.after-restore",
+    "tablesync.after-snapshot",
+    "tablesync.after-copy",
+    "tablesync.before-finishedcopy",
+    "tablesync.after-finishedcopy",
+    "tablesync.before-ready",
+    "apply.before-batch",
+    "apply.after-batch",
+    "apply.after-first-table",
+    "apply.after-tables",
+    "apply.before-progress",
+    "apply.after-progress",
+)
+
+_visits: Counter[str] = Counter()
+
+
+def injection_point(name: str) -> None:
+    """Do here what the environment asks for; nothing, normally.
+
+    Raises:
+        InternalError: the environment asks for an error at this point.
+    """
+    request = os.environ.get("REPLCTL_INJECTION_POINT", "")
+    if not request.startswith(f"{name}:"):
+        return
+    assert name in POINTS, name
+    action, _, count = request.removeprefix(f"{name}:").partition(":")
+    _visits[name] += 1
+    if _visits[name] != int(count or 1):
+        return
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise InternalError(f"injected at {name}")

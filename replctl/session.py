@@ -1,0 +1,150 @@
+"""A backend's state: cluster, database, role, settings, and where its notices go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_authid import find_role
+from replctl.catalog.transaction import Catalog, commit_transaction
+from replctl.errors import InternalError, InvalidAuthorizationSpecification, Notice
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+#: Settings with the values that they have until somebody sets them (a part of pg_settings).
+DEFAULT_SETTINGS = {
+    "application_name": "replctl",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_isolation": "read committed",
+    "extra_float_digits": "1",
+    "intervalstyle": "postgres",
+    "lock_timeout": "0",
+    "max_logical_replication_workers": "4",
+    "max_replication_slots": "10",
+    "max_sync_workers_per_subscription": "2",
+    "max_wal_senders": "10",
+    "search_path": '"$user", public',
+    "server_encoding": "UTF8",
+    "server_version": "17.0",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "timezone": "UTC",
+    "transaction_isolation": "read committed",
+    "wal_level": "logical",
+}
+
+
+def _no_engine() -> Engine:
+    raise InternalError("this session has no Spark")
+
+
+@dataclass
+class Session:
+    """What a connection to a database is.
+
+    Attributes:
+        cluster: the open cluster.
+        database_oid, database_name: the current database.
+        role_oid, role_name: the role that statements run as.
+        settings: what SET has changed, by name in lower case.
+        on_notice: called with every notice, at once.
+        engine: opens Spark, or gives the one that is open.
+        transaction_start: what now() is.
+    """
+
+    cluster: Cluster
+    database_oid: int
+    database_name: str
+    role_oid: int
+    role_name: str
+    settings: dict[str, str] = field(default_factory=dict)
+    on_notice: Callable[[Notice], None] = lambda notice: None
+    engine: Callable[[], Engine] = _no_engine
+    transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @classmethod
+    def connect(
+        cls,
+        cluster: Cluster,
+        database_name: str,
+        role_name: str,
+        on_notice: Callable[[Notice], None] = lambda notice: None,
+        engine: Callable[[], Engine] = _no_engine,
+    ) -> Session:
+        """Open a session in a database of a cluster.
+
+        Raises:
+            DatabaseDoesNotExist, InvalidAuthorizationSpecification: no such database or role (FATAL).
+        """
+        with cluster.read(0) as catalog:
+            role = find_role(catalog, role_name)
+        if role is None:
+            raise InvalidAuthorizationSpecification(f'role "{role_name}" does not exist')
+        database_oid = cluster.database_oid(database_name)
+        return cls(
+            cluster,
+            database_oid,
+            database_name,
+            role.oid,
+            role_name,
+            on_notice=on_notice,
+            engine=engine,
+        )
+
+    def notice(
+        self,
+        message: str,
+        *,
+        severity: str = "NOTICE",
+        sqlstate: str = "00000",
+        detail: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Report something that stops nothing."""
+        self.on_notice(Notice(severity, message, sqlstate, detail, hint))
+
+    def setting(self, name: str) -> str:
+        """The value of a setting."""
+        return self.settings.get(name, DEFAULT_SETTINGS[name])
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """Names of the schemas to search, without pg_catalog, which is always searched first."""
+        names = [part.strip().strip('"') for part in self.setting("search_path").split(",")]
+        return tuple(self.role_name if name == "$user" else name for name in names if name)
+
+    def environment(self, catalog: Catalog) -> CatalogEnvironment:
+        """The database as expressions see it through the session's search path."""
+        return CatalogEnvironment(catalog, self.database_name, self.search_path)
+
+    def function_context(self, catalog: Catalog) -> FunctionContext:
+        """What functions of catalog queries ask of the session."""
+        return FunctionContext(
+            catalog,
+            self.environment(catalog),
+            self.role_name,
+            {**DEFAULT_SETTINGS, **self.settings},
+        )
+
+    @contextmanager
+    def read(self) -> Iterator[Catalog]:
+        """The catalogs, to read."""
+        with self.cluster.read(self.database_oid) as catalog:
+            yield catalog
+
+    @contextmanager
+    def write(self) -> Iterator[Catalog]:
+        """The catalogs, to change: what changes, is committed at the end, with a place in the log."""
+        with self.cluster.write(self.database_oid) as catalog:
+            yield catalog
+            if catalog.has_xid:
+                commit_transaction(catalog.connection, catalog.xid, changes_catalog=True)
