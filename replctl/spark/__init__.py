@@ -1,0 +1,66 @@
+"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark, entered by `open_engine`.
+
+What needs no session is here as functions: translation of expressions, and SQL that reads a relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from replctl.spark.data_type import literal as literal
+from replctl.spark.data_type import storage_type as storage_type
+from replctl.spark.data_type import stored_sql as stored_sql
+from replctl.spark.delta_table import scan as scan
+from replctl.spark.expression import to_sql as to_sql
+from replctl.spark.expression import untranslatable as untranslatable
+from replctl.spark.functions import set_function_sql as set_function_sql
+from replctl.spark.functions import sort_key as sort_key
+from replctl.spark.initial_copy import copied_sql as copied_sql
+from replctl.spark.sql_value import SqlValue as SqlValue
+from replctl.spark.staging import StagedColumn as StagedColumn
+from replctl.spark.values import ChangeSource as ChangeSource
+from replctl.spark.values import CommitNote as CommitNote
+from replctl.spark.values import CopySource as CopySource
+from replctl.spark.values import FeedVersion as FeedVersion
+from replctl.spark.values import Leaf as Leaf
+from replctl.spark.values import PartitionRule as PartitionRule
+from replctl.spark.values import Reference as Reference
+from replctl.spark.values import SentColumn as SentColumn
+from replctl.spark.values import TableColumn as TableColumn
+from replctl.spark.values import TableSource as TableSource
+from replctl.spark.values import Target as Target
+from replctl.spark.values import TargetColumn as TargetColumn
+from replctl.spark.values import UniqueKey as UniqueKey
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConf:
+    """Which Spark to use: a Connect server (`remote`, sc://..), else one started in this process.
+
+    Attributes:
+        remote: address of a Spark Connect server, as in SPARK_REMOTE.
+        master: master of the session that is started here, local[*] if not given.
+        properties: further Spark properties, as (name, value).
+    """
+
+    remote: str | None = None
+    master: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@cache
+def open_engine(conf: SparkConf) -> Engine:
+    """The engine of this process for `conf`; Spark is started, or connected to, at the first call.
+
+    Raises:
+        PostgresError: there is no Java, no Delta, or no server at the address.
+    """
+    from replctl.spark.engine import Engine
+
+    return Engine(conf)

@@ -1,0 +1,173 @@
+"""From a table's change data feed to the changes that are sent: paired images, filtered and transformed.
+
+Images are paired within a commit: by the primary key, where that does not change, else by row id, by which
+the two versions of the table are joined.  A delete and an insert of one key in one commit are an UPDATE.
+In a table of others without row ids an image that has no partner is an update that leaves, or one that
+enters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
+from replctl.spark.data_type import quote, storage_type
+from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.sql_value import raise_error_sql
+from replctl.spark.expression import to_sql
+from replctl.spark.values import ChangeSource, FeedVersion, TableSource
+
+_OLD_TYPES = "('update_preimage', 'delete')"
+_NEW_TYPES = "('update_postimage', 'insert')"
+
+
+def changes_sql(change_source: ChangeSource) -> str:
+    """SQL of the changes that are sent: position, action (I, U, D), and the published columns of the old row
+    (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table."""
+    has_row_ids = change_source.source.has_row_tracking
+    by_key = tuple(v for v in change_source.versions if not (v.changes_keys and has_row_ids))
+    by_row_id = tuple(v for v in change_source.versions if v.changes_keys and has_row_ids)
+    parts = []
+    if by_key:
+        parts.append(_pairs_by_key(change_source, by_key))
+    if by_row_id:
+        parts.append(_pairs_by_row_id(change_source, by_row_id))
+    pairs = " UNION ALL ".join(parts)
+    action = _action_sql(change_source)
+    sent = ", ".join(
+        f"{image}.c{attnum} AS {image}{position}"
+        for image in "on"
+        for position, attnum in enumerate(change_source.published, start=1)
+    )
+    columns = f"position, action{', ' if sent else ''}{sent}"
+    return f"SELECT {columns} FROM (SELECT *, {action} AS action FROM ({pairs})) WHERE action IS NOT NULL"
+
+
+def inverse_sql(source: TableSource, version: int) -> str:
+    """SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
+    old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in source.columns)
+    new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
+    feed = _feed(source, [FeedVersion(version, 1)])
+    nothing = [f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in source.columns]
+    no_old = "".join(f", {null} AS o{c.attnum}" for null, c in zip(nothing, source.columns, strict=True))
+    no_new = "".join(f", {null} AS n{c.attnum}" for null, c in zip(nothing, source.columns, strict=True))
+    return (
+        f"SELECT position, 'D' AS action{old}{no_new} FROM ({feed}) WHERE kind IN {_NEW_TYPES}"
+        f" UNION ALL SELECT position, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}"
+    )
+
+
+def _action_sql(change_source: ChangeSource) -> str:
+    """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything else."""
+    whens = []
+    if Action.INSERT in change_source.filters:
+        passes = _passes(change_source, Action.INSERT, "n")
+        whens.append(f"WHEN kind = 'I' AND {passes} THEN {quote(Action.INSERT.value)}")
+    if Action.DELETE in change_source.filters:
+        passes = _passes(change_source, Action.DELETE, "o")
+        whens.append(f"WHEN kind = 'D' AND {passes} THEN {quote(Action.DELETE.value)}")
+    if Action.UPDATE in change_source.filters:
+        old = f"(o IS NOT NULL AND {_passes(change_source, Action.UPDATE, 'o')})"
+        new = f"(n IS NOT NULL AND {_passes(change_source, Action.UPDATE, 'n')})"
+        for (old_matches, new_matches), action in UPDATE_TRANSFORMATION.items():
+            if action is not None:
+                tests = (
+                    f"{'' if old_matches else 'NOT '}{old} AND {'' if new_matches else 'NOT '}{new}"
+                )
+                whens.append(f"WHEN kind = 'U' AND {tests} THEN {quote(action.value)}")
+    return f"CASE {' '.join(whens)} END" if whens else "CAST(NULL AS STRING)"
+
+
+def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
+    """Whether a row satisfies any of the filters for an action: true only, not NULL."""
+    filters = change_source.filters[action]
+    if not filters:
+        return "TRUE"
+    tests = [
+        to_sql(row_filter, lambda var: f"{image}.c{var.attnum}").text for row_filter in filters
+    ]
+    return f"coalesce({' OR '.join(tests)}, FALSE)"
+
+
+def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) -> str:
+    """Old and new image of each key and commit; without a key every image stands for itself."""
+    feed = _feed(change_source.source, versions)
+    row = _row(change_source.source)
+    if not change_source.key:
+        return (
+            f"SELECT position, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D' ELSE 'U' END AS kind,"
+            f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
+            f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
+        )
+    key = ", ".join(f"c{attnum}" for attnum in change_source.key)
+    grouped = (
+        f"SELECT position, any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
+        f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
+        f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS new_count,"
+        f" bool_or(kind LIKE 'update%') AS is_update FROM ({feed}) GROUP BY position, {key}"
+    )
+    names = ", ".join(change_source.key_names)
+    duplicate = raise_error_sql(
+        "23505",
+        f'table "{change_source.name}" has several rows with one key',
+        f"Rows are not unique in ({names}), so changes of them cannot be told apart.",
+    )
+    kind = (
+        f"CASE WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
+        " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN 'I' ELSE 'D' END"
+    )
+    return f"SELECT position, {kind} AS kind, o, n FROM ({grouped})"
+
+
+def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion]) -> str:
+    """Updates by joining each version with the one before it; what was only inserted or deleted by key."""
+    source, row = change_source.source, _row(change_source.source)
+    parts = []
+    for version in versions:
+        before = scan(_at(source, version.version - 1), with_row_id=True)
+        after = scan(_at(source, version.version), with_row_id=True)
+        parts.append(
+            f"SELECT {version.position}L AS position, 'U' AS kind, b.o, a.n FROM"
+            f" (SELECT row_id, {row} AS n FROM ({after}) WHERE row_version = {version.version}) a"
+            f" JOIN (SELECT row_id, {row} AS o FROM ({before})) b ON a.row_id = b.row_id"
+        )
+    moved = " UNION ALL ".join(parts)
+    feed = _feed(source, versions, kinds="('insert', 'delete')")
+    if not change_source.key:
+        kept = (
+            f"SELECT position, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
+            f" CASE WHEN kind = 'delete' THEN {row} END AS o, CASE WHEN kind = 'insert' THEN {row} END AS n"
+            f" FROM ({feed})"
+        )
+    else:
+        key = ", ".join(f"c{attnum}" for attnum in change_source.key)
+        kept = (
+            "SELECT position, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT NULL THEN 'I'"
+            f" ELSE 'D' END AS kind, o, n FROM (SELECT position, any_value({row}) FILTER (WHERE kind = 'delete') AS o,"
+            f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY position, {key})"
+        )
+    return f"{moved} UNION ALL {kept}"
+
+
+def _feed(source: TableSource, versions: Sequence[FeedVersion], kinds: str = "") -> str:
+    """The change data feed of some versions, columns named after attnums, with the position of each change."""
+    assert source.location is not None
+    first, last = versions[0].version, versions[-1].version
+    columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
+    numbers = ", ".join(f"{version.version}L, {version.position}L" for version in versions)
+    wanted = ", ".join(str(version.version) for version in versions)
+    condition = f" AND _change_type IN {kinds}" if kinds else ""
+    return (
+        f"SELECT element_at(map({numbers}), _commit_version) AS position, _change_type AS kind{columns}"
+        f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
+        f" WHERE _commit_version IN ({wanted}){condition}"
+    )
+
+
+def _row(source: TableSource) -> str:
+    """All columns of a row as one value."""
+    return f"struct({', '.join(f'c{column.attnum}' for column in source.columns) or '1 AS c0'})"
+
+
+def _at(source: TableSource, version: int) -> TableSource:
+    return TableSource(source.location, source.columns, version, source.has_row_tracking)

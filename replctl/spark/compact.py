@@ -1,0 +1,62 @@
+"""A run of changes as one net effect for each key (replication/composition.py, in Spark SQL)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.replication.composition import COMPOSITION, NetEffect
+from replctl.spark.data_type import quote
+
+_STATE = "STRUCT<effect: STRING, absent_at: BIGINT, conflict_at: BIGINT>"
+
+
+def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> str:
+    """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at, last_position, and
+    the last new image.
+
+    Args:
+        changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
+        key: the suffixes <x> of the key's columns.
+        image: the suffixes of all columns that are sent; the result has them as n<x>.
+
+    absent_at is the position of the INSERT for which the row has to be missing at the start; conflict_at that of
+    an INSERT which meets a row that the run itself has made.
+    """
+    keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
+    grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))
+    images = ", ".join(f"n{x}" for x in image)
+    folded = f"aggregate(array_sort(collect_list(struct(position, action))), {_start()}, (s, x) -> {_step()})"
+    grouped = (
+        f"SELECT {grouped_by}, {folded} AS state, max(position) AS last_position,"
+        f" max_by(struct({images}), position) FILTER (WHERE action <> 'D') AS image"
+        f" FROM (SELECT *, {keys} FROM {changes}) GROUP BY {grouped_by}"
+    )
+    unpacked = ", ".join(f"image.n{x} AS n{x}" for x in image)
+    return (
+        f"SELECT {grouped_by}, state.effect AS effect, state.absent_at AS absent_at,"
+        f" state.conflict_at AS conflict_at, last_position, {unpacked} FROM ({grouped})"
+    )
+
+
+def _start() -> str:
+    return f"CAST(named_struct('effect', {quote(NetEffect.FOUND.value)}, 'absent_at', NULL, 'conflict_at', NULL) AS {_STATE})"
+
+
+def _step() -> str:
+    """The next state: the table, as CASE."""
+    whens = " ".join(
+        f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN {quote(result.value)}"
+        for (effect, action), result in COMPOSITION.items()
+    )
+    conflicting = ", ".join(
+        quote(effect.value)
+        for (effect, _action), result in COMPOSITION.items()
+        if result is NetEffect.CONFLICT and effect is not NetEffect.CONFLICT
+    )
+    return (
+        f"CAST(named_struct('effect', CASE {whens} END,"
+        f" 'absent_at', CASE WHEN s.absent_at IS NULL AND s.effect = {quote(NetEffect.FOUND.value)}"
+        f" AND x.action = 'I' THEN x.position ELSE s.absent_at END,"
+        f" 'conflict_at', CASE WHEN s.conflict_at IS NULL AND x.action = 'I'"
+        f" AND s.effect IN ({conflicting}) THEN x.position ELSE s.conflict_at END) AS {_STATE})"
+    )

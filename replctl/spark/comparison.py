@@ -1,0 +1,104 @@
+"""Comparisons: the same order, and the same equality, as PostgreSQL's of each type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.errors import FeatureNotSupported
+from replctl.spark import numeric_sql
+from replctl.spark.data_type import element_type
+from replctl.spark.sql_value import SqlValue
+
+#: Types that are stored so that Spark's comparison of two values is PostgreSQL's.
+_DIRECT = frozenset(
+    "bool int2 int4 int8 oid float4 float8 text varchar name uuid bytea date timestamp timestamptz time pg_lsn"
+    " unknown".split()
+)
+_INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
+
+
+def is_comparable(value: SqlValue) -> bool:
+    """Whether values of this type can be compared."""
+    element = element_type(value.type)
+    if element is not None:
+        return element in _DIRECT
+    return value.type in _DIRECT or value.type in ("bpchar", "interval", "numeric")
+
+
+def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
+    """`left operator right`, for =, <>, <, <=, >, >=.
+
+    Raises:
+        FeatureNotSupported: the types have no exact comparison in Spark.
+    """
+    if left.type == "numeric" or right.type == "numeric":
+        return numeric_sql.comparison(operator, left, right)
+    a, b = _operands(operator, left, right)
+    return SqlValue(f"({a} {operator} {b})", "bool", "BOOLEAN")
+
+
+def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
+    """`left IS DISTINCT FROM right`: NULL equals NULL."""
+    if left.type == "numeric" or right.type == "numeric":
+        return numeric_sql.is_distinct(left, right)
+    a, b = _operands("=", left, right)
+    return SqlValue(f"(NOT ({a} <=> {b}))", "bool", "BOOLEAN")
+
+
+def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
+    """GREATEST or LEAST; NULLs do not count."""
+    if len(args) == 1:
+        return args[0]
+    first = args[0]
+    if first.type not in _DIRECT and first.decimal is None:
+        raise FeatureNotSupported(f"{op.upper()} of type {first.type} is not supported")
+    return SqlValue(f"{op}({', '.join(arg.text for arg in args)})", first.type, first.spark)
+
+
+def same_type(args: Sequence[SqlValue]) -> list[SqlValue]:
+    """Values of one PostgreSQL type with one Spark type: numerics meet in a DECIMAL, or as text."""
+    if len({arg.spark for arg in args}) <= 1 or args[0].type != "numeric":
+        return list(args)
+    return numeric_sql.same_type(args)
+
+
+def date_as_timestamp(value: SqlValue) -> str:
+    """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps."""
+    whens = " ".join(
+        f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"
+        for days, micros in _INFINITE_DATES
+    )
+    return f"(CASE {whens} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"
+
+
+def interval_key(text: str) -> str:
+    """What intervals compare by: a month is 30 days, a day is 24 hours."""
+    days = f"(({text}).m * 30L + ({text}).d)"
+    return f"(CAST({days} AS DECIMAL(38,0)) * 86400000000BD + ({text}).us)"
+
+
+def _operands(operator: str, left: SqlValue, right: SqlValue) -> tuple[str, str]:
+    types = {left.type, right.type}
+    if types <= {"text", "varchar", "name", "unknown"}:
+        return left.text, right.text
+    if "bpchar" in types and types <= {"bpchar", "text", "varchar", "unknown"}:
+        return f"rtrim({left.text})", f"rtrim({right.text})"
+    if types == {"interval"}:
+        return interval_key(left.text), interval_key(right.text)
+    if types == {"date", "timestamp"}:
+        return tuple(  # type: ignore[return-value]
+            date_as_timestamp(value) if value.type == "date" else value.text
+            for value in (left, right)
+        )
+    elements = {element_type(type_) for type_ in types}
+    if (
+        None not in elements
+        and elements <= _DIRECT
+        and len(elements) == 1
+        and operator in ("=", "<>")
+    ):
+        return left.text, right.text
+    numbers = {"int2", "int4", "int8", "oid"}
+    if (len(types) == 1 and types <= _DIRECT) or types <= numbers or types <= {"float4", "float8"}:
+        return left.text, right.text
+    raise FeatureNotSupported(f"comparison of {left.type} with {right.type} is not supported")

@@ -1,0 +1,239 @@
+"""How PostgreSQL's types are stored in Delta tables, sent to and from Spark, and written as literals.
+
+The table is that of section 3 of the project's notes on semantics: values are stored so that Spark's
+comparisons are PostgreSQL's wherever that can be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from replctl.errors import FeatureNotSupported
+from replctl.spark.sql_value import SqlValue
+from replctl.types import builtin, text
+from replctl.types.numeric import precision_and_scale
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MAX_DECIMAL = 38
+_SIMPLE = {
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INT",
+    "int8": "BIGINT",
+    "oid": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "bytea": "BINARY",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP",
+    "time": "BIGINT",
+    "interval": "STRUCT<m: INT, d: INT, us: BIGINT>",
+    "pg_lsn": "BIGINT",
+}
+
+
+def storage_type(type_name: str, typmod: int = -1) -> str:
+    """The Spark type that a PostgreSQL type is stored as: numeric(10,2) -> DECIMAL(10,2), text -> STRING."""
+    element = element_type(type_name)
+    if element is not None:
+        return f"ARRAY<{storage_type(element, typmod)}>"
+    if type_name == "numeric":
+        decimal = decimal_of(typmod)
+        return "STRING" if decimal is None else f"DECIMAL({decimal[0]},{decimal[1]})"
+    return _SIMPLE.get(type_name, "STRING")
+
+
+def decimal_of(typmod: int) -> tuple[int, int] | None:
+    """(precision, scale) of a numeric that fits Spark's DECIMAL; None for one that is stored as text."""
+    if typmod < 0:
+        return None
+    precision, scale = precision_and_scale(typmod)
+    return (precision, scale) if precision <= _MAX_DECIMAL and 0 <= scale <= precision else None
+
+
+def element_type(type_name: str) -> str | None:
+    """The element type of an array type, else None."""
+    known = builtin.types().get(type_name)
+    return known.element if known is not None and known.is_array else None
+
+
+def quote(value: str) -> str:
+    """A Spark string literal: it's -> 'it\\'s'."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def quote_name(name: str) -> str:
+    """A Spark identifier: a`b -> `a``b`."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_name(location: str) -> str:
+    """A Delta table by its path, where Spark wants a table."""
+    return f"delta.{quote_name(location)}"
+
+
+def literal(type_name: str, typmod: int, value: str | None) -> str:
+    """A value in canonical text as a Spark expression of the type's storage type."""
+    stored = storage_type(type_name, typmod)
+    if value is None:
+        return f"CAST(NULL AS {stored})"
+    return value_literal(type_name, typmod, text.parse(type_name, value))
+
+
+def value_literal(type_name: str, typmod: int, value: Any) -> str:
+    """As `literal`, of a parsed value (types.text)."""
+    stored = storage_type(type_name, typmod)
+    if value is None:
+        return f"CAST(NULL AS {stored})"
+    element = element_type(type_name)
+    if element is not None:
+        if not isinstance(value, list) or any(isinstance(item, list) for item in value):
+            raise FeatureNotSupported(
+                "arrays of more than one dimension, or not beginning at 1, are not supported"
+            )
+        items = ", ".join(value_literal(element, typmod, item) for item in value)
+        return f"CAST(array({items}) AS {stored})"
+    match type_name:
+        case "bool":
+            return "TRUE" if value else "FALSE"
+        case "int2" | "int4" | "int8" | "oid" | "pg_lsn" | "time":
+            return (
+                f"CAST({quote(str(value))} AS {stored})"
+                if int(value) < 0
+                else f"CAST({value} AS {stored})"
+            )
+        case "float4" | "float8":
+            return f"CAST({quote(repr(float(value)))} AS {stored})"
+        case "bytea":
+            return f"X'{value.hex()}'"
+        case "date":
+            return f"date_from_unix_date({value})"
+        case "timestamptz":
+            return f"timestamp_micros({value})"
+        case "timestamp":
+            return f"CAST(timestamp_micros({value}) AS TIMESTAMP_NTZ)"
+        case "interval":
+            months, days, micros = value
+            return f"named_struct('m', CAST({months} AS INT), 'd', CAST({days} AS INT), 'us', CAST({micros} AS BIGINT))"
+    rendered = text.render(type_name, value)
+    return quote(rendered) if stored == "STRING" else f"CAST({quote(rendered)} AS {stored})"
+
+
+def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
+    """An expression in the storage type of its PostgreSQL type: a numeric of unknown precision is text."""
+    stored = storage_type(type_name, typmod)
+    return value.text if value.spark == stored else f"CAST({value.text} AS {stored})"
+
+
+# ---------------------------------------------------------------------------------------------
+# Values between Spark and this process
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How values of a type travel: `sent` as the Arrow type, made by `to_wire` and read by `from_wire`.
+
+    Dates and timestamps travel as numbers, since Python has none beyond the year 9999, nor infinity.
+    """
+
+    arrow: pa.DataType
+    to_wire: str  # a Spark expression of {0}
+    from_wire: str
+
+
+def wire(type_name: str, typmod: int = -1) -> Wire:
+    """How values of a type travel."""
+    import pyarrow as pa
+
+    element = element_type(type_name)
+    if element is not None:
+        inner = wire(element, typmod)
+        if inner.to_wire == "{0}":
+            return Wire(pa.list_(inner.arrow), "{0}", "{0}")
+        return Wire(
+            pa.list_(inner.arrow),
+            f"transform({{0}}, x -> {inner.to_wire.format('x')})",
+            f"transform({{0}}, x -> {inner.from_wire.format('x')})",
+        )
+    plain = {
+        "bool": pa.bool_(),
+        "int2": pa.int16(),
+        "int4": pa.int32(),
+        "int8": pa.int64(),
+        "oid": pa.int64(),
+        "pg_lsn": pa.int64(),
+        "time": pa.int64(),
+        "float4": pa.float32(),
+        "float8": pa.float64(),
+        "bytea": pa.binary(),
+        "interval": pa.struct([("m", pa.int32()), ("d", pa.int32()), ("us", pa.int64())]),
+    }
+    if type_name in plain:
+        return Wire(plain[type_name], "{0}", "{0}")
+    match type_name:
+        case "date":
+            return Wire(pa.int32(), "unix_date({0})", "date_from_unix_date({0})")
+        case "timestamptz":
+            return Wire(pa.int64(), "unix_micros({0})", "timestamp_micros({0})")
+        case "timestamp":
+            return Wire(
+                pa.int64(),
+                "unix_micros(CAST({0} AS TIMESTAMP))",
+                "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
+            )
+    decimal = decimal_of(typmod) if type_name == "numeric" else None
+    if decimal is not None:
+        return Wire(pa.decimal128(*decimal), "{0}", "{0}")
+    return Wire(pa.string(), "{0}", "{0}")
+
+
+def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
+    """A parsed value (types.text) as what Arrow takes of it."""
+    if value is None:
+        return None
+    element = element_type(type_name)
+    if element is not None:
+        if not isinstance(value, list) or any(isinstance(item, list) for item in value):
+            raise FeatureNotSupported(
+                "arrays of more than one dimension, or not beginning at 1, are not supported"
+            )
+        return [to_wire_value(element, typmod, item) for item in value]
+    if type_name == "interval":
+        months, days, micros = value
+        return {"m": months, "d": days, "us": micros}
+    if type_name == "numeric" and decimal_of(typmod) is not None:
+        if not value.is_finite():
+            raise FeatureNotSupported(f"{value} cannot be stored in a numeric with a precision")
+        return value
+    if storage_type(type_name, typmod) == "STRING":
+        return text.render(type_name, value)
+    return value
+
+
+def wire_of_text(type_name: str, typmod: int, value: str | None) -> Any:
+    """A value in canonical text as what Arrow takes of it."""
+    if value is None or storage_type(type_name, typmod) == "STRING":
+        return value
+    return to_wire_value(type_name, typmod, text.parse(type_name, value))
+
+
+def text_of_wire(type_name: str, value: Any) -> str | None:
+    """A value as Arrow brought it, in the type's text form."""
+    if value is None or isinstance(value, str):
+        return value
+    return text.render(type_name, _parsed(type_name, value))
+
+
+def _parsed(type_name: str, value: Any) -> Any:
+    element = element_type(type_name)
+    if value is None:
+        return None
+    if element is not None:
+        return [_parsed(element, item) for item in value]
+    if type_name == "interval":
+        return (value["m"], value["d"], value["us"])
+    return text.parse(type_name, value) if isinstance(value, str) else value

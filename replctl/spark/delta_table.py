@@ -1,0 +1,173 @@
+"""Delta tables: making, reading at a version, and the ways of writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
+from replctl.spark.values import CommitNote, TableColumn, TableSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from replctl.spark.engine import Engine
+
+#: Properties of the tables that replctl makes.
+TABLE_PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableRowTracking": "true",  # pairs images of keys that change; tells the order of rows
+    "delta.enableExpiredLogCleanup": "false",  # slots decide what may go
+    "delta.isolationLevel": "Serializable",
+}
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+def create(
+    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+) -> None:
+    """Make an empty Delta table.
+
+    Args:
+        columns: (name, Spark type) of each.
+    """
+    # Delta has no table without columns
+    shown = columns or (("_", "BOOLEAN"),)
+    defined = ", ".join(f"{quote_name(name)} {type_}" for name, type_ in shown)
+    properties = ", ".join(
+        f"{quote(name)} = {quote(value)}" for name, value in TABLE_PROPERTIES.items()
+    )
+    with noted(engine, note):
+        engine.run(
+            f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta TBLPROPERTIES ({properties})"
+        )
+
+
+def add_columns(
+    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+) -> None:
+    """Add columns to a table; rows that are there have NULL in them."""
+    defined = ", ".join(f"{quote_name(name)} {type_}" for name, type_ in columns)
+    with noted(engine, note):
+        engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({defined})")
+
+
+def set_properties(
+    engine: Engine, location: str, properties: dict[str, str], note: CommitNote
+) -> None:
+    """Change properties of a table."""
+    shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
+    with noted(engine, note):
+        engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+
+
+def scan(source: TableSource, *, with_row_id: bool = False) -> str:
+    """SQL that reads a relation, its columns named c1, c2, ... after their attnums.
+
+    Args:
+        with_row_id: also row_version and row_id, which order rows as they were written.
+    """
+    if source.location is None:
+        columns = [
+            f"{literal(column.type, column.typmod, None)} AS c{column.attnum}"
+            for column in source.columns
+        ]
+        if with_row_id:
+            columns += ["0L AS row_version", "0L AS row_id"]
+        return f"SELECT {', '.join(columns) or '1 AS c0'} WHERE FALSE"
+    columns = [f"{column_sql(column)} AS c{column.attnum}" for column in source.columns]
+    if with_row_id and source.has_row_tracking:
+        columns += ["_metadata.row_commit_version AS row_version", "_metadata.row_id AS row_id"]
+    elif with_row_id:
+        columns += ["0L AS row_version", "0L AS row_id"]
+    version = "" if source.version is None else f" VERSION AS OF {source.version}"
+    return f"SELECT {', '.join(columns) or '1 AS c0'} FROM {table_name(source.location)}{version}"
+
+
+def column_sql(column: TableColumn, prefix: str = "") -> str:
+    """A column of a table's own rows; what the table lacks is a constant."""
+    if column.storage_name is None:
+        return literal(column.type, column.typmod, column.missing_value)
+    return prefix + quote_name(column.storage_name)
+
+
+def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
+    """The projection from c1, c2, ... to the columns of the Delta table."""
+    named = [
+        f"{prefix}{column.attnum} AS {quote_name(column.storage_name or '')}" for column in columns
+    ]
+    return ", ".join(named) or "CAST(NULL AS BOOLEAN) AS `_`"
+
+
+def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
+    """Add rows, whose columns are named as the table's."""
+    with engine.running():
+        writer = (
+            frame.write.format("delta").mode("append").option("userMetadata", note.user_metadata)
+        )
+        if note.application is not None:
+            writer = writer.option("txnAppId", note.application).option(
+                "txnVersion", str(note.step)
+            )
+        writer.save(location)
+
+
+def replace_where(
+    engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
+) -> None:
+    """Put rows in the place of those that satisfy `predicate`, in one commit."""
+    with engine.running():
+        writer = (
+            frame.write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", predicate)
+            .option("userMetadata", note.user_metadata)
+        )
+        if note.application is not None:
+            writer = writer.option("txnAppId", note.application).option(
+                "txnVersion", str(note.step)
+            )
+        writer.save(location)
+
+
+def execute(engine: Engine, statement: str, note: CommitNote) -> int:
+    """Carry out UPDATE, DELETE, MERGE or TRUNCATE; how many rows it says it changed (0 if it does not say)."""
+    with noted(engine, note):
+        answer = engine.run(statement)
+    return int(answer[0][0]) if answer and answer[0] else 0
+
+
+def restore(engine: Engine, location: str, version: int, note: CommitNote) -> None:
+    """Make the table what it was at a version, as a new version."""
+    with noted(engine, note):
+        engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
+
+
+@contextmanager
+def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
+    """For SQL commands the note is a setting of the thread's session, and is taken back afterwards."""
+    settings = {_USER_METADATA: note.user_metadata}
+    if note.application is not None:
+        settings |= {_TXN_APPLICATION: note.application, _TXN_VERSION: str(note.step)}
+    session = engine.session
+    with engine.running():
+        for name, value in settings.items():
+            session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with engine.running():
+            for name in settings:
+                session.conf.unset(name)
+
+
+def storage_columns(columns: Sequence[TableColumn]) -> list[tuple[str, str]]:
+    """(name, Spark type) of columns, for `create` and `add_columns`."""
+    return [
+        (column.storage_name or "", storage_type(column.type, column.typmod)) for column in columns
+    ]

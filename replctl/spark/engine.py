@@ -1,0 +1,361 @@
+"""A Spark session, classic or Connect, with the settings that PostgreSQL's results need."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, QueryCanceled
+from replctl.spark import (
+    SparkConf,
+    delta_table,
+    foreign_key,
+    jvm,
+    local_change,
+    merge,
+    replicated_change,
+    uniqueness,
+)
+from replctl.spark.change_data_feed import changes_sql
+from replctl.spark.data_type import table_name, text_of_wire, wire
+from replctl.spark.errors import translated
+from replctl.spark.merge import LeafChange
+from replctl.spark.outcome import Outcome, Problem, first_problem
+from replctl.spark.python_functions import PythonFunctions
+from replctl.spark.revert import revert
+from replctl.spark.staging import Staged, StagedColumn, local_view, staged, wire_table
+from replctl.spark.values import (
+    ChangeSource,
+    CommitNote,
+    Leaf,
+    Reference,
+    SentColumn,
+    TableColumn,
+    TableSource,
+    Target,
+    UniqueKey,
+)
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    from pyspark.sql import DataFrame, SparkSession
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Settings without which Spark's results differ from PostgreSQL's, with the reason.
+FORCED_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",  # CASE and AND guard what is behind them
+    "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ go through the session's zone
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",  # how literals are quoted (data_type.quote)
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+
+#: Settings that make small jobs cheap; --conf overrides them.
+_DEFAULT_PROPERTIES = {
+    "spark.app.name": "replctl",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.memory": "2g",
+}
+_LEAN_SETTINGS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+
+
+class Engine:
+    """Spark for this process.  Each thread has a session of its own: settings of a write are a session's."""
+
+    def __init__(self, conf: SparkConf) -> None:
+        self._conf = conf
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        with _translating():
+            first = self._connect() if conf.remote else self._start()
+            self._configure(first)
+        self._first = first
+        self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
+        self._sessions = threading.local()
+        self._sessions.current = first
+
+    @property
+    def session(self) -> SparkSession:
+        """The calling thread's session."""
+        current: SparkSession | None = getattr(self._sessions, "current", None)
+        if current is None:
+            with _translating():
+                current = self._connect() if self._conf.remote else self._first.newSession()
+                self._configure(current)
+            self._sessions.current = current
+        return current
+
+    def sql(self, text: str) -> DataFrame:
+        """The result of a query, not yet computed; a command is carried out."""
+        with self.running():
+            session = self.session
+            self._python_functions.make_known(session, text)
+            return session.sql(text)
+
+    def run(self, text: str) -> list[tuple[Any, ...]]:
+        """Carry out a command; the rows that it answers with."""
+        frame = self.sql(text)
+        with self.running():
+            return [tuple(row) for row in frame.collect()]
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a query that is known to have few, as Python values through Arrow."""
+        table = self.arrow(self.sql(text))
+        return (
+            list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+            if table.num_columns
+            else []
+        )
+
+    def arrow(self, frame: DataFrame) -> pa.Table:
+        """All rows of a DataFrame, which the caller has bounded."""
+        with self.running():
+            return frame.toArrow()
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        """A DataFrame of local rows."""
+        with self.running():
+            return self.session.createDataFrame(table)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around whatever makes Spark work: its exceptions become ours, Ctrl-C cancels its jobs.
+
+        Raises:
+            PostgresError: what the statement did wrong, or what happened to Spark.
+            QueryCanceled: Ctrl-C (57014).
+        """
+        try:
+            with _translating():
+                yield
+        except KeyboardInterrupt:
+            self._cancel()
+            raise QueryCanceled("canceling statement due to user request") from None
+
+    # -- tables
+
+    def create_table(
+        self, location: str, columns: Sequence[TableColumn], note: CommitNote
+    ) -> None:
+        """Make an empty Delta table."""
+        delta_table.create(self, location, delta_table.storage_columns(columns), note)
+
+    def add_columns(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
+        """Add columns to a table."""
+        delta_table.add_columns(self, location, delta_table.storage_columns(columns), note)
+
+    def set_properties(self, location: str, properties: dict[str, str], note: CommitNote) -> None:
+        """Change properties of a table."""
+        delta_table.set_properties(self, location, properties, note)
+
+    def truncate(self, location: str, note: CommitNote) -> None:
+        """Remove all rows of a table."""
+        delta_table.execute(self, f"TRUNCATE TABLE {table_name(location)}", note)
+
+    def restore(self, location: str, version: int, note: CommitNote) -> None:
+        """Make a table what it was at a version."""
+        delta_table.restore(self, location, version, note)
+
+    def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
+        """Take back what one commit has done to a table's rows."""
+        revert(self, source, version, note)
+
+    # -- replication
+
+    def copied(
+        self, target: Target, sent: Sequence[SentColumn], rows: str
+    ) -> AbstractContextManager[Outcome]:
+        """The outcome of an initial copy; `rows` is `copied_sql`."""
+        return replicated_change.copied(self, target, sent, rows)
+
+    @contextmanager
+    def decoded(
+        self, sources: Sequence[ChangeSource], sent: Sequence[SentColumn]
+    ) -> Iterator[Staged]:
+        """The changes of one published relation, in however many tables they are."""
+        query = " UNION ALL ".join(changes_sql(source) for source in sources)
+        columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
+        columns += [
+            StagedColumn(f"{image}{i}", column.type, column.typmod)
+            for image in "on"
+            for i, column in enumerate(sent, start=1)
+        ]
+        with staged(self, query, columns) as rows:
+            yield rows
+
+    def moving_positions(
+        self, changes: Staged, key: Sequence[int], first: int, last: int
+    ) -> set[int]:
+        """The positions of updates that change a key, given by the places of its columns."""
+        return replicated_change.moving_positions(self, changes, key, first, last)
+
+    def converted(
+        self,
+        target: Target,
+        sent: Sequence[SentColumn],
+        changes: Staged,
+        first: int,
+        last: int,
+    ) -> AbstractContextManager[Staged]:
+        """The changes at positions from `first` to `last` as the target stores them."""
+        return replicated_change.converted(self, target, sent, changes, first, last)
+
+    def outcome(self, target: Target, changes: Staged) -> AbstractContextManager[Outcome]:
+        """What converted changes do to their target."""
+        return replicated_change.outcome(self, target, changes)
+
+    def has_action(self, changes: Staged, actions: str) -> bool:
+        """Whether there is a change of one of these kinds (I, U, D) among converted changes."""
+        if changes.is_small:
+            return not set(actions).isdisjoint(changes.values("action"))
+        listed = ", ".join(f"'{action}'" for action in actions)
+        return bool(self.rows(f"SELECT 1 FROM {changes.view} WHERE action IN ({listed}) LIMIT 1"))
+
+    # -- statements
+
+    def inserted(self, target: Target, rows: str) -> AbstractContextManager[Outcome]:
+        """The outcome of INSERT; `rows` is a query of w<attnum>, in order."""
+        return local_change.inserted(self, target, rows)
+
+    def changed(
+        self, target: Target, rows: str, *, op: str, moves_keys: bool = False
+    ) -> AbstractContextManager[Outcome]:
+        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>, w<attnum>."""
+        return local_change.changed(self, target, rows, op=op, moves_keys=moves_keys)
+
+    def local_rows(
+        self, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]
+    ) -> AbstractContextManager[str]:
+        """Rows given as canonical texts, as a view; its name."""
+        return local_view(self, wire_table(columns, rows), columns)
+
+    def fetch(self, query: str, columns: Sequence[StagedColumn]) -> list[list[str | None]]:
+        """The rows of a query, in the text form of their types."""
+        sent = ", ".join(
+            f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
+        )
+        table = self.arrow(self.sql(f"SELECT {sent or '1 AS nothing'} FROM ({query})"))
+        texts = [
+            [text_of_wire(column.type, value) for value in table.column(column.name).to_pylist()]
+            for column in columns
+        ]
+        return [list(row) for row in zip(*texts, strict=True)] or [[] for _ in range(table.num_rows)]
+
+    # -- outcomes
+
+    def first_problem(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
+        """What stands in the way of an outcome, in the order of its changes.
+
+        Args:
+            keys: the target's unique indexes that its rows may violate.
+        """
+        found = first_problem(self, outcome)
+        return found or uniqueness.first_duplicate(self, outcome, keys)
+
+    def first_collision(self, outcome: Outcome, target: Target) -> Problem | None:
+        """After an outcome is written: the first of its rows whose unique key another row has."""
+        return uniqueness.first_collision(self, outcome, target)
+
+    def count(self, outcome: Outcome) -> int:
+        """How many rows an outcome has."""
+        rows = outcome.rows
+        if rows.rows is not None:
+            return int(rows.rows.num_rows)
+        return int(self.rows(f"SELECT count(*) FROM {rows.view}")[0][0])
+
+    def first_orphan(self, outcome: Outcome, reference: Reference) -> Problem | None:
+        """The first new row that refers to a row that is not there."""
+        return foreign_key.first_orphan(self, outcome, reference)
+
+    def first_broken_reference(self, outcome: Outcome, reference: Reference) -> Problem | None:
+        """The first row that goes although others refer to it."""
+        return foreign_key.first_broken_reference(self, outcome, reference)
+
+    def leaf_changes(self, outcome: Outcome) -> list[LeafChange]:
+        """For each leaf of the target what an outcome does to it."""
+        return merge.changes_of_leaves(self, outcome)
+
+    def write_leaf(
+        self, outcome: Outcome, number: int, leaf: Leaf, change: LeafChange, note: CommitNote
+    ) -> None:
+        """Write an outcome's rows of one leaf, in one commit."""
+        merge.write_leaf(self, outcome, number, leaf, change, note)
+
+    def stop(self) -> None:
+        """End the session, and with it a JVM that was started here."""
+        self._first.stop()
+
+    def _cancel(self) -> None:
+        if self._conf.remote:
+            self.session.interruptAll()
+        else:
+            self._first.sparkContext.cancelAllJobs()
+
+    def _connect(self) -> SparkSession:
+        assert self._conf.remote is not None
+        os.environ.pop("SPARK_REMOTE", None)
+        return SparkSession.builder.remote(self._conf.remote).create()
+
+    def _start(self) -> SparkSession:
+        properties = {**_DEFAULT_PROPERTIES, **dict(self._conf.properties)}
+        properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
+        jvm.start_gateway(properties)
+        os.environ.update(
+            {
+                name: value
+                for name, value in jvm.environment().items()
+                if name.startswith("PYSPARK_")
+            }
+        )
+        builder = SparkSession.builder
+        for name, value in (properties | FORCED_SETTINGS).items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        return session
+
+    def _configure(self, session: SparkSession) -> None:
+        """Set what a session can set, and refuse a server that has not what only its start can give it."""
+        extensions = session.conf.get("spark.sql.extensions", "") or ""
+        if "DeltaSparkSessionExtension" not in extensions:
+            raise ObjectNotInPrerequisiteState(
+                "the Spark server does not have Delta Lake",
+                detail=f'Its spark.sql.extensions is "{extensions}".',
+                hint="Start it with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
+                " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog.",
+            )
+        if session.version.split(".")[:2] != ["4", "2"]:
+            raise FeatureNotSupported(
+                f"Spark {session.version} is not supported", detail="replctl needs Spark 4.2."
+            )
+        chosen = dict(self._conf.properties)
+        settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
+        if self._conf.remote:
+            settings |= chosen
+        for name, value in (settings | FORCED_SETTINGS).items():
+            if session.conf.get(name, None) != value:
+                session.conf.set(name, value)
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except Exception as error:
+        raise translated(error) from error

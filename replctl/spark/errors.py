@@ -1,0 +1,94 @@
+"""Spark's and Delta's exceptions as ours, and which of them are worth another attempt."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+from replctl.errors import (
+    ConnectionFailure,
+    DataError,
+    DivisionByZero,
+    FeatureNotSupported,
+    InternalError,
+    InvalidTextRepresentation,
+    NumericValueOutOfRange,
+    PostgresError,
+    QueryCanceled,
+    SerializationFailure,
+)
+from replctl.spark.sql_value import raised_error
+
+_OVERFLOW_TYPE = re.compile(r'cannot be cast to "(\w+)"')
+_INTEGER_NAMES = {
+    "TINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "INT": "integer",
+    "BIGINT": "bigint",
+}
+
+#: Delta's conditions for "somebody else committed in between": the statement can be tried again.
+_CONCURRENT = (
+    "DELTA_CONCURRENT_APPEND",
+    "DELTA_CONCURRENT_DELETE_DELETE",
+    "DELTA_CONCURRENT_DELETE_READ",
+    "DELTA_CONCURRENT_TRANSACTION",
+    "DELTA_CONCURRENT_WRITE",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+)
+
+
+def translated(error: Exception) -> PostgresError:
+    """What a user is told of an exception of Spark; the caller raises it `from error`."""
+    if isinstance(error, PostgresError):
+        return error
+    message = str(error)
+    raised = raised_error(message)
+    if raised is not None:
+        return raised
+    condition, sqlstate = _condition(error)
+    if condition.startswith(_CONCURRENT):
+        return SerializationFailure(
+            "could not serialize access due to concurrent update", detail=_first_line(message)
+        )
+    match condition.split(".")[0]:
+        case "DIVIDE_BY_ZERO" | "REMAINDER_BY_ZERO":
+            return DivisionByZero("division by zero")
+        case "ARITHMETIC_OVERFLOW":
+            return NumericValueOutOfRange("bigint out of range")
+        case "CAST_OVERFLOW" | "CAST_OVERFLOW_IN_TABLE_INSERT":
+            target = _OVERFLOW_TYPE.search(message)
+            name = _INTEGER_NAMES.get(target[1] if target else "", "value")
+            return NumericValueOutOfRange(f"{name} out of range")
+        case "NUMERIC_VALUE_OUT_OF_RANGE":
+            return NumericValueOutOfRange("numeric field overflow")
+        case "CAST_INVALID_INPUT":
+            return InvalidTextRepresentation("invalid input syntax", detail=_first_line(message))
+        case "OPERATION_CANCELED" | "OPERATION_CANCELLED":
+            return QueryCanceled("canceling statement due to user request")
+    if "UNAVAILABLE" in message or "Connection refused" in message:
+        return ConnectionFailure(
+            "could not connect to the Spark Connect server", detail=_first_line(message)
+        )
+    if sqlstate.startswith("0A"):
+        return FeatureNotSupported("Spark cannot do this", detail=_first_line(message))
+    if sqlstate.startswith("22"):
+        return DataError(_first_line(message))
+    return InternalError("Spark failed", detail=_first_line(message))
+
+
+def is_retryable(error: PostgresError) -> bool:
+    """Whether the same write may succeed when it is tried again."""
+    return isinstance(error, SerializationFailure)
+
+
+def _condition(error: Exception) -> tuple[str, str]:
+    if isinstance(error, PySparkException):
+        return error.getCondition() or "", error.getSqlState() or ""
+    return "", ""
+
+
+def _first_line(message: str) -> str:
+    return message.split("\n", 1)[0][:1000]

@@ -1,0 +1,85 @@
+"""Foreign keys: new rows have to find the row that they refer to, and rows that go must not be referred to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replctl.spark.delta_table import scan
+from replctl.spark.outcome import Outcome, Problem, earliest_row, literal_condition
+from replctl.spark.values import Reference
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Problem | None:
+    """The first new row whose values the referenced table does not have."""
+    names = [f"n.w{attnum}" for attnum in reference.columns]
+    others = [f"c{attnum}" for attnum in reference.other_columns]
+    referenced = _rows_of(outcome, reference, "w")
+    if reference.is_own:
+        own = ", ".join(f"w{a} AS {other}" for a, other in zip(reference.other_columns, others))
+        referenced += f" UNION ALL SELECT {own} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
+    same = " AND ".join(f"{name} = e.{other}" for name, other in zip(names, others, strict=True))
+    complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    new = f"SELECT n.* FROM {outcome.rows.view} n WHERE op IN ('I', 'U')"
+    query = f"SELECT n.* FROM ({new} AND {complete}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
+    if reference.match_full and len(names) > 1:
+        some = " OR ".join(f"{name} IS NOT NULL" for name in names)
+        query += f" UNION ALL {new} AND ({some}) AND NOT ({complete})"
+    return _problem(engine, outcome, query)
+
+
+def first_broken_reference(
+    engine: Engine, outcome: Outcome, reference: Reference
+) -> Problem | None:
+    """The first row that goes although rows of the other table refer to it; its texts are of the old row.
+
+    Old values are k1, k2, ... where they are the target's key, else o<attnum>.
+    """
+    key, rows = outcome.target.key, outcome.rows
+    old = {
+        attnum: f"k{key.index(attnum) + 1}" if attnum in key else f"o{attnum}"
+        for attnum in reference.columns
+    }
+    gone = ", ".join(f"{name} AS x{attnum}" for attnum, name in old.items())
+    kept = " AND ".join(f"a.w{attnum} = g.x{attnum}" for attnum in reference.columns)
+    removed = (
+        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g LEFT ANTI JOIN"
+        f" (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
+    )
+    referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)
+    if reference.is_own and key:
+        on = " AND ".join(f"t.c{k} = v.k{i}" for i, k in enumerate(key, start=1))
+        changed = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
+        referring = f"SELECT t.* FROM ({referring}) t LEFT ANTI JOIN ({changed}) v ON {on}"
+    same = " AND ".join(
+        f"g.x{attnum} = r.c{other}"
+        for attnum, other in zip(reference.columns, reference.other_columns, strict=True)
+    )
+    columns = ", ".join(f"g.{column.name}" for column in rows.columns)
+    shown = f"SELECT {columns} FROM ({removed}) g LEFT SEMI JOIN ({referring}) r ON {same}"
+    return _problem(engine, outcome, shown)
+
+
+def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
+    """The other table's rows that may be concerned."""
+    rows = outcome.rows
+    conditions = "TRUE"
+    if rows.is_small:
+        conditions = " AND ".join(
+            literal_condition(f"c{other}", rows, [f"{image}{attnum}"])
+            for attnum, other in zip(reference.columns, reference.other_columns, strict=True)
+        )
+    names = ", ".join(f"c{attnum}" for attnum in reference.other_columns)
+    return " UNION ALL ".join(
+        f"SELECT {names} FROM ({scan(source)}) WHERE {conditions}" for source in reference.other
+    )
+
+
+def _problem(engine: Engine, outcome: Outcome, query: str) -> Problem | None:
+    found = earliest_row(engine, outcome, query)
+    if found is None:
+        return None
+    values, texts = found
+    return Problem(values["position"], "reference", 0, values["new_leaf"], texts)

@@ -1,0 +1,24 @@
+"""The first filtered copy of a table: read at a version, keep what any filter lets pass, convert, append."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.spark.delta_table import scan
+from replctl.spark.expression import to_sql
+from replctl.spark.values import CopySource
+
+
+def copied_sql(sources: Sequence[CopySource]) -> str:
+    """SQL of the rows to copy: the published columns as n1, n2, ... in the types of the table."""
+    parts = []
+    for source in sources:
+        columns = ", ".join(
+            f"c{attnum} AS n{i}" for i, attnum in enumerate(source.published, start=1)
+        )
+        tests = [to_sql(item, lambda var: f"c{var.attnum}").text for item in source.filters]
+        condition = " OR ".join(tests) or "TRUE"
+        parts.append(
+            f"SELECT {columns or '1 AS n0'} FROM ({scan(source.source)}) WHERE {condition}"
+        )
+    return " UNION ALL ".join(parts)

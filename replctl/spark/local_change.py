@@ -1,0 +1,55 @@
+"""The outcome of a statement: rows to insert, to update, to delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.spark.outcome import Outcome, finished_sql, outcome_columns
+from replctl.spark.staging import staged
+from replctl.spark.values import Target
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@contextmanager
+def inserted(engine: Engine, target: Target, rows: str) -> Iterator[Outcome]:
+    """The outcome of INSERT.
+
+    Args:
+        rows: a query of the new rows, in their order: w<attnum> of the columns that are not generated.
+    """
+    keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
+    joined = (
+        "SELECT 'I' AS op, monotonically_increasing_id() AS position,"
+        f" CAST(NULL AS INT) AS old_leaf, *{keys} FROM ({rows})"
+    )
+    query = finished_sql(target, joined, keep_unchanged=True)
+    with staged(engine, query, outcome_columns(target)) as finished:
+        yield Outcome(target, finished)
+
+
+@contextmanager
+def changed(
+    engine: Engine, target: Target, rows: str, *, op: str, moves_keys: bool = False
+) -> Iterator[Outcome]:
+    """The outcome of UPDATE (op U) or DELETE (D).
+
+    Args:
+        rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an UPDATE
+            w<attnum> of the columns that are not generated.
+        moves_keys: the UPDATE may change the target's key.
+    """
+    keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
+    plain = [column for column in target.columns if column.generated is None]
+    gone = "".join(f", c{c.attnum} AS w{c.attnum}" for c in plain) if op == "D" else ""
+    joined = (
+        f"SELECT '{op}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf, *{gone}{keys}"
+        f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
+    )
+    is_keyed = bool(target.key)
+    query = finished_sql(target, joined, keep_unchanged=True, with_old=not is_keyed)
+    with staged(engine, query, outcome_columns(target, with_old=not is_keyed)) as finished:
+        yield Outcome(target, finished, "key" if is_keyed else "whole row", moves_keys)

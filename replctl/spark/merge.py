@@ -1,0 +1,202 @@
+"""Writing an outcome into a table: one commit, which touches only the rows that change.
+
+A few rows are put in place by replaceWhere with literal keys, which scans for keys alone; many, and those
+that change their keys, by MERGE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replctl.spark import delta_table
+from replctl.spark.data_type import quote_name, table_name
+from replctl.spark.delta_table import to_storage
+from replctl.spark.outcome import Outcome
+from replctl.spark.staging import Staged
+from replctl.spark.values import CommitNote, Leaf, TableColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from replctl.spark.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class LeafChange:
+    """How many rows of a leaf go, change in place, and come."""
+
+    deleted: int
+    updated: int
+    inserted: int
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.deleted or self.updated or self.inserted)
+
+
+def changes_of_leaves(engine: Engine, outcome: Outcome) -> list[LeafChange]:
+    """For each leaf of the target what an outcome does to it."""
+    rows = outcome.rows
+    if rows.is_small:
+        counted = list(
+            zip(rows.values("op"), rows.values("old_leaf"), rows.values("new_leaf"), strict=True)
+        )
+        groups = [(*key, counted.count(key)) for key in set(counted)]
+    else:
+        groups = engine.rows(
+            f"SELECT op, old_leaf, new_leaf, count(*) FROM {rows.view} GROUP BY op, old_leaf, new_leaf"
+        )
+    result = []
+    for leaf in range(len(outcome.target.leaves)):
+        deleted = sum(
+            n
+            for op, old, new, n in groups
+            if old == leaf and (op == "D" or (op == "U" and new != leaf))
+        )
+        updated = sum(n for op, old, new, n in groups if op == "U" and old == new == leaf)
+        inserted = sum(
+            n
+            for op, old, new, n in groups
+            if new == leaf and (op == "I" or (op == "U" and old != leaf))
+        )
+        result.append(LeafChange(deleted, updated, inserted))
+    return result
+
+
+def write_leaf(
+    engine: Engine, outcome: Outcome, number: int, leaf: Leaf, change: LeafChange, note: CommitNote
+) -> None:
+    """Write an outcome's rows of one leaf, in one commit.
+
+    Args:
+        number: the leaf's index in the target, by which the outcome knows it.
+        leaf: the leaf with its storage as it is now.
+    """
+    location, columns = leaf.source.location, leaf.source.columns
+    assert location is not None
+    rows = outcome.rows
+    comes = f"new_leaf = {number} AND op IN ('I', 'U')"
+    if not (change.deleted or change.updated):
+        frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
+        delta_table.append(engine, location, _few_files(engine, frame, rows), note)
+        return
+    match outcome.matching:
+        case "key" if rows.is_small and not outcome.moves_keys:
+            frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
+            predicate = _key_predicate(outcome, number, columns)
+            few = _few_files(engine, frame, rows)
+            delta_table.replace_where(engine, location, predicate, few, note)
+        case "key":
+            delta_table.execute(engine, _merge(outcome, number, location, columns), note)
+        case "sent columns":
+            delta_table.execute(engine, _multiset_merge(outcome, number, location, columns), note)
+        case "whole row":
+            delta_table.execute(engine, _whole_row_merge(outcome, number, location, columns), note)
+
+
+def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
+    """Few rows go into one file, in their order."""
+    if not rows.is_small:
+        return frame
+    with engine.running():
+        return frame.coalesce(1)
+
+
+def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
+    """A condition on the table's own columns that holds for the rows to replace, and for the new ones."""
+    rows, target = outcome.rows, outcome.target
+    keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
+    concerned = [
+        number in (old, new)
+        for old, new in zip(rows.values("old_leaf"), rows.values("new_leaf"), strict=True)
+    ]
+    tuples = [key for key, here in zip(zip(*keys, strict=True), concerned, strict=True) if here]
+    names = [_stored_name(columns, attnum) for attnum in target.key]
+    if len(names) == 1:
+        return f"{names[0]} IN ({', '.join(key for (key,) in tuples)})"
+    bounds = [
+        f"{name} IN ({', '.join(sorted({key[i] for key in tuples}))})"
+        for i, name in enumerate(names)
+    ]
+    shown = ", ".join(f"struct({', '.join(key)})" for key in tuples)
+    return f"{' AND '.join(bounds)} AND struct({', '.join(names)}) IN ({shown})"
+
+
+def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]) -> str:
+    """MERGE by key: rows that leave the leaf are deleted from it, rows that come are inserted."""
+    target = outcome.target
+    op = (
+        f"CASE WHEN op = 'U' AND old_leaf = {number} AND new_leaf = {number} THEN 'U'"
+        f" WHEN old_leaf = {number} THEN 'D' ELSE 'I' END"
+    )
+    source = f"SELECT *, {op} AS leaf_op FROM {outcome.rows.view} WHERE old_leaf = {number} OR new_leaf = {number}"
+    on = " AND ".join(
+        f"t.{_stored_name(columns, attnum)} = s.k{i}"
+        for i, attnum in enumerate(target.key, start=1)
+    )
+    assignments = ", ".join(f"t.{_name(column)} = s.w{column.attnum}" for column in columns)
+    return (
+        f"MERGE INTO {table_name(location)} t USING ({source}) s ON {on} AND s.leaf_op <> 'I'"
+        " WHEN MATCHED AND s.leaf_op = 'D' THEN DELETE"
+        f" WHEN MATCHED AND s.leaf_op = 'U' THEN UPDATE SET {assignments}"
+        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(columns)}"
+    )
+
+
+def _multiset_merge(
+    outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
+) -> str:
+    """MERGE by all sent columns: every row equal to a D row goes, the I rows come."""
+    sent = [column.attnum for column in outcome.target.columns if column.sent is not None]
+    equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.w{a}" for a in sent) or "TRUE"
+    source = (
+        f"SELECT * FROM {outcome.rows.view}"
+        f" WHERE (op = 'D' AND old_leaf = {number}) OR (op = 'I' AND new_leaf = {number})"
+    )
+    return (
+        f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.op = 'D' AND {equal}"
+        f" WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.op = 'I' THEN {_insert(columns)}"
+    )
+
+
+def _whole_row_merge(
+    outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
+) -> str:
+    """MERGE by all columns before; equal rows become equal rows.  Rows that move away are deleted, those
+    that come from another leaf are inserted, each for itself."""
+    view, attnums = outcome.rows.view, [column.attnum for column in outcome.target.columns]
+    before = ", ".join(f"o{attnum}" for attnum in attnums) or "1"
+    after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
+    both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums)
+    leaf_op = f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
+    source = (
+        f"SELECT {leaf_op} AS leaf_op, {before}{after} FROM {view} WHERE old_leaf = {number}"
+        f" AND op <> 'I' GROUP BY {leaf_op}, {before}"
+        f" UNION ALL SELECT 'I'{both} FROM {view} WHERE new_leaf = {number}"
+        f" AND NOT (old_leaf <=> {number})"
+    )
+    equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.o{a}" for a in attnums) or "TRUE"
+    assignments = ", ".join(f"t.{_name(column)} = s.w{column.attnum}" for column in columns)
+    return (
+        f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.leaf_op <> 'I' AND {equal}"
+        " WHEN MATCHED AND s.leaf_op = 'D' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {assignments}"
+        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(columns)}"
+    )
+
+
+def _insert(columns: tuple[TableColumn, ...]) -> str:
+    if not columns:
+        return "INSERT (`_`) VALUES (NULL)"
+    names = ", ".join(_name(column) for column in columns)
+    values = ", ".join(f"s.w{column.attnum}" for column in columns)
+    return f"INSERT ({names}) VALUES ({values})"
+
+
+def _name(column: TableColumn) -> str:
+    return quote_name(column.storage_name or "")
+
+
+def _stored_name(columns: tuple[TableColumn, ...], attnum: int) -> str:
+    return _name(next(column for column in columns if column.attnum == attnum))

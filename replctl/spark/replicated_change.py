@@ -1,0 +1,258 @@
+"""The outcome of replicated changes: converted to the target's columns, composed for each key, met with
+the rows that the target has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.replication.composition import NetEffect
+from replctl.spark.compact import net_effects_sql
+from replctl.spark.data_type import quote, storage_type
+from replctl.spark.delta_table import scan
+from replctl.spark.outcome import (
+    Outcome,
+    default_sql,
+    existing_rows_sql,
+    finished_sql,
+    literal_condition,
+    outcome_columns,
+)
+from replctl.spark.sql_value import SqlValue
+from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.text_conversion import replicate
+from replctl.spark.values import SentColumn, Target, TargetColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@contextmanager
+def converted(
+    engine: Engine, target: Target, sent: Sequence[SentColumn], changes: Staged, first: int, last: int
+) -> Iterator[Staged]:
+    """The changes from `first` to `last` with the target's columns and types: o<attnum>, n<attnum>."""
+    written = [column for column in target.columns if column.sent is not None]
+    values = "".join(
+        f", {_received(sent, column, image)} AS {image}{column.attnum}"
+        for column in written
+        for image in "on"
+    )
+    query = (
+        f"SELECT position, action{values} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+    )
+    columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
+    columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
+    with staged(engine, query, columns) as rows:
+        yield rows
+
+
+@contextmanager
+def outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+    """What converted changes do to their target.
+
+    Where updates change keys, or there is no key, the changes have to be those of one commit.
+    """
+    if not target.key:
+        chosen = _whole_row_outcome(engine, target, changes)
+    elif _moves_keys(engine, target, changes):
+        chosen = _moving_outcome(engine, target, changes)
+    else:
+        chosen = _keyed_outcome(engine, target, changes)
+    with chosen as result:
+        yield result
+
+
+@contextmanager
+def copied(
+    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
+) -> Iterator[Outcome]:
+    """The outcome of an initial copy: every row is new.  The rows are read again by each job.
+
+    Args:
+        rows: a query of n1, n2, ..., the columns that are sent.
+    """
+    values = ", ".join(
+        f"{_received(sent, column, 'n') if column.sent is not None else default_sql(column)}"
+        f" AS w{column.attnum}"
+        for column in target.columns
+        if column.generated is None
+    )
+    keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
+    placed = f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
+    joined = f"SELECT *{keys} FROM ({placed})"
+    columns = outcome_columns(target)
+    query = finished_sql(target, joined, keep_unchanged=True)
+    with staged(engine, query, columns, is_repeatable=True) as finished:
+        yield Outcome(target, finished)
+
+
+def moving_positions(
+    engine: Engine, changes: Staged, key: Sequence[int], first: int, last: int
+) -> set[int]:
+    """The positions of updates that change a key.
+
+    Args:
+        key: positions (from 1) of the key's columns among those that are sent.
+    """
+    changed = " OR ".join(f"NOT (o{i} <=> n{i})" for i in key)
+    found = engine.rows(
+        f"SELECT DISTINCT position FROM {changes.view} WHERE action = 'U' AND ({changed})"
+        f" AND position BETWEEN {first} AND {last}"
+    )
+    return {int(position) for (position,) in found}
+
+
+def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
+    """A column that is sent, as the target stores it."""
+    assert column.sent is not None
+    source = sent[column.sent - 1]
+    value = SqlValue(
+        f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod)
+    )
+    return replicate(value, column.type, column.typmod).text
+
+
+def _moves_keys(engine: Engine, target: Target, changes: Staged) -> bool:
+    changed = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key)
+    return bool(
+        engine.rows(f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({changed}) LIMIT 1")
+    )
+
+
+def _key_conditions(target: Target, changes: Staged) -> list[str]:
+    """Few keys become literals; they let pass more rows than the keys' own, at most."""
+    if not changes.is_small:
+        return []
+    return [literal_condition(f"c{k}", changes, [f"o{k}", f"n{k}"]) for k in target.key]
+
+
+@contextmanager
+def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+    """The outcome of changes that leave keys as they are."""
+    image = [str(column.attnum) for column in target.columns if column.sent is not None]
+    net = net_effects_sql(changes.view, [str(attnum) for attnum in target.key], image)
+    existing = existing_rows_sql(target, _key_conditions(target, changes))
+    on = " AND ".join(f"n.k{i} = e.c{attnum}" for i, attnum in enumerate(target.key, start=1))
+    is_there = "e.leaf IS NOT NULL"
+    effect = {effect: quote(effect.value) for effect in NetEffect}
+    op = (
+        "CASE WHEN conflict_at IS NOT NULL THEN 'C'"
+        f" WHEN absent_at IS NOT NULL AND {is_there} THEN 'C'"
+        f" WHEN effect = {effect[NetEffect.FOUND]} AND {is_there} THEN 'U'"
+        f" WHEN effect = {effect[NetEffect.DELETED]} AND {is_there} THEN 'D'"
+        f" WHEN effect = {effect[NetEffect.INSERTED]} THEN 'I'"
+        f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I') END"
+    )
+    # An INSERT meets a row that was there, if there was one, else the one that the run has made
+    position = f"if(absent_at IS NOT NULL AND {is_there}, absent_at, conflict_at)"
+    keeps_own = f"effect = {effect[NetEffect.FOUND]}"
+    new = _new_values(target, keeps_own, "n")
+    keys = ", ".join(f"n.k{i} AS k{i}" for i in range(1, len(target.key) + 1))
+    joined = (
+        f"SELECT {op} AS op, if({op} = 'C', {position}, last_position) AS position,"
+        f" e.leaf AS old_leaf, {keys}, {new}{_old_values(target, 'e')}"
+        f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
+    )
+    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
+        yield Outcome(target, rows)
+
+
+@contextmanager
+def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+    """The outcome of one commit in which updates change keys: all rows move at once."""
+    existing = existing_rows_sql(target, _key_conditions(target, changes))
+    keys = list(target.key)
+    same_old = " AND ".join(f"ch.o{k} = e.c{k}" for k in keys)
+    same_new = " AND ".join(f"ch.n{k} = x.c{k}" for k in keys)
+    old_keys = ", ".join(f"o{k}" for k in keys)
+    vacated = f"SELECT {old_keys} FROM {changes.view} WHERE action <> 'I'"
+    is_vacated = " AND ".join(f"t.c{k} = v.o{k}" for k in keys)
+    kept_keys = ", ".join(f"t.c{k}" for k in keys)
+    staying = (
+        f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
+    )
+    is_clash = f"x.c{keys[0]} IS NOT NULL"
+    op = (
+        f"CASE WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I') WHEN e.leaf IS NULL THEN NULL"
+        f" WHEN ch.action = 'U' AND {is_clash} THEN 'C' ELSE ch.action END"
+    )
+    new = _new_values(target, "ch.action <> 'I'", "ch")
+    shown_keys = ", ".join(
+        f"coalesce(ch.o{k}, ch.n{k}) AS k{i}" for i, k in enumerate(keys, start=1)
+    )
+    joined = (
+        f"SELECT {op} AS op, ch.position, e.leaf AS old_leaf, {shown_keys},"
+        f" {new}{_old_values(target, 'e')} FROM {changes.view} ch"
+        f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND {same_old}"
+        f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
+    )
+    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
+        yield Outcome(target, rows, moves_keys=True)
+
+
+@contextmanager
+def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+    """The outcome of one commit for a target without a key: rows are matched as a whole, NULL equal to
+    NULL, each change one row of those that are equal."""
+    sent = [column.attnum for column in target.columns if column.sent is not None]
+    old_row = ", ".join(f"o{x}" for x in sent) or "1"
+    stored_row = ", ".join(f"c{x}" for x in sent) or "1"
+    equal = " AND ".join(f"t.c{x} <=> ch.o{x}" for x in sent) or "TRUE"
+    changed = (
+        f"SELECT *, row_number() OVER (PARTITION BY {old_row} ORDER BY position) AS rank"
+        f" FROM {changes.view} WHERE action <> 'I'"
+    )
+    scans = " UNION ALL ".join(
+        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
+        for number, leaf in enumerate(target.leaves)
+    )
+    candidates = (
+        "SELECT t.*, row_number() OVER"
+        f" (PARTITION BY {stored_row} ORDER BY row_version, row_id) AS rank"
+        f" FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
+    )
+    stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
+    same = f"{equal} AND t.rank = ch.rank"
+    matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
+    kept = (
+        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON {same}"
+    )
+    plain = [column for column in target.columns if column.generated is None]
+    gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
+    staying = ", ".join(f"c{c.attnum} AS w{c.attnum}" for c in plain)
+    no_old = "".join(
+        f", CAST(NULL AS {storage_type(c.type, c.typmod)}) AS c{c.attnum}" for c in target.columns
+    )
+    moved, added = _new_values(target, "TRUE", "m", "m"), _new_values(target, "FALSE", "ch", None)
+    joined = (
+        f"SELECT 'D' AS op, position, leaf AS old_leaf, {gone}{no_old} FROM ({matched}) WHERE rank = 1"
+        f" UNION ALL SELECT 'I', position, leaf, {moved}{no_old} FROM ({matched}) m"
+        " WHERE action = 'U'"
+        f" UNION ALL SELECT 'I', 0L, leaf, {staying}{no_old} FROM ({kept}) WHERE position IS NULL"
+        f" UNION ALL SELECT 'I', position, NULL, {added}{no_old} FROM {changes.view} ch"
+        " WHERE action = 'I'"
+    )
+    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
+        yield Outcome(target, rows, matching="sent columns")
+
+
+def _new_values(target: Target, keeps_own: str, sent: str, stored: str | None = "e") -> str:
+    """The columns of the row after: sent, or the target's own, which a new row has from its default."""
+    return ", ".join(
+        f"{_new_value(column, keeps_own, sent, stored)} AS w{column.attnum}"
+        for column in target.columns
+        if column.generated is None
+    )
+
+
+def _new_value(column: TargetColumn, keeps_own: str, sent: str, stored: str | None) -> str:
+    if column.sent is not None:
+        return f"{sent}.n{column.attnum}"
+    default = default_sql(column)
+    return default if stored is None else f"if({keeps_own}, {stored}.c{column.attnum}, {default})"
+
+
+def _old_values(target: Target, alias: str) -> str:
+    return "".join(f", {alias}.c{c.attnum} AS c{c.attnum}" for c in target.columns)

@@ -1,0 +1,142 @@
+"""Rows that several jobs need: few of them as local rows, many kept by Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from replctl.spark.data_type import value_literal, wire, wire_of_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from replctl.spark.engine import Engine
+
+#: Up to so many rows come to this process, and go back to Spark as literals.
+SMALL = 2000
+
+
+class StagedColumn(NamedTuple):
+    """A column of a query to be staged: its name there, and its PostgreSQL type."""
+
+    name: str
+    type: str
+    typmod: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The rows of a query, computed once.
+
+    Attributes:
+        view: the name under which SQL finds them.
+        columns: their columns.
+        rows: they themselves in their wire form (data_type.wire) if they are few, else None.
+    """
+
+    view: str
+    columns: tuple[StagedColumn, ...]
+    rows: pa.Table | None
+
+    @property
+    def is_small(self) -> bool:
+        return self.rows is not None
+
+    def values(self, name: str) -> list[Any]:
+        """A column of few rows, as it travels."""
+        assert self.rows is not None
+        values: list[Any] = self.rows.column(name).to_pylist()
+        return values
+
+    def literals(self, name: str) -> list[str]:
+        """A column of few rows as Spark literals."""
+        column = next(column for column in self.columns if column.name == name)
+        return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
+
+
+@contextmanager
+def staged(
+    engine: Engine, query: str, columns: Sequence[StagedColumn], *, is_repeatable: bool = False
+) -> Iterator[Staged]:
+    """Compute a query once and keep its rows for other queries while the context lasts.
+
+    Args:
+        is_repeatable: the query gives the same rows whenever it runs, so that many need not be kept.
+    """
+    sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
+    first = engine.arrow(engine.sql(f"SELECT {sent} FROM ({query}) LIMIT {SMALL + 1}"))
+    if first.num_rows <= SMALL:
+        with local_view(engine, first, columns) as view:
+            yield Staged(view, tuple(columns), first)
+        return
+    names = ", ".join(column.name for column in columns)
+    frame = engine.sql(f"SELECT {names} FROM ({query})")
+    if is_repeatable:
+        with _named(engine, frame) as view:
+            yield Staged(view, tuple(columns), None)
+        return
+    with engine.running():
+        frame = frame.persist()
+    try:
+        with _named(engine, frame) as view:
+            yield Staged(view, tuple(columns), None)
+    finally:
+        with engine.running():
+            frame.unpersist()
+
+
+@contextmanager
+def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) -> Iterator[str]:
+    """Rows in their wire form as a view of the types that they stand for; its name."""
+    received = [
+        f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
+        for column in columns
+    ]
+    frame = engine.frame(rows)
+    with engine.running():
+        frame = frame.selectExpr(*received)
+    with _named(engine, frame) as view:
+        yield view
+
+
+def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:
+    """Rows in canonical text in their wire form."""
+    import pyarrow as pa
+
+    arrays = [
+        pa.array(
+            [wire_of_text(column.type, column.typmod, row[i]) for row in rows],
+            wire(column.type, column.typmod).arrow,
+        )
+        for i, column in enumerate(columns)
+    ]
+    return pa.table(dict(zip((column.name for column in columns), arrays, strict=True)))
+
+
+def wire_literal(type_name: str, typmod: int, value: Any) -> str:
+    """A value in its wire form as a Spark literal."""
+    if value is None:
+        return value_literal(type_name, typmod, None)
+    if type_name == "interval":
+        value = (value["m"], value["d"], value["us"])
+    return value_literal(type_name, typmod, value)
+
+
+@contextmanager
+def _named(engine: Engine, frame: DataFrame) -> Iterator[str]:
+    view = f"replctl_{uuid.uuid4().hex}"
+    with engine.running():
+        frame.createOrReplaceTempView(view)
+    try:
+        yield view
+    finally:
+        with engine.running():
+            engine.session.catalog.dropTempView(view)
+
+
+def _sent(column: StagedColumn) -> str:
+    return wire(column.type, column.typmod).to_wire.format(column.name)

@@ -1,0 +1,91 @@
+"""Conversion of values by their text form: casts that PostgreSQL does by I/O functions, and replication
+between columns of different types."""
+
+from __future__ import annotations
+
+from replctl.errors import FeatureNotSupported
+from replctl.spark import numeric_sql
+from replctl.spark.data_type import decimal_of, storage_type, wire
+from replctl.spark.sql_value import SqlValue, raise_error_sql
+from replctl.types.numeric import precision_and_scale
+
+_STRINGS = frozenset("text varchar bpchar name json unknown".split())
+_BY_PYTHON = frozenset(
+    "bool float4 float8 date timestamp timestamptz time interval bytea jsonb uuid int2 int4 int8".split()
+)
+
+
+def convert(value: SqlValue, target: str) -> SqlValue:
+    """A cast by output and input function, without type modifier."""
+    return from_text(to_text(value), target, -1)
+
+
+def replicate(value: SqlValue, target: str, typmod: int) -> SqlValue:
+    """A replicated value in a target column's storage type: as it is where the types are the same, else by
+    its text form, with the target's type modifier.
+
+    Raises:
+        FeatureNotSupported: there is no conversion.
+    """
+    if (
+        value.spark == storage_type(target, typmod)
+        and value.type == target
+        and target not in ("varchar", "bpchar")
+    ):
+        return value
+    return from_text(to_text(value), target, typmod)
+
+
+def to_text(value: SqlValue) -> SqlValue:
+    """What the type's output function prints."""
+    if value.type in _STRINGS:
+        return SqlValue(value.text, "text", "STRING")
+    if value.type in ("int2", "int4", "int8", "oid"):
+        return SqlValue(f"CAST({value.text} AS STRING)", "text", "STRING")
+    if value.type == "numeric":
+        return SqlValue(numeric_sql.as_text(value).text, "text", "STRING")
+    if value.type in ("uuid", "jsonb"):
+        return SqlValue(value.text, "text", "STRING")
+    if value.type in _BY_PYTHON:
+        sent = wire(value.type).to_wire.format(value.text)
+        return SqlValue(f"replctl_out_{value.type}({sent})", "text", "STRING")
+    if value.spark == "STRING":
+        return SqlValue(value.text, "text", "STRING")
+    raise FeatureNotSupported(f"the text form of type {value.type} is not supported")
+
+
+def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
+    """What the type's input function makes of a text."""
+    spark = storage_type(target, typmod)
+    if target in ("text", "json", "name", "unknown"):
+        return SqlValue(value.text, target, "STRING")
+    if target in ("varchar", "bpchar"):
+        return SqlValue(_fitted(value.text, target, typmod), target, "STRING")
+    if target == "numeric":
+        if typmod < 0:
+            return SqlValue(f"replctl_numeric('pos', {value.text}, '0')", target, "STRING")
+        checked = f"replctl_numeric_coerce({value.text}, {typmod})"
+        if decimal_of(typmod) is None:
+            return SqlValue(checked, target, "STRING")
+        precision, scale = precision_and_scale(typmod)
+        return SqlValue(f"CAST({checked} AS DECIMAL({precision},{scale}))", target, spark)
+    if target in _BY_PYTHON:
+        received = f"replctl_in_{target}({value.text})"
+        return SqlValue(f"{wire(target).from_wire.format(received)}", target, spark)
+    raise FeatureNotSupported(f"conversion of text to type {target} is not supported")
+
+
+def _fitted(text: str, target: str, typmod: int) -> str:
+    """varchar(n) and char(n): too long is an error, but for blanks at the end."""
+    if typmod < 0:
+        return text
+    length = typmod - 4
+    shown = "character varying" if target == "varchar" else "character"
+    error = raise_error_sql("22001", f"value too long for type {shown}({length})")
+    fitted = (
+        f"substring({text}, 1, {length})" if target == "varchar" else f"rpad({text}, {length}, ' ')"
+    )
+    return (
+        f"CASE WHEN length({text}) <= {length} OR length(rtrim({text})) <= {length} THEN {fitted}"
+        f" WHEN {text} IS NOT NULL THEN {error} END"
+    )

@@ -1,0 +1,87 @@
+"""Unique indexes: would an outcome make two rows with one value in them?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from replctl.spark.outcome import Outcome, Problem, earliest_row, existing_rows_sql, literal_condition
+from replctl.spark.values import Target, UniqueKey
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+def first_duplicate(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
+    """The earliest row of an outcome whose value of a unique index another row has, or None.
+
+    Args:
+        keys: those of the target's indexes that are to be looked at.
+    """
+    found: list[Problem] = []
+    for key in keys:
+        row = earliest_row(engine, outcome, _duplicates_sql(outcome, key))
+        if row is not None:
+            values, texts = row
+            number = outcome.target.unique.index(key)
+            found.append(Problem(values["position"], "unique", number, values["new_leaf"], texts))
+    return min(found, key=lambda problem: (problem.position, problem.number), default=None)
+
+
+def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem | None:
+    """After an outcome is written: the first new row whose value of a unique index is there twice."""
+    for number, key in enumerate(target.unique):
+        columns = ", ".join(f"c{attnum}" for attnum in key.attnums)
+        present = " AND ".join(f"c{attnum} IS NOT NULL" for attnum in key.attnums)
+        existing = existing_rows_sql(target, [] if key.nulls_not_distinct else [present])
+        twice = f"SELECT {columns} FROM ({existing}) GROUP BY {columns} HAVING count(*) > 1"
+        same = " AND ".join(f"n.w{attnum} <=> e.c{attnum}" for attnum in key.attnums)
+        query = (
+            f"SELECT n.* FROM {outcome.rows.view} n LEFT SEMI JOIN ({twice}) e ON {same}"
+            " WHERE op IN ('I', 'U')"
+        )
+        row = earliest_row(engine, outcome, query)
+        if row is not None:
+            values, texts = row
+            return Problem(values["position"], "unique", number, values["new_leaf"], texts)
+    return None
+
+
+def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """The rows of an outcome that meet another one of it, or a row that stays in the table."""
+    view, names = outcome.rows.view, [f"w{attnum}" for attnum in key.attnums]
+    equals = "<=>" if key.nulls_not_distinct else "="
+    counts = "TRUE" if key.nulls_not_distinct else " AND ".join(f"{n} IS NOT NULL" for n in names)
+    partition = ", ".join(names)
+    place = "" if key.leaf is None else f" AND new_leaf = {key.leaf}"
+    new = (
+        f"SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY position) AS occurrence"
+        f" FROM {view} WHERE op IN ('I', 'U') AND {counts}{place}"
+    )
+    same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
+    has_other = "n.occurrence > 1 OR e.leaf IS NOT NULL"
+    return f"SELECT n.* FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE {has_other}"
+
+
+def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """The table's rows that the outcome leaves alone, and that may be equal to new ones."""
+    rows, target = outcome.rows, outcome.target
+    conditions = []
+    if rows.is_small and not key.nulls_not_distinct:
+        conditions = [literal_condition(f"c{a}", rows, [f"w{a}"]) for a in key.attnums]
+    if key.leaf is not None:
+        conditions.append(f"leaf = {key.leaf}")
+    existing = existing_rows_sql(target, conditions)
+    match outcome.matching:
+        case "key" if target.key:
+            pairs = [(f"t.c{k}", f"v.k{i}") for i, k in enumerate(target.key, start=1)]
+        case "sent columns":
+            sent = [column.attnum for column in target.columns if column.sent is not None]
+            pairs = [(f"t.c{x}", f"v.w{x}") for x in sent]
+        case "whole row":
+            pairs = [(f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns]
+        case _:
+            return existing
+    is_same = " AND ".join(f"{stored} <=> {old}" for stored, old in pairs)
+    gone = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
+    return f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({gone}) v ON {is_same}"

@@ -1,0 +1,228 @@
+"""What the rest of replctl hands to Spark's jobs: relations and commits as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replctl.catalog.pg_class import PartitionBound
+from replctl.expr.nodes import Expr
+from replctl.replication.update_transformation import Action
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A relation's column as storage has it: `storage_name` None where the table (at that version) lacks it,
+    so that every row has `missing_value` (canonical text) in it."""
+
+    attnum: int
+    type: str
+    typmod: int
+    storage_name: str | None
+    missing_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A relation to read: its columns, and where its rows are.
+
+    Attributes:
+        location: path or URI of the Delta table; None where there are no rows yet.
+        version: the version to read; None: the newest.
+    """
+
+    location: str | None
+    columns: tuple[TableColumn, ...]
+    version: int | None = None
+    has_row_tracking: bool = True
+
+    def column(self, attnum: int) -> TableColumn:
+        """The column with that attnum."""
+        return next(column for column in self.columns if column.attnum == attnum)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitNote:
+    """What a write puts into its commit: replctl's note, and the transaction that makes a repeat harmless.
+
+    Attributes:
+        user_metadata: text for Delta's commitInfo.
+        application, step: Delta's txnAppId and txnVersion: the same pair writes nothing a second time.
+    """
+
+    user_metadata: str
+    application: str | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRule:
+    """Which rows a partition takes, at one level of partitioning.
+
+    Attributes:
+        strategy: r(ange), l(ist), h(ash).
+        keys: attnums of the key columns in the root table's numbering.
+        types: (type, typmod) of each.
+        bound: of the partition itself; None for the default partition.
+        siblings: bounds of the other partitions, for the default partition.
+    """
+
+    strategy: str
+    keys: tuple[int, ...]
+    types: tuple[tuple[str, int], ...]
+    bound: PartitionBound | None
+    siblings: tuple[PartitionBound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A table that holds rows of a relation: the relation itself, or one of its partitions.
+
+    Attributes:
+        relid: its OID.
+        name: its name, for messages.
+        source: the table, its columns numbered as the root's are.
+        rules: from the root down, which rows it takes; () when it takes all.
+        not_null, checks: constraints of its own that the root does not have.
+    """
+
+    relid: int
+    name: str
+    source: TableSource
+    rules: tuple[PartitionRule, ...] = ()
+    not_null: tuple[int, ...] = ()
+    checks: tuple[tuple[str, Expr], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    """A column of a table that is written.
+
+    Attributes:
+        sent: the position (from 1) of the published column that it gets its values from, or None; local
+            statements do not use it.
+        default: what a new row has in it if it is not sent; None: NULL.
+        generated: how its value follows from the others.
+    """
+
+    attnum: int
+    name: str
+    type: str
+    typmod: int
+    not_null: bool
+    sent: int | None
+    default: Expr | None = None
+    generated: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A unique index: attnums of its columns; whether NULL equals NULL in it.
+
+    `leaf` is the index of the only leaf that has it, None if all have.
+    """
+
+    name: str
+    attnums: tuple[int, ...]
+    nulls_not_distinct: bool = False
+    leaf: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key, seen from one of its two tables.
+
+    Attributes:
+        columns: attnums of the table that is written, in the order of `other_columns`.
+        other: the tables that hold the other relation's rows.
+        is_own: the other relation is this one.
+        match_full: MATCH FULL.
+    """
+
+    columns: tuple[int, ...]
+    other: tuple[TableSource, ...]
+    other_columns: tuple[int, ...]
+    is_own: bool = False
+    match_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A relation that is written.
+
+    Attributes:
+        name: `schema.name`, for messages.
+        key: attnums that identify a row, () if only the whole row does.
+        leaves: the tables that hold its rows.
+        checks: its CHECK constraints, by name.
+        unique: its unique indexes.
+    """
+
+    name: str
+    columns: tuple[TargetColumn, ...]
+    key: tuple[int, ...]
+    leaves: tuple[Leaf, ...]
+    checks: tuple[tuple[str, Expr], ...] = ()
+    unique: tuple[UniqueKey, ...] = ()
+
+    def column(self, attnum: int) -> TargetColumn:
+        """The column with that attnum."""
+        return next(column for column in self.columns if column.attnum == attnum)
+
+
+@dataclass(frozen=True, slots=True)
+class SentColumn:
+    """A published column: its name and type at the publisher."""
+
+    name: str
+    type: str
+    typmod: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedVersion:
+    """A version of a table to decode, with its position in the batch.
+
+    `changes_keys`: an UPDATE in it may have changed the key, so that images are paired by row id.
+    """
+
+    version: int
+    position: int
+    changes_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSource:
+    """What is to be decoded of one table under one set of definitions.
+
+    Attributes:
+        name: what messages call the table.
+        source: the table, with the columns that it has in these versions.
+        versions: the versions whose changes count, oldest first.
+        key: attnums of the primary key, () without one.
+        key_names: the names of its columns.
+        published: attnums of the published columns, in the order of the result.
+        filters: for each published action its row filters; () lets every row pass.
+    """
+
+    name: str
+    source: TableSource
+    versions: tuple[FeedVersion, ...]
+    key: tuple[int, ...]
+    key_names: tuple[str, ...]
+    published: tuple[int, ...]
+    filters: dict[Action, tuple[Expr, ...]] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CopySource:
+    """What is to be copied of one of a relation's tables.
+
+    Attributes:
+        source: the table at the snapshot's version, columns numbered as the published relation's are.
+        published: attnums of the published columns, in the order of the result.
+        filters: row filters, of which a row has to satisfy one; () lets every row pass.
+    """
+
+    source: TableSource
+    published: tuple[int, ...]
+    filters: tuple[Expr, ...]
