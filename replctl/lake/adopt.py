@@ -1,0 +1,127 @@
+"""Delta tables that others own: their columns as PostgreSQL's, at adoption and when they add some."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import Column, insert_column, insert_storage_column
+from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
+from replctl.errors import FeatureNotSupported
+from replctl.lake.delta_log import schema_at
+from replctl.types.numeric import numeric_typmod
+
+_SIMPLE = {
+    "boolean": "bool",
+    "byte": "int2",
+    "short": "int2",
+    "integer": "int4",
+    "long": "int8",
+    "float": "float4",
+    "double": "float8",
+    "string": "text",
+    "binary": "bytea",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaColumn:
+    """A column of a Delta table as a column of PostgreSQL's."""
+
+    name: str
+    type: str
+    typmod: int
+    not_null: bool
+
+
+def delta_columns(location: str) -> list[DeltaColumn]:
+    """The columns of the Delta table at `location`, in its order.
+
+    Raises:
+        UndefinedTable: there is none.
+        FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
+    """
+    declared = json.loads(schema_at(location)["schemaString"])
+    return [_delta_column(field) for field in declared["fields"]]
+
+
+def delta_properties(location: str) -> dict[str, str]:
+    """The table properties of the Delta table at `location`."""
+    return dict(schema_at(location).get("configuration") or {})
+
+
+def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int) -> None:
+    """Enter columns that another writer has added to a table, from that commit on."""
+    stored, attribute = schema.storage_column, schema.pg_attribute
+    known = {
+        str(name).lower()
+        for name in catalog.connection.execute(
+            select(stored.c.name).where(stored.c.relid == relid)
+        ).scalars()
+    }
+    new = [column for column in delta_columns(location) if column.name.lower() not in known]
+    if not new:
+        return
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend, xid=xid)
+    rows = writer.select(attribute, attribute.c.attrelid == relid)
+    for attnum, column in enumerate(
+        new, start=max((int(row.attnum) for row in rows), default=0) + 1
+    ):
+        insert_column(
+            writer,
+            relid,
+            Column(
+                attnum, column.name, column.type, column.typmod, collation=collation_of(column.type)
+            ),
+        )
+        insert_storage_column(writer, relid, attnum, column.name, version)
+    commit_transaction(catalog.connection, xid, changes_catalog=True)
+
+
+def collation_of(type_name: str) -> str | None:
+    """The collation that a column of a type has unless one is asked for."""
+    return (
+        "default"
+        if type_name in ("text", "varchar", "bpchar", "_text", "_varchar", "_bpchar")
+        else None
+    )
+
+
+def _delta_column(field: dict[str, Any]) -> DeltaColumn:
+    name, declared = str(field["name"]), field["type"]
+    found = _type(declared)
+    if found is None:
+        shown = declared if isinstance(declared, str) else declared.get("type", "?")
+        raise FeatureNotSupported(
+            f'column "{name}" of the Delta table has the type {shown}, which has no counterpart'
+        )
+    return DeltaColumn(name, found[0], found[1], not_null=not field.get("nullable", True))
+
+
+def _type(declared: Any) -> tuple[str, int] | None:
+    """A Delta type as (type name, typmod)."""
+    if isinstance(declared, dict):
+        if declared.get("type") != "array":
+            return None
+        element = _type(declared["elementType"])
+        return (
+            None
+            if element is None or element[0].startswith("_")
+            else (f"_{element[0]}", element[1])
+        )
+    if declared in _SIMPLE:
+        return _SIMPLE[declared], -1
+    decimal = _DECIMAL.fullmatch(declared)
+    if decimal:
+        return "numeric", numeric_typmod(int(decimal[1]), int(decimal[2]))
+    return None

@@ -1,0 +1,93 @@
+"""Partition trees: the leaves of a partitioned table, the rules of each, and bounds that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.pg_class import (
+    PartitionBound,
+    Relation,
+    ancestors_of,
+    descendants_of,
+    load_relations,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported
+from replctl.spark import PartitionRule
+
+
+def leaf_paths(root: Relation, descendants: dict[int, Relation]) -> list[list[Relation]]:
+    """For each leaf the relations from the root's child down to it; [root] for a table without partitions."""
+    if not root.is_partitioned:
+        return [[root]]
+    return list(_paths(root, descendants))
+
+
+def _paths(parent: Relation, descendants: dict[int, Relation]) -> Iterator[list[Relation]]:
+    for child in sorted(_children(parent, descendants), key=lambda child: child.oid):
+        if child.is_partitioned:
+            for path in _paths(child, descendants):
+                yield [child, *path]
+        else:
+            yield [child]
+
+
+def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relation]:
+    return [child for child in descendants.values() if parent.oid in child.parents and child.is_partition]
+
+
+def partition_rules(root: Relation, path: list[Relation], descendants: dict[int, Relation]) -> tuple[PartitionRule, ...]:
+    """Which rows the leaf at the end of a path takes, in the numbering of the root's columns."""
+    rules = []
+    parent = root
+    for child in path:
+        if parent.is_partitioned and child.partition_bound is not None:
+            rules.append(_rule(root, parent, child.partition_bound, descendants))
+        parent = child
+    return tuple(rules)
+
+
+def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[PartitionRule, ...]:
+    """Which rows a partition takes, by all the bounds above it; () for what is no partition.
+
+    Args:
+        family: it and all relations of its tree.
+    """
+    rules: list[PartitionRule] = []
+    current = relation
+    while current.is_partition and current.partition_bound is not None:
+        parent = family[current.parents[0]]
+        rules.insert(0, _rule(relation, parent, current.partition_bound, family))
+        current = parent
+    return tuple(rules)
+
+
+def partition_tree(catalog: Catalog, relation: Relation) -> dict[int, Relation]:
+    """A relation with all that is below it and, if it is a partition, the whole tree that it stands in."""
+    top = ([relation.oid, *ancestors_of(catalog, relation.oid)])[-1]
+    return load_relations(catalog, descendants_of(catalog, top))
+
+
+def _rule(
+    root: Relation, parent: Relation, bound: PartitionBound, descendants: dict[int, Relation]
+) -> PartitionRule:
+    key = parent.partition_key
+    assert key is not None
+    if 0 in key.attnums:
+        raise FeatureNotSupported("partition keys that are expressions are not supported")
+    columns = [parent.column_at(attnum) for attnum in key.attnums]
+    in_root = [root.column(column.name) for column in columns]
+    siblings = [
+        sibling.partition_bound
+        for sibling in _children(parent, descendants)
+        if sibling.partition_bound is not None and sibling.partition_bound.kind != "default"
+    ]
+    is_default = bound.kind == "default"
+    return PartitionRule(
+        key.strategy,
+        tuple(column.attnum for column in in_root if column is not None),
+        tuple((column.type, column.typmod) for column in columns),
+        None if is_default else bound,
+        tuple(siblings) if is_default else (),
+    )
+

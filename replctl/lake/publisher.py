@@ -1,0 +1,408 @@
+"""A database of a cluster as a publisher: its slots, snapshots of its tables, and its decoded changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from replctl.catalog.pg_class import (
+    Relation,
+    find_relation_oid,
+    leaf_partitions,
+    load_relations,
+    relation_oids,
+)
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_replication_slots import (
+    ReplicationSlot,
+    advance_slot,
+    delete_slot,
+    find_slot,
+    insert_slot,
+)
+from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    ObjectInUse,
+    UndefinedObject,
+    UndefinedTable,
+)
+from replctl.expr import nodes
+from replctl.lake import commit_log
+from replctl.lake.commit_log import LogEntry
+from replctl.lake.table_read import enter_foreign_versions, numbered_as
+from replctl.lake.table_write import recover
+from replctl.replication.node import (
+    ChangeBatch,
+    RelationChanges,
+    RemoteColumn,
+    RemoteRelation,
+    RemoteTransaction,
+    Rows,
+    Snapshot,
+    Truncation,
+)
+from replctl.replication.published_relation import PublicationSet, PublishedRelation, TableToCopy
+from replctl.replication.replica_identity import identity_columns
+from replctl.replication.update_transformation import Action
+from replctl.session import Session
+from replctl.spark import ChangeSource, CopySource, FeedVersion, SentColumn
+
+
+class LakePublisher:
+    """The publisher that a session's database is (see replication.node.Publisher)."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- the log and slots
+
+    def current_lsn(self) -> int:
+        """The end of the log; what foreign writers have committed is entered first, without Spark."""
+        with self._session.read() as catalog:
+            relations = load_relations(catalog, relation_oids(catalog, "r"))
+        enter_foreign_versions(self._session, list(relations.values()))
+        with self._session.cluster.begin(write=False) as connection:
+            return insert_lsn(connection)
+
+    def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
+        """Make a slot at the end of the log.
+
+        Raises:
+            DuplicateObject: there is a slot of that name (42710).
+        """
+        with self._session.cluster.begin(write=True) as connection:
+            if find_slot(connection, name) is not None:
+                raise DuplicateObject(f'replication slot "{name}" already exists')
+            lsn = insert_lsn(connection)
+            insert_slot(
+                connection,
+                ReplicationSlot(
+                    name,
+                    "pgoutput",
+                    self._session.database_oid,
+                    lsn,
+                    lsn,
+                    two_phase=two_phase,
+                    failover=failover,
+                ),
+            )
+        return lsn
+
+    def drop_slot(self, name: str) -> None:
+        """Drop a slot.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+        """
+        with self._session.cluster.begin(write=True) as connection:
+            if find_slot(connection, name) is None:
+                raise UndefinedObject(f'replication slot "{name}" does not exist')
+            delete_slot(connection, name)
+
+    def slot_position(self, name: str) -> int:
+        """The LSN that a slot has confirmed.
+
+        Raises:
+            UndefinedObject: there is no such slot (42704).
+            ObjectInUse: it belongs to another database.
+        """
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, name)
+        if slot is None:
+            raise UndefinedObject(f'replication slot "{name}" does not exist')
+        if slot.database_oid != self._session.database_oid:
+            raise ObjectInUse(f'replication slot "{name}" was not created in this database')
+        return slot.confirmed_flush_lsn
+
+    def advance_slot(self, name: str, lsn: int) -> None:
+        """Confirm changes up to `lsn`."""
+        with self._session.cluster.begin(write=True) as connection:
+            advance_slot(connection, name, lsn)
+
+    # -- what is published
+
+    def missing_publications(self, names: Sequence[str]) -> list[str]:
+        """Those of the publications that do not exist, in the order of `names`."""
+        with self._session.read() as catalog:
+            existing = {publication.name for publication in list_publications(catalog)}
+        return [name for name in names if name not in existing]
+
+    def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
+        """The relations of the publications.
+
+        Raises:
+            FeatureNotSupported: the publications list different columns of a table, or a row filter cannot
+                be evaluated exactly.
+        """
+        with self._session.read() as catalog:
+            tables = PublicationSet.of_names(catalog, names).tables_to_copy()
+        for table in tables:
+            self._check_filters(table.relation, table.filters)
+        return [_remote(table.relation, table.columns) for table in tables]
+
+    # -- copies
+
+    def snapshot(self, schema_name: str, name: str) -> Snapshot:
+        """Fix the LSN and the version of each leaf of a relation, in one transaction of the catalog."""
+        relation = self._relation(schema_name, name)
+        with self._session.read() as catalog:
+            leaves = leaf_partitions(catalog, relation)
+        recover(self._session, [leaf.oid for leaf in leaves])
+        enter_foreign_versions(self._session, leaves)
+        with self._session.read() as catalog:
+            versions = {
+                str(leaf.oid): commit_log.last_logged_version(catalog, leaf.oid) for leaf in leaves
+            }
+            return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
+
+    def copy(
+        self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
+    ) -> tuple[RemoteRelation, Rows]:
+        """The rows to copy: any row filter of the publications lets them pass; `publish` does not matter.
+
+        Raises:
+            UndefinedTable: the relation is not published, or gone.
+        """
+        with self._session.read() as current:
+            catalog = current.as_of(snapshot.lsn)
+            table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
+            leaves = leaf_partitions(catalog, table.relation)
+        self._check_filters(table.relation, table.filters)
+        versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
+        sources = [
+            CopySource(
+                numbered_as(table.relation, leaf, versions[leaf.oid]), table.columns, table.filters
+            )
+            for leaf in leaves
+            if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
+        ]
+        remote = _remote(table.relation, table.columns)
+        return remote, Rows(self._session.engine().copied_rows(sources, _sent(remote)))
+
+    # -- changes
+
+    def definition_changes(
+        self, publications: Sequence[str], from_lsn: int, to_lsn: int
+    ) -> list[int]:
+        """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes another."""
+        with self._session.read() as catalog:
+            result = []
+            previous = _definitions(catalog.as_of(from_lsn), publications)
+            for lsn in catalog.changes_between(from_lsn, to_lsn - 1):
+                current = _definitions(catalog.as_of(lsn), publications)
+                if current != previous:
+                    result.append(lsn)
+                previous = current
+        return result
+
+    @contextmanager
+    def changes(
+        self,
+        publications: Sequence[str],
+        from_lsn: int,
+        to_lsn: int,
+        starts: dict[tuple[str, str], int],
+        origin: str,
+    ) -> Iterator[ChangeBatch]:
+        """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
+
+        Raises:
+            UndefinedObject: a publication did not exist then (42704).
+        """
+        with self._session.read() as current:
+            definitions = _definitions(current.as_of(to_lsn), publications)
+            entries = commit_log.entries_between(current, from_lsn, to_lsn)
+        missing = set(publications) - definitions.publications
+        if missing and entries:
+            raise UndefinedObject(f'publication "{min(missing)}" does not exist')
+        published = definitions.relations
+        wanted = [
+            entry
+            for entry in entries
+            if (item := published.get(entry.relid)) is not None
+            and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
+            and not (origin == "none" and entry.origin is not None)
+        ]
+        recover(self._session, [entry.relid for entry in wanted])
+        groups: dict[int, list[_Placed]] = defaultdict(list)
+        for placed in _placed(wanted):
+            if placed.entry.action == commit_log.CHANGE:
+                groups[published[placed.entry.relid].published_as.oid].append(placed)
+        with ExitStack() as stack:
+            changes = [
+                stack.enter_context(self._relation_changes(published, group))
+                for _oid, group in sorted(groups.items())
+            ]
+            yield ChangeBatch(
+                from_lsn,
+                to_lsn,
+                _transactions(wanted),
+                tuple(changes),
+                tuple(_truncations(wanted, published)),
+            )
+
+    @contextmanager
+    def _relation_changes(
+        self, published: dict[int, PublishedRelation], entries: Sequence[_Placed]
+    ) -> Iterator[RelationChanges]:
+        """Decode the changes of one published relation, which may lie in several leaves."""
+        by_leaf: dict[int, list[_Placed]] = defaultdict(list)
+        for placed in entries:
+            by_leaf[placed.entry.relid].append(placed)
+        first = published[entries[0].entry.relid]
+        remote = _remote(first.published_as, first.columns)
+        sources = []
+        for relid, leaf_entries in by_leaf.items():
+            item = published[relid]
+            for filters in item.filters.values():
+                self._check_filters(item.published_as, filters)
+            sources.append(_change_source(item, leaf_entries))
+        with self._session.engine().decoded(sources, _sent(remote)) as rows:
+            yield RelationChanges(remote, Rows(rows), tuple(placed.position for placed in entries))
+
+    def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
+        """Refuse what cannot be evaluated exactly before a row is read."""
+        for row_filter in filters:
+            problem = self._session.engine().untranslatable(row_filter)
+            if problem is not None:
+                raise FeatureNotSupported(
+                    f'row filter of table "{relation.qualified_name}" is not supported in a replctl row filter',
+                    detail=f"{problem[0].upper()}{problem[1:]}.",
+                )
+
+    def _relation(self, schema_name: str, name: str) -> Relation:
+        with self._session.read() as catalog:
+            schema_oid = find_schema(catalog, schema_name)
+            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+            relation = None if oid is None else load_relations(catalog, [oid])[oid]
+        if relation is None:
+            raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
+        return relation
+
+
+@dataclass(frozen=True, slots=True)
+class _Definitions:
+    """What publications there are of those asked for, and what they send of which table."""
+
+    publications: frozenset[str]
+    relations: dict[int, PublishedRelation]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A log entry with its position in a batch."""
+
+    position: int
+    entry: LogEntry
+
+
+def _definitions(catalog: Catalog, publications: Sequence[str]) -> _Definitions:
+    """The definitions in force; tables are found by the OID of the one whose rows change, roots included."""
+    publication_set = PublicationSet.of_names(catalog, publications)
+    relations = load_relations(catalog, relation_oids(catalog, "rp"))
+    found = {oid: publication_set.changes_of(relation) for oid, relation in relations.items()}
+    return _Definitions(
+        frozenset(publication.name for publication in publication_set.publications),
+        {oid: published for oid, published in found.items() if published is not None},
+    )
+
+
+def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
+    """Entries in the order of commits, numbered from 1."""
+    return [_Placed(position, entry) for position, entry in enumerate(entries, start=1)]
+
+
+def _find_table(publication_set: PublicationSet, schema_name: str, name: str) -> TableToCopy:
+    for table in publication_set.tables_to_copy():
+        if (table.relation.schema, table.relation.name) == (schema_name, name):
+            return table
+    raise UndefinedTable(
+        f'could not fetch table info for table "{schema_name}.{name}" from publisher: table not found'
+    )
+
+
+def _change_source(published: PublishedRelation, entries: Sequence[_Placed]) -> ChangeSource:
+    relation, root = published.relation, published.published_as
+    key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
+    names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
+    by_name = {column.name: column.attnum for column in root.columns}
+    versions = tuple(
+        FeedVersion(
+            placed.entry.version, placed.position, bool(placed.entry.detail.get("changes_keys"))
+        )
+        for placed in entries
+        if placed.entry.version is not None
+    )
+    last = versions[-1].version
+    return ChangeSource(
+        relation.qualified_name,
+        numbered_as(root, relation, last),
+        versions,
+        tuple(by_name[name] for name in names if name in by_name),
+        names,
+        published.columns,
+        published.filters,
+    )
+
+
+def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
+    columns = tuple(
+        RemoteColumn(column.name, column.type, column.typmod)
+        for column in relation.columns
+        if column.attnum in attnums
+    )
+    identity = identity_columns(relation)
+    names = (
+        None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
+    )
+    return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def _sent(remote: RemoteRelation) -> tuple[SentColumn, ...]:
+    return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
+
+
+def _name(relation: Relation) -> tuple[str, str]:
+    return (relation.schema, relation.name)
+
+
+def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
+    by_xid: dict[int, list[_Placed]] = defaultdict(list)
+    for placed in _placed(entries):
+        by_xid[placed.entry.xid].append(placed)
+    return tuple(
+        RemoteTransaction(
+            xid,
+            group[0].entry.commit_lsn,
+            group[0].entry.commit_time,
+            group[0].position,
+            group[-1].position,
+        )
+        for xid, group in by_xid.items()
+    )
+
+
+def _truncations(
+    entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
+) -> Iterator[Truncation]:
+    """TRUNCATEs that are sent: of a partition only if it is published as itself."""
+    by_xid: dict[int, list[_Placed]] = defaultdict(list)
+    for placed in _placed(entries):
+        entry = placed.entry
+        item = published[entry.relid]
+        is_sent = Action.TRUNCATE in item.actions and item.published_as.oid == entry.relid
+        if entry.action == commit_log.TRUNCATE and is_sent:
+            by_xid[entry.xid].append(placed)
+    for group in by_xid.values():
+        detail = group[0].entry.detail
+        yield Truncation(
+            group[0].position,
+            tuple(_name(published[placed.entry.relid].relation) for placed in group),
+            bool(detail.get("cascade")),
+            bool(detail.get("restart_identity")),
+        )

@@ -1,0 +1,105 @@
+"""Reading relations: which version of which Delta table, and which columns it has there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Relation, descendants_of, load_relations
+from replctl.catalog.pg_subscription import list_apply_batches
+from replctl.catalog.transaction import Catalog
+from replctl.lake import commit_log
+from replctl.session import Session
+from replctl.spark import TableColumn, TableSource
+
+
+def table_source(relation: Relation, version: int | None = None) -> TableSource:
+    """A relation as something to read, at a Delta version or at the newest one (None)."""
+    storage = relation.storage
+    columns = []
+    for column in relation.columns:
+        stored = None if storage is None else storage.columns.get(column.attnum)
+        is_stored = stored is not None and stored.since_version is not None
+        if is_stored and version is not None and stored is not None:
+            is_stored = (stored.since_version or 0) <= version
+        name = stored.name if is_stored and stored is not None else None
+        columns.append(
+            TableColumn(column.attnum, column.type, column.typmod, name, column.missing_value)
+        )
+    return TableSource(
+        storage.location if storage is not None and storage.is_made else None,
+        tuple(columns),
+        version,
+        has_row_tracking=storage is not None and not storage.is_adopted,
+    )
+
+
+def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> TableSource:
+    """A leaf to read, its columns numbered as those of `root` with the same names.
+
+    Args:
+        version: the Delta version to read; None for the newest.
+    """
+    source = table_source(leaf, version)
+    by_name = {column.name: source.column(column.attnum) for column in leaf.columns}
+    columns = tuple(
+        TableColumn(
+            column.attnum, found.type, found.typmod, found.storage_name, found.missing_value
+        )
+        for column in root.columns
+        if (found := by_name.get(column.name)) is not None
+    )
+    return TableSource(source.location, columns, version, source.has_row_tracking)
+
+
+def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
+    """The versions to read so that a batch of replicated changes is seen as a whole or not at all.
+
+    Only tables of an unfinished batch are in the result; the others are read as they are.
+    """
+    versions: dict[int, int | None] = {}
+    for batch in list_apply_batches(catalog):
+        for relid, (version, _step) in batch.targets.items():
+            if relid in relids:
+                versions[relid] = version
+    return versions
+
+
+def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> None:
+    """Enter what others have committed to relations: a listing of each one's log, and no Spark."""
+    with session.cluster.read(session.database_oid) as catalog:
+        behind = [
+            relation.oid
+            for relation in relations
+            if commit_log.has_unlogged_versions(catalog, relation)
+        ]
+    if not behind:
+        return
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in load_relations(catalog, behind).values():
+            commit_log.enter_versions(catalog, session.cluster, relation)
+
+
+def relation_sources(
+    catalog: Catalog, relation: Relation, *, inherit: bool = True
+) -> list[TableSource]:
+    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself and the
+    relations that inherit from it.
+
+    Args:
+        inherit: False for ONLY.
+    """
+    if relation.is_partitioned and not inherit:
+        return []
+    oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
+    family = load_relations(catalog, oids)
+    versions = visible_versions(catalog, oids)
+    sources = []
+    for oid in oids:
+        if family[oid].is_partitioned:
+            continue
+        source = numbered_as(relation, family[oid], versions.get(oid))
+        if oid in versions and versions[oid] is None:  # there was no table before the batch
+            source = replace(source, location=None)
+        sources.append(source)
+    return sources

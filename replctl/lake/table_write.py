@@ -1,0 +1,334 @@
+"""Writing relations: locks, intents, storage made on first use, and the log entry at the end.
+
+A statement's Delta commits become one transaction of the log.  What a dead process has left behind is
+undone, or entered, before its tables are touched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from sqlalchemy import delete, insert, select, update
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import Relation, Storage, StorageColumn, load_relations
+from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
+from replctl.errors import PostgresError
+from replctl.injection_point import injection_point
+from replctl.lake import commit_log
+from replctl.lake.delta_log import commits_after, latest_version
+from replctl.lake.table_read import table_source
+from replctl.session import Session
+from replctl.spark import CommitNote, TableColumn, TableSource
+
+
+@dataclass
+class TableWriter:
+    """A transaction that writes relations, from its locks to its place in the log.
+
+    Attributes:
+        session: who writes.
+        xid: the transaction.
+        relations: the relations as they are now, by OID.
+        base_versions: their Delta versions before.
+        origin, origin_lsn: where the changes come from, when they are replicated.
+        truncations: entries for TRUNCATE: relid -> what the statement said.
+        written: the relations that were made ready to be written.
+        commit_lsn: the LSN of the commit, once there is one.
+    """
+
+    session: Session
+    xid: int
+    relations: dict[int, Relation]
+    base_versions: dict[int, int | None]
+    origin: str | None = None
+    origin_lsn: int | None = None
+    truncations: dict[int, dict[str, object]] = field(default_factory=dict)
+    written: set[int] = field(default_factory=set)
+    commit_lsn: int | None = None
+
+    def note(
+        self,
+        *,
+        silent: bool = False,
+        truncates: bool = False,
+        changes_keys: bool = False,
+        application: str | None = None,
+        step: int | None = None,
+    ) -> CommitNote:
+        """What this transaction's Delta commits carry.
+
+        Args:
+            silent: the commit is not decoded, and is not undone.
+            truncates: it empties the table; the log has an entry of its own for that.
+            changes_keys: it updates keys, or rows without one, so that images are paired by row id.
+            application, step: what makes a repeat harmless.
+        """
+        noted: dict[str, object] = {"silent": True} if silent else {}
+        if truncates:
+            noted["truncates"] = True
+        if changes_keys:
+            noted["changes_keys"] = True
+        if self.origin is not None:
+            noted["origin"] = self.origin
+        metadata = commit_log.user_metadata(self.session.cluster, self.xid, **noted)
+        return CommitNote(metadata, application, step)
+
+    def source(self, relid: int) -> TableSource:
+        """The newest state of one of the relations, to read."""
+        return table_source(self.relations[relid])
+
+    def prepare(self, relid: int) -> TableSource:
+        """Make a relation's Delta table, or give it the columns that DDL has added since it was last
+        written; then it can be written."""
+        self.written.add(relid)
+        relation = self.relations[relid]
+        storage = _storage(relation)
+        missing = [
+            TableColumn(c.attnum, c.type, c.typmod, storage.columns[c.attnum].name, c.missing_value)
+            for c in relation.columns
+            if storage.columns[c.attnum].since_version is None
+        ]
+        if missing or not storage.is_made:
+            self._bring_up_to_date(relation, storage, missing)
+        return self.source(relid)
+
+    def has_foreign_commits(self, relid: int) -> bool:
+        """Whether somebody else has committed to a relation since this transaction began."""
+        commits = commits_after(
+            _storage(self.relations[relid]).location, _floor(self.base_versions[relid])
+        )
+        return any(commit.replctl.get("xid") != self.xid for commit in commits)
+
+    def _bring_up_to_date(
+        self, relation: Relation, storage: Storage, missing: Sequence[TableColumn]
+    ) -> None:
+        engine, note = self.session.engine(), self.note(silent=True)
+        if storage.is_made:
+            engine.add_columns(storage.location, missing, note)
+        else:
+            engine.create_table(storage.location, missing, note)
+        version = latest_version(storage.location) or 0
+        columns = dict(storage.columns)
+        columns |= {c.attnum: StorageColumn(columns[c.attnum].name, version) for c in missing}
+        self._note_storage(relation.oid, [column.attnum for column in missing], version)
+        self.relations[relation.oid] = replace(
+            relation, storage=replace(storage, is_made=True, columns=columns)
+        )
+
+    def _note_storage(self, relid: int, attnums: Sequence[int], version: int) -> None:
+        """What was made stays, whatever becomes of the transaction: it begins after that."""
+        column, table, intent = schema.storage_column, schema.storage_table, schema.intent
+        with self.session.cluster.begin(write=True) as connection:
+            connection.execute(
+                update(column)
+                .where(column.c.relid == relid, column.c.attnum.in_(list(attnums)))
+                .values(since_version=version)
+            )
+            connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
+            connection.execute(
+                update(intent)
+                .where(intent.c.xid == self.xid, intent.c.relid == relid)
+                .values(version=version)
+            )
+        self.base_versions[relid] = version
+
+
+@contextmanager
+def writing(
+    session: Session,
+    relations: Sequence[Relation],
+    *,
+    is_whole: bool,
+    guarded: Collection[int] = (),
+) -> Iterator[TableWriter]:
+    """Write relations as one transaction; on an exception what was written is undone.
+
+    Args:
+        relations: all that may be written: ordinary tables, leaves of partitioned ones.
+        is_whole: it makes one Delta commit of rows at most: once that is there, the transaction is done.
+        guarded: OIDs of relations that must not be written meanwhile.
+
+    Raises:
+        LockNotAvailable: another process writes one of the relations for too long.
+    """
+    oids = sorted({relation.oid for relation in relations})
+    with ExitStack() as stack:
+        for oid in sorted({*oids, *guarded}):
+            stack.enter_context(session.cluster.lock(f"relation-{oid}"))
+        recover(session, oids)
+        writer = _begin(session, oids, is_whole)
+        try:
+            injection_point("write.after-intent")
+            yield writer
+            injection_point("write.before-log")
+            _commit(writer)
+        except BaseException:
+            _abort(writer)
+            raise
+        injection_point("write.after-log")
+
+
+def recover(session: Session, relids: Sequence[int] | None = None) -> None:
+    """Finish or undo the transactions of dead processes: all of them, or those that touch `relids`."""
+    cluster = session.cluster
+    xact, intent = schema.pg_xact, schema.intent
+    with cluster.begin(write=False) as connection:
+        query = select(xact.c.xid, xact.c.backend).where(
+            xact.c.status == "i", xact.c.backend != cluster.backend
+        )
+        if relids is not None:
+            touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
+            query = query.where(xact.c.xid.in_(touching))
+        candidates = list(connection.execute(query))
+    for xid, backend in candidates:
+        if not cluster.is_alive(backend):
+            _end_abandoned(session, int(xid))
+
+
+# ---------------------------------------------------------------------------------------------
+# One transaction
+
+
+def _begin(
+    session: Session,
+    oids: Sequence[int],
+    is_whole: bool,
+) -> TableWriter:
+    cluster = session.cluster
+    with cluster.write(session.database_oid) as catalog:
+        for relation in load_relations(catalog, oids).values():
+            commit_log.enter_versions(catalog, cluster, relation)
+        relations = load_relations(catalog, oids)
+        versions = {oid: commit_log.last_logged_version(catalog, oid) for oid in oids}
+        xid = begin_transaction(catalog.connection, session.database_oid, cluster.backend)
+        for oid in oids:
+            catalog.connection.execute(
+                insert(schema.intent).values(
+                    xid=xid, relid=oid, version=versions[oid], is_whole=is_whole
+                )
+            )
+    return TableWriter(session, xid, relations, versions)
+
+
+def _commit(writer: TableWriter) -> None:
+    """Enter the transaction's versions and its commit, in one transaction of the catalog."""
+    session = writer.session
+    with session.cluster.write(session.database_oid) as catalog:
+        for relid, detail in writer.truncations.items():
+            commit_log.enter(catalog, writer.xid, relid, None, commit_log.TRUNCATE, detail)
+        for relation in writer.relations.values():
+            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=writer.xid)
+        catalog.connection.execute(delete(schema.intent).where(schema.intent.c.xid == writer.xid))
+        writer.commit_lsn = commit_transaction(
+            catalog.connection,
+            writer.xid,
+            changes_catalog=False,
+            origin=writer.origin,
+            origin_lsn=writer.origin_lsn,
+        )
+
+
+def _abort(writer: TableWriter) -> None:
+    """Undo what the transaction has written; if that fails too, its tables' next user does it."""
+    session, xid = writer.session, writer.xid
+    try:
+        _undo(session, xid)
+    except PostgresError as error:
+        session.notice(
+            f"transaction {xid} could not be undone yet",
+            severity="WARNING",
+            detail=error.message,
+            hint="It is undone before its tables are used again.",
+        )
+        with session.cluster.begin(write=True) as connection:
+            connection.execute(
+                update(schema.pg_xact).where(schema.pg_xact.c.xid == xid).values(backend="ended")
+            )
+
+
+def _end_abandoned(session: Session, xid: int) -> None:
+    """A transaction whose process died: committed if all that it does is there, else undone."""
+    intents, relations = _intents(session, xid)
+    is_whole = any(intent.is_whole for intent in intents)
+    is_there = any(
+        commit.changes_data and not commit.replctl.get("silent")
+        for intent in intents
+        for commit in _commits_of(relations, intent.relid, intent.version, xid)
+    )
+    if not (is_whole and is_there):
+        _undo(session, xid)
+        return
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
+        catalog.connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
+        commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def _undo(session: Session, xid: int) -> None:
+    """Take back what a transaction has written, by the inverse in commits that are not decoded, and forget it."""
+    cluster = session.cluster
+    intents, relations = _intents(session, xid)
+    for intent in intents:
+        commits = [
+            c for c in _commits_of(relations, intent.relid, intent.version, xid) if c.changes_data
+        ]
+        pending = [c for c in commits if not c.replctl.get("silent")]
+        if not pending or any(c.replctl.get("undo") for c in commits):
+            continue
+        injection_point("undo.before-restore")
+        relation = relations[intent.relid]
+        note = CommitNote(commit_log.user_metadata(cluster, xid, silent=True, undo=True))
+        last = latest_version(_storage(relation).location) or 0
+        is_alone = last - _floor(intent.version) == len(commits)
+        if is_alone:
+            session.engine().restore(_storage(relation).location, _floor(intent.version), note)
+        else:
+            for commit in reversed(pending):
+                session.engine().revert(table_source(relation), commit.version, note)
+        injection_point("undo.after-restore")
+    with cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
+        abort_transaction(catalog.connection, xid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Intent:
+    relid: int
+    version: int | None
+    is_whole: bool
+
+
+def _intents(session: Session, xid: int) -> tuple[list[_Intent], dict[int, Relation]]:
+    """What a transaction meant to write, and those relations that have storage."""
+    with session.cluster.write(session.database_oid) as catalog:
+        rows = catalog.connection.execute(select(schema.intent).where(schema.intent.c.xid == xid))
+        intents = [_Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
+        relations = load_relations(catalog, [intent.relid for intent in intents])
+    return intents, {
+        oid: relation for oid, relation in relations.items() if relation.storage is not None
+    }
+
+
+def _commits_of(
+    relations: dict[int, Relation], relid: int, version: int | None, xid: int
+) -> list[commit_log.DeltaCommit]:
+    relation = relations.get(relid)
+    if relation is None:
+        return []
+    commits = commits_after(_storage(relation).location, _floor(version))
+    return [commit for commit in commits if commit.replctl.get("xid") == xid]
+
+
+def _storage(relation: Relation) -> Storage:
+    assert relation.storage is not None, relation.name
+    return relation.storage
+
+
+def _floor(version: int | None) -> int:
+    """The version that `commits_after` starts behind: -1 where there was no table."""
+    return -1 if version is None else version

@@ -1,0 +1,226 @@
+"""A table as it is written, by statements and by replication: its columns, key, constraints and leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
+from replctl.catalog.schema import pg_constraint
+from replctl.catalog.transaction import Catalog
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.expr import nodes
+from replctl.lake.partition import leaf_paths, own_rules, partition_rules
+from replctl.lake.table_read import numbered_as, relation_sources
+from replctl.replication.node import RemoteRelation
+from replctl.replication.replica_identity import target_key
+from replctl.spark import Leaf, PartitionRule, Reference, Target, TargetColumn, UniqueKey
+
+
+def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
+    """A table as INSERT, UPDATE and DELETE write it.
+
+    Args:
+        family: it, all its partitions, and if it is a partition all relations of the tree above.
+    """
+    columns = tuple(_target_column(relation, column.attnum, None) for column in relation.columns)
+    key = relation.primary_key
+    return _target(relation, columns, () if key is None else key.key, family)
+
+
+def replication_target(
+    relation: Relation, remote: RemoteRelation, family: dict[int, Relation]
+) -> Target:
+    """The target of a published relation's changes.
+
+    Args:
+        relation: the subscriber's table of the same name.
+        family: as in `local_target`.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it lacks a column that is sent (55000).
+    """
+    positions = {column.name: i for i, column in enumerate(remote.columns, start=1)}
+    writable = {column.name for column in relation.columns if not column.generated}
+    _check_columns(remote, [name for name in positions if name not in writable])
+    columns = tuple(
+        _target_column(relation, column.attnum, positions.get(column.name))
+        for column in relation.columns
+    )
+    return _target(relation, columns, target_key(relation), family)
+
+
+def _target_column(relation: Relation, attnum: int, sent: int | None) -> TargetColumn:
+    column = relation.column_at(attnum)
+    is_generated = bool(column.generated)
+    return TargetColumn(
+        column.attnum,
+        column.name,
+        column.type,
+        column.typmod,
+        column.not_null,
+        None if is_generated else sent,
+        None if is_generated else column.default,
+        column.default if is_generated else None,
+    )
+
+
+def _target(
+    relation: Relation,
+    columns: tuple[TargetColumn, ...],
+    key: tuple[int, ...],
+    family: dict[int, Relation],
+) -> Target:
+    leaves = leaves_of(relation, family)
+    indexes = sorted(relation.indexes, key=lambda index: index.oid)  # the order of their checks
+    unique = [_unique_key(index, index.key) for index in indexes if index.is_plain_unique]
+    for number, leaf in enumerate(leaves):
+        if leaf.relid != relation.oid:
+            unique += _own_unique_keys(relation, family[leaf.relid], number)
+    return Target(
+        relation.qualified_name,
+        columns,
+        key,
+        leaves,
+        tuple((c.name, c.check) for c in relation.checks() if c.check is not None),
+        tuple(unique),
+    )
+
+
+def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
+    """The tables that hold a relation's rows, columns numbered as the relation's, with their rules."""
+    if not relation.is_partitioned:
+        source = numbered_as(relation, relation)
+        return (Leaf(relation.oid, relation.name, source, own_rules(relation, family)),)
+    above = own_rules(relation, family)
+    return tuple(
+        _leaf(relation, path[-1], above + partition_rules(relation, path, family))
+        for path in leaf_paths(relation, family)
+    )
+
+
+def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
+    """A leaf with those constraints that its root does not have."""
+    attnums = {column.name: column.attnum for column in root.columns}
+    not_null = tuple(
+        attnums[column.name]
+        for column in leaf.columns
+        if column.not_null and not root.column_at(attnums[column.name]).not_null
+    )
+    inherited = {constraint.name for constraint in root.checks()}
+    renumbered = {c.attnum: attnums[c.name] for c in leaf.columns}
+    checks = tuple(
+        (constraint.name, _renumbered(constraint, renumbered))
+        for constraint in leaf.checks()
+        if constraint.name not in inherited
+    )
+    return Leaf(leaf.oid, leaf.name, numbered_as(root, leaf), rules, not_null, checks)
+
+
+def _renumbered(constraint: Constraint, attnums: dict[int, int]) -> nodes.Expr:
+    assert constraint.check is not None
+    return nodes.renumber(constraint.check, attnums)
+
+
+def _unique_key(index: Index, attnums: tuple[int, ...], leaf: int | None = None) -> UniqueKey:
+    return UniqueKey(index.name, attnums, index.nulls_not_distinct, leaf)
+
+
+def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[UniqueKey]:
+    """Unique indexes that a leaf does not have from its root."""
+    attnums = {column.name: column.attnum for column in root.columns}
+    return [
+        _unique_key(index, tuple(attnums[c.name] for c in leaf.index_columns(index)), number)
+        for index in leaf.indexes
+        if index.is_plain_unique and not index.parent_oid
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# Foreign keys
+
+
+def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint, Reference]]:
+    """The foreign keys of a table, as its new rows have to satisfy them."""
+    result = []
+    for constraint in relation.foreign_keys():
+        other = get_relation(catalog, constraint.ref_relid)
+        if other is not None:
+            result.append(
+                (
+                    constraint,
+                    Reference(
+                        constraint.columns,
+                        tuple(relation_sources(catalog, other)),
+                        constraint.ref_columns,
+                        other.oid == relation.oid,
+                        constraint.match == "f",
+                    ),
+                )
+            )
+    return result
+
+
+def references_to(
+    catalog: Catalog, relation: Relation
+) -> list[tuple[Relation, Constraint, Reference]]:
+    """The foreign keys that refer to a table: with the table that has each, as rows that go concern it."""
+    rows = catalog.select(pg_constraint, pg_constraint.c.confrelid == relation.oid)
+    others = load_relations(catalog, {int(row.conrelid) for row in rows})
+    result = []
+    for row in rows:
+        other = others[int(row.conrelid)]
+        constraint = next(c for c in other.constraints if c.oid == int(row.oid))
+        reference = Reference(
+            constraint.ref_columns,
+            tuple(relation_sources(catalog, other)),
+            constraint.columns,
+            other.oid == relation.oid,
+        )
+        result.append((other, constraint, reference))
+    return result
+
+
+# ---------------------------------------------------------------------------------------------
+# Replication
+
+
+def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) -> None:
+    """Whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in worker.c).
+
+    Raises:
+        ObjectNotInPrerequisiteState: its key is not sent, or it has none and the whole row is not the
+            publisher's identity (55000).
+    """
+    sent_identity = (
+        {column.name for column in remote.columns}
+        if remote.replica_identity is None
+        else set(remote.replica_identity)
+    )
+    key_names = {relation.column_at(attnum).name for attnum in target.key}
+    if target.key and key_names <= sent_identity:
+        return
+    if not target.key and remote.replica_identity is None:
+        return
+    if target.key:
+        raise ObjectNotInPrerequisiteState(
+            "publisher did not send replica identity column expected by the logical replication target"
+            f' relation "{target.name}"'
+        )
+    raise ObjectNotInPrerequisiteState(
+        f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index nor'
+        " PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
+    )
+
+
+def _check_columns(remote: RemoteRelation, missing: Sequence[str]) -> None:
+    if not missing:
+        return
+    noun = "column" if len(missing) == 1 else "columns"
+    raise ObjectNotInPrerequisiteState(
+        f'logical replication target relation "{remote.qualified_name}" is missing replicated {noun}:'
+        f" {_quoted(missing)}"
+    )
+
+
+def _quoted(names: Collection[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)

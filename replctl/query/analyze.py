@@ -1,0 +1,802 @@
+"""SELECT, VALUES, UNION and their like: raw statements to query trees.  PostgreSQL's analyze.c, and
+parse_clause.c and parse_cte.c for their clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, assert_never
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    PostgresError,
+    SqlSyntaxError,
+    UndefinedTable,
+    WrongObjectType,
+    AmbiguousColumn,
+)
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.analyze import OutputColumn as SubqueryColumn
+from replctl.expr.collate import assign_collations
+from replctl.expr.column_reference import expand_row, expand_star
+from replctl.expr.context import ExprContext
+from replctl.expr.location import expr_location, raw_location
+from replctl.expr.sorting import check_equality, known_type, sort_key
+from replctl.parser import ast
+from replctl.query.column_name import column_name
+from replctl.query.grouping import check_grouping
+from replctl.query.range_table import (
+    FromScope,
+    NamedColumn,
+    RangeTableEntry,
+    merged_scope,
+    renamed,
+    using_column,
+)
+from replctl.query.tree import (
+    Cte,
+    FromCte,
+    FromFunction,
+    FromNode,
+    FromSubquery,
+    FromTable,
+    Join,
+    OrderItem,
+    Output,
+    OutputColumn,
+    Query,
+    SetOperation,
+)
+from replctl.types import builtin
+
+_UNKNOWN = "unknown"
+
+
+class QueryAnalyzer:
+    """The analysis of one statement's queries.
+
+    Args:
+        environment: the database, whose catalogs are read.
+        now: the time that literals like `now` mean.
+    """
+
+    def __init__(self, environment: CatalogEnvironment, now: datetime | None = None) -> None:
+        self.environment = environment
+        self.now = now
+        self._ctes: dict[str, tuple[OutputColumn, ...]] = {}
+        self._last_varno = 0
+
+    # -- queries
+
+    def query(
+        self, statement: ast.SelectStmt, parent: Analyzer | None = None, *, keep_unknown: bool = False
+    ) -> Query:
+        """The tree of a SELECT.
+
+        Args:
+            parent: the analyzer of the query around it.
+            keep_unknown: literals of unknown type stay so, for INSERT to decide.
+
+        Raises:
+            PostgresError: what PostgreSQL finds wrong with it.
+        """
+        outer_ctes = self._ctes
+        try:
+            ctes = self._with_clause(statement.with_clause, parent)
+            self._refuse(statement)
+            if statement.set_op is not None:
+                result = self._set_operation(statement, parent)
+            elif statement.values:
+                result = self._values(statement, parent)
+            else:
+                result = self._select(statement, parent, keep_unknown)
+        finally:
+            self._ctes = outer_ctes
+        return replace(result, ctes=ctes)
+
+    def analyzer(
+        self,
+        scope: FromScope,
+        context: ExprContext,
+        parent: Analyzer | None = None,
+        windows: dict[str, ast.WindowDef] | None = None,
+    ) -> Analyzer:
+        """An analyzer of expressions that may hold subqueries."""
+        return Analyzer(
+            self.environment,
+            scope,
+            context,
+            analyze_query=self._subquery,
+            now=self.now,
+            parent=parent,
+            windows=windows or {},
+        )
+
+    def finished(self, expr: nodes.Expr) -> nodes.Expr:
+        """An expression with its collations."""
+        return assign_collations(self.environment, expr)
+
+    def _subquery(
+        self, statement: ast.SelectStmt, analyzer: Analyzer
+    ) -> tuple[Query, Sequence[SubqueryColumn]]:
+        query = self.query(statement, analyzer)
+        return query, [SubqueryColumn(c.type, c.typmod, c.collation) for c in query.columns]
+
+    def _refuse(self, statement: ast.SelectStmt) -> None:
+        if statement.into is not None:
+            raise FeatureNotSupported("SELECT INTO is not supported")
+        if statement.locking:
+            raise FeatureNotSupported("SELECT ... FOR UPDATE and FOR SHARE are not supported")
+        if statement.with_ties:
+            raise FeatureNotSupported("FETCH ... WITH TIES is not supported")
+        if any(isinstance(item, ast.GroupingSet) for item in statement.group_by):
+            raise FeatureNotSupported("GROUPING SETS, ROLLUP and CUBE are not supported")
+
+    # -- WITH
+
+    def _with_clause(
+        self, clause: ast.WithClause | None, parent: Analyzer | None
+    ) -> tuple[Cte, ...]:
+        if clause is None:
+            return ()
+        result = []
+        for cte in clause.ctes:
+            if not isinstance(cte.query, ast.SelectStmt):
+                raise FeatureNotSupported("data-modifying statements in WITH are not supported")
+            if cte.name in (previous.name for previous in result):
+                raise SqlSyntaxError(
+                    f'WITH query name "{cte.name}" specified more than once', position=cte.pos
+                )
+            is_recursive = clause.is_recursive and _mentions(cte.query, cte.name)
+            query = (
+                self._recursive_query(cte, parent)
+                if is_recursive
+                else self.query(cte.query, parent)
+            )
+            columns = query.columns
+            if cte.columns:
+                columns = _renamed_outputs(columns, cte.columns, cte.name, cte.pos)
+            result.append(Cte(cte.name, query, is_recursive))
+            self._ctes = {**self._ctes, cte.name: columns}
+        return tuple(result)
+
+    def _recursive_query(self, cte: ast.CommonTableExpr, parent: Analyzer | None) -> Query:
+        """`base UNION [ALL] step`, where the step sees the columns of the base."""
+        statement = cte.query
+        assert isinstance(statement, ast.SelectStmt)
+        if statement.set_op != "union" or statement.left is None:
+            raise SqlSyntaxError(
+                f'recursive query "{cte.name}" does not have the form non-recursive-term UNION [ALL]'
+                " recursive-term",
+                position=cte.pos,
+            )
+        columns = self.query(statement.left, parent).columns
+        if cte.columns:
+            columns = _renamed_outputs(columns, cte.columns, cte.name, cte.pos)
+        self._ctes = {**self._ctes, cte.name: columns}
+        return self.query(statement, parent)
+
+    # -- VALUES and set operations
+
+    def _values(self, statement: ast.SelectStmt, parent: Analyzer | None) -> Query:
+        scope = FromScope(parent=_scope_of(parent))
+        analyzer = self.analyzer(scope, ExprContext.VALUES, parent)
+        rows = [tuple(analyzer.expr(item) for item in row) for row in statement.values]
+        width = len(rows[0])
+        for raw_row, row in zip(statement.values, rows, strict=True):
+            if len(row) != width:
+                raise SqlSyntaxError(
+                    "VALUES lists must all be the same length", position=raw_location(raw_row[0])
+                )
+        columns = []
+        for i in range(width):
+            exprs, _type, _typmod = analyzer.common_type([row[i] for row in rows], "VALUES")
+            columns.append([self.finished(expr) for expr in exprs])
+        values = tuple(zip(*columns, strict=True))
+        outputs = tuple(
+            Output(
+                f"column{i}",
+                nodes.Var(i, column[0].type, _shared_typmod(column), nodes.collation(column[0]), 0),
+            )
+            for i, column in enumerate(columns, start=1)
+        )
+        result = Query(outputs, values=values)
+        return self._tail(result, statement, analyzer)
+
+    def _set_operation(self, statement: ast.SelectStmt, parent: Analyzer | None) -> Query:
+        assert statement.left is not None
+        assert statement.right is not None
+        assert statement.set_op is not None
+        left = self.query(statement.left, parent, keep_unknown=True)
+        right = self.query(statement.right, parent, keep_unknown=True)
+        name = statement.set_op.upper()
+        if len(left.columns) != len(right.columns):
+            raise SqlSyntaxError(
+                f"each {name} query must have the same number of columns",
+                position=_first_position(statement.right),
+            )
+        analyzer = self.analyzer(
+            FromScope(parent=_scope_of(parent)), ExprContext.SELECT_TARGET, parent
+        )
+        visible = [[o.expr for o in side.outputs if not o.is_junk] for side in (left, right)]
+        pairs = []
+        for pair in zip(*visible, strict=True):
+            exprs, _type, _typmod = analyzer.common_type(pair, name)
+            pairs.append([self.finished(known_type(analyzer.coercion, e)) for e in exprs])
+            if not statement.all:
+                check_equality(analyzer.coercion, pairs[-1][0])
+        left = self.with_outputs(left, [pair[0] for pair in pairs])
+        right = self.with_outputs(right, [pair[1] for pair in pairs])
+        outputs = tuple(
+            Output(
+                column.name,
+                nodes.Var(i, pair[0].type, _shared_typmod(pair), nodes.collation(pair[0]), 0),
+            )
+            for i, (column, pair) in enumerate(zip(left.columns, pairs, strict=True), start=1)
+        )
+        operation = SetOperation(statement.set_op, statement.all, left, right)
+        return self._tail(Query(outputs, set_operation=operation), statement, analyzer)
+
+    def with_outputs(self, query: Query, exprs: Sequence[nodes.Expr]) -> Query:
+        """A query whose visible columns are these expressions over its own."""
+        current = [output.expr for output in query.outputs if not output.is_junk]
+        if list(exprs) == current:
+            return query
+        if not query.values and query.set_operation is None and not query.order_by:
+            outputs = tuple(
+                Output(output.name, expr)
+                for output, expr in zip(query.outputs, exprs, strict=True)
+            )
+            return replace(query, outputs=outputs)
+        varno = self._new_varno()
+        rebased = {
+            before: nodes.Var(i, c.type, c.typmod, c.collation, varno)
+            for i, (before, c) in enumerate(zip(current, query.columns, strict=True), start=1)
+        }
+        outputs = tuple(
+            Output(column.name, nodes.transform(expr, lambda node: rebased.get(node)))
+            for column, expr in zip(query.columns, exprs, strict=True)
+        )
+        return Query(outputs, (FromSubquery(varno, query),))
+
+    # -- SELECT
+
+    def _select(
+        self, statement: ast.SelectStmt, parent: Analyzer | None, keep_unknown: bool
+    ) -> Query:
+        windows = {window.name: window for window in statement.windows if window.name is not None}
+        scope = FromScope(parent=_scope_of(parent))
+        analyzer = self.analyzer(scope, ExprContext.SELECT_TARGET, parent, windows)
+        from_ = self._from_clause(statement.from_clause, analyzer)
+        outputs = self.targets(statement.targets, analyzer)
+        if not keep_unknown:
+            outputs = [replace(o, expr=known_type(analyzer.coercion, o.expr)) for o in outputs]
+        where = self._condition(statement.where, analyzer, ExprContext.WHERE, "WHERE")
+        having = self._condition(statement.having, analyzer, ExprContext.HAVING, "HAVING")
+        outputs, order_by = self._order_by(statement, outputs, analyzer)
+        group_by = self._group_by(statement, outputs, analyzer)
+        distinct = self._distinct(statement, outputs, order_by, analyzer)
+        query = Query(
+            tuple(replace(output, expr=self.finished(output.expr)) for output in outputs),
+            tuple(from_),
+            where,
+            tuple(self.finished(expr) for expr in group_by),
+            having,
+            bool(group_by) or having is not None or analyzer.has_aggregates,
+            distinct,
+            order_by=tuple(
+                OrderItem(i, replace(key, expr=self.finished(key.expr))) for i, key in order_by
+            ),
+            limit=self._limit(statement.limit, analyzer, ExprContext.LIMIT),
+            offset=self._limit(statement.offset, analyzer, ExprContext.OFFSET),
+        )
+        query = self._hoist_set(query)
+        return check_grouping(query, analyzer.scope) if query.is_aggregated else query
+
+    def _hoist_set(self, query: Query) -> Query:
+        """A set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1, 3)`."""
+        calls = {
+            node: None
+            for output in query.outputs
+            for node in nodes.walk(output.expr)
+            if isinstance(node, nodes.FuncExpr) and node.returns_set
+        }
+        if not calls:
+            return query
+        if len(calls) > 1 or query.is_aggregated or query.group_by:
+            raise FeatureNotSupported(
+                "several set-returning functions, or one beside aggregates, are not supported in SELECT"
+            )
+        (call,) = calls
+        varno = self._new_varno()
+        column = nodes.Var(1, call.type, -1, nodes.collation(call), varno)
+        outputs = tuple(
+            replace(o, expr=nodes.transform(o.expr, lambda node: column if node == call else None))
+            for o in query.outputs
+        )
+        item = FromFunction(varno, call, (OutputColumn(call.name, call.type),), is_lateral=True)
+        return replace(query, outputs=outputs, from_=(*query.from_, item))
+
+    def targets(self, raws: Sequence[ast.ResTarget], analyzer: Analyzer) -> list[Output]:
+        """The output columns of a SELECT list, with * expanded."""
+        result: list[Output] = []
+        for raw in raws:
+            value = raw.value
+            assert value is not None
+            if isinstance(value, ast.ColumnRef) and value.is_star:
+                if len(value.fields) == 1 and not analyzer.scope.expand(value.pos):
+                    raise SqlSyntaxError(
+                        "SELECT * with no tables specified is not valid", position=value.pos
+                    )
+                result += [Output(name, expr) for name, expr in expand_star(analyzer, value)]
+            elif isinstance(value, ast.Indirection) and value.items[-1] == "*":
+                result += [Output(name, expr) for name, expr in expand_row(analyzer, value)]
+            else:
+                result.append(Output(raw.name or column_name(value), analyzer.expr(value)))
+        return result
+
+    def _condition(
+        self,
+        raw: ast.RawExpr | None,
+        analyzer: Analyzer,
+        context: ExprContext,
+        construct: str,
+    ) -> nodes.Expr | None:
+        if raw is None:
+            return None
+        with analyzer.in_context(context):
+            return self.finished(analyzer.boolean(raw, construct))
+
+    def where(self, raw: ast.RawExpr | None, analyzer: Analyzer) -> nodes.Expr | None:
+        """The condition of a WHERE clause."""
+        return self._condition(raw, analyzer, ExprContext.WHERE, "WHERE")
+
+    # -- ORDER BY, GROUP BY, DISTINCT, LIMIT
+
+    def _tail(self, query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Query:
+        """ORDER BY and LIMIT of a VALUES list or a set operation, which know output columns only."""
+        items = []
+        for raw in statement.order_by:
+            index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
+            if index is None:
+                raise FeatureNotSupported(
+                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+                    detail="Only result column names can be used, not expressions or functions.",
+                    hint="Add the expression/function to every SELECT, or move the UNION into a FROM"
+                    " clause.",
+                    position=raw_location(raw.expr),
+                )
+            key = sort_key(analyzer.coercion, query.outputs[index].expr, raw)
+            items.append(OrderItem(index, key))
+        return replace(
+            query,
+            order_by=tuple(items),
+            limit=self._limit(statement.limit, analyzer, ExprContext.LIMIT),
+            offset=self._limit(statement.offset, analyzer, ExprContext.OFFSET),
+        )
+
+    def _order_by(
+        self, statement: ast.SelectStmt, outputs: list[Output], analyzer: Analyzer
+    ) -> tuple[list[Output], list[tuple[int, nodes.SortKey]]]:
+        """Each item as an output column, which may be one that only sorts."""
+        result: list[tuple[int, nodes.SortKey]] = []
+        outputs = list(outputs)
+        for raw in statement.order_by:
+            index = _output_by_name_or_number(raw.expr, outputs, "ORDER BY", analyzer)
+            if index is None:
+                with analyzer.in_context(ExprContext.ORDER_BY):
+                    expr = known_type(analyzer.coercion, analyzer.expr(raw.expr))
+                index = _index_of(expr, outputs)
+                if index is None:
+                    index = len(outputs)
+                    outputs.append(Output("", expr, is_junk=True))
+            key = sort_key(analyzer.coercion, outputs[index].expr, raw)
+            outputs[index] = replace(outputs[index], expr=key.expr)
+            result.append((index, key))
+        return outputs, result
+
+    def _group_by(
+        self, statement: ast.SelectStmt, outputs: Sequence[Output], analyzer: Analyzer
+    ) -> list[nodes.Expr]:
+        result: list[nodes.Expr] = []
+        for raw in statement.group_by:
+            assert not isinstance(raw, ast.GroupingSet)
+            expr = self._group_item(raw, outputs, analyzer)
+            check_equality(analyzer.coercion, expr)
+            if expr not in result:
+                result.append(expr)
+        return result
+
+    def _group_item(
+        self, raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer
+    ) -> nodes.Expr:
+        """A column of FROM goes before an output column of that name."""
+        is_name = isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1
+        with analyzer.in_context(ExprContext.GROUP_BY):
+            if is_name and isinstance(raw, ast.ColumnRef):
+                column = analyzer.scope.find_column(raw.fields[0], analyzer.context, raw.pos)
+                if column is not None:
+                    return column
+            index = _output_by_name_or_number(raw, outputs, "GROUP BY", analyzer)
+            if index is not None:
+                return outputs[index].expr
+            return known_type(analyzer.coercion, analyzer.expr(raw))
+
+    def _distinct(
+        self,
+        statement: ast.SelectStmt,
+        outputs: Sequence[Output],
+        order_by: Sequence[tuple[int, nodes.SortKey]],
+        analyzer: Analyzer,
+    ) -> tuple[int, ...] | None:
+        if statement.distinct is None:
+            return None
+        if not statement.distinct:
+            for index, key in order_by:
+                if outputs[index].is_junk:
+                    raise InvalidColumnReference(
+                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                        position=expr_location(key.expr),
+                    )
+            for output in outputs:
+                check_equality(analyzer.coercion, output.expr)
+            return ()
+        indexes = []
+        for raw in statement.distinct:
+            index = _output_by_name_or_number(raw, outputs, "DISTINCT ON", analyzer)
+            if index is None:
+                with analyzer.in_context(ExprContext.DISTINCT_ON):
+                    index = _index_of(analyzer.expr(raw), outputs)
+            if index is None:
+                raise FeatureNotSupported(
+                    "SELECT DISTINCT ON expressions that are not in the select list are not supported",
+                    position=raw_location(raw),
+                )
+            indexes.append(index)
+        leading = [index for index, _key in order_by[: len(indexes)]]
+        if order_by and set(leading) != set(indexes[: len(leading)]):
+            raise InvalidColumnReference(
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                position=raw_location(statement.distinct[0]),
+            )
+        return tuple(indexes)
+
+    def _limit(
+        self, raw: ast.RawExpr | None, analyzer: Analyzer, context: ExprContext
+    ) -> nodes.Expr | None:
+        if raw is None or (isinstance(raw, ast.Constant) and raw.kind == "null"):
+            return None
+        name = context.title
+        with analyzer.in_context(context):
+            expr = analyzer.coercion.to_specific(analyzer.expr(raw), "int8", name)
+        for node in nodes.walk(expr):
+            if isinstance(node, nodes.Var):
+                raise InvalidColumnReference(
+                    f"argument of {name} must not contain variables", position=node.pos
+                )
+        return expr
+
+    # -- FROM
+
+    def _from_clause(
+        self, items: Sequence[ast.FromItem], analyzer: Analyzer
+    ) -> list[FromNode]:
+        """FROM a, b, ...; the analyzer's scope becomes what they offer."""
+        result = []
+        for item in items:
+            node, scope = self._from_item(item, analyzer)
+            result.append(node)
+            current = analyzer.scope
+            assert isinstance(current, FromScope)
+            analyzer.scope = current.joined_with(scope)
+        return result
+
+    def from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
+        """The items of FROM or USING; what they offer joins the analyzer's scope."""
+        return self._from_clause(items, analyzer)
+
+    def _from_item(
+        self, item: ast.FromItem, analyzer: Analyzer
+    ) -> tuple[FromNode, FromScope]:
+        match item:
+            case ast.RangeVar():
+                return self._table(item, analyzer)
+            case ast.RangeSubselect():
+                return self._from_subselect(item, analyzer)
+            case ast.RangeFunction():
+                return self._from_function(item, analyzer)
+            case ast.JoinExpr():
+                return self._join(item, analyzer)
+        assert_never(item)
+
+    def _table(self, item: ast.RangeVar, analyzer: Analyzer) -> tuple[FromNode, FromScope]:
+        varno = self._new_varno()
+        alias = item.alias
+        if item.schema is None and item.name in self._ctes:
+            outputs = self._ctes[item.name]
+            columns = _columns_of(outputs, varno)
+            scope = _scope_of_columns(varno, columns, alias, item.name, analyzer)
+            return FromCte(varno, item.name, outputs), scope
+        relation = self.relation(item)
+        entry = relation_entry(self.environment, relation, varno, alias, item.pos)
+        scope = FromScope((entry,), entry.columns, _parent_of(analyzer))
+        return FromTable(varno, relation, item.inherit), scope
+
+    def relation(self, name: ast.RangeVar) -> Relation | builtin.SystemRelation:
+        """The table or catalog that a name means.
+
+        Raises:
+            UndefinedTable: there is none.
+            WrongObjectType: it has no rows.
+        """
+        shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
+        oid = self.environment.relation_oid(name.schema, name.name)
+        if oid is None:
+            raise UndefinedTable(f'relation "{shown}" does not exist', position=name.pos)
+        system = builtin.system_relations_by_oid().get(oid)
+        if system is not None:
+            return system
+        relation = get_relation(self.environment.catalog, oid)
+        assert relation is not None
+        if relation.kind not in ("r", "p"):
+            raise WrongObjectType(
+                f'cannot open relation "{relation.name}"',
+                detail="This operation is not supported for indexes.",
+                position=name.pos,
+            )
+        return relation
+
+    def _from_subselect(
+        self, item: ast.RangeSubselect, analyzer: Analyzer
+    ) -> tuple[FromNode, FromScope]:
+        varno = self._new_varno()
+        visible = analyzer.scope
+        assert isinstance(visible, FromScope)
+        if not item.is_lateral:
+            analyzer.scope = FromScope(parent=visible.parent)
+        try:
+            with analyzer.in_context(ExprContext.FROM_SUBSELECT):
+                query = self.query(item.query, analyzer)
+        finally:
+            analyzer.scope = visible
+        columns = _columns_of(query.columns, varno)
+        scope = _scope_of_columns(varno, columns, item.alias, "unnamed_subquery", analyzer)
+        return FromSubquery(varno, query, item.is_lateral), scope
+
+    def _from_function(
+        self, item: ast.RangeFunction, analyzer: Analyzer
+    ) -> tuple[FromNode, FromScope]:
+        if item.column_definitions:
+            raise FeatureNotSupported(
+                "column definition lists of functions in FROM are not supported", position=item.pos
+            )
+        varno = self._new_varno()
+        with analyzer.in_context(ExprContext.FROM_FUNCTION):
+            function = self.finished(
+                known_type(analyzer.coercion, analyzer.expr(item.function))
+            )
+        name = column_name(item.function)
+        outputs = self._function_columns(function, name, item.alias)
+        if item.with_ordinality:
+            outputs = (*outputs, OutputColumn("ordinality", "int8"))
+        columns = _columns_of(outputs, varno)
+        scope = _scope_of_columns(varno, columns, item.alias, name, analyzer)
+        node = FromFunction(varno, function, outputs, item.with_ordinality, is_lateral=True)
+        return node, scope
+
+    def _function_columns(
+        self, function: nodes.Expr, name: str, alias: ast.Alias | None
+    ) -> tuple[OutputColumn, ...]:
+        """The columns of a function in FROM: its OUT arguments, or one that is named after it."""
+        if isinstance(function, nodes.FuncExpr):
+            declared = self.environment.function(function.function_oid).columns
+            if declared:
+                return tuple(OutputColumn(column, type_) for column, type_ in declared)
+        shown = name if alias is None else alias.name
+        typmod, collation = nodes.typmod(function), nodes.collation(function)
+        return (OutputColumn(shown, function.type, typmod, collation),)
+
+    def _join(self, item: ast.JoinExpr, analyzer: Analyzer) -> tuple[FromNode, FromScope]:
+        left, left_scope = self._from_item(item.left, analyzer)
+        before = analyzer.scope
+        assert isinstance(before, FromScope)
+        analyzer.scope = before.joined_with(left_scope)  # for LATERAL on the right side
+        right, right_scope = self._from_item(item.right, analyzer)
+        kind = "inner" if item.kind == "cross" else item.kind
+        using = item.using
+        if item.is_natural:
+            names = {name for name, _expr in right_scope.columns}
+            using = tuple(name for name, _expr in left_scope.columns if name in names)
+        merged: list[tuple[str, nodes.Expr]] = []
+        conditions: list[nodes.Expr] = []
+        for name in using:
+            a = using_column(left_scope, name, "left", item.pos)
+            b = using_column(right_scope, name, "right", item.pos)
+            conditions.append(self._equality(a, b, analyzer, item.pos))
+            merged.append((name, self._merged_column(a, b, kind, analyzer)))
+        scope = merged_scope(left_scope, right_scope, kind, merged)
+        if item.on is not None:
+            analyzer.scope = FromScope(scope.entries, scope.columns, before.parent)
+            with analyzer.in_context(ExprContext.JOIN_ON):
+                conditions.append(self.finished(analyzer.boolean(item.on, "JOIN/ON")))
+        analyzer.scope = before
+        on = _conjunction(conditions)
+        if item.alias is not None:
+            entry = RangeTableEntry(
+                item.alias.name,
+                self._new_varno(),
+                renamed(scope.columns, item.alias.columns, item.alias.name, item.alias.pos),
+            )
+            scope = FromScope((entry,), entry.columns, before.parent)
+        return Join(kind, left, right, on), scope
+
+    def _equality(
+        self, left: nodes.Expr, right: nodes.Expr, analyzer: Analyzer, pos: int
+    ) -> nodes.Expr:
+        from replctl.expr.operators import make_operator
+
+        return self.finished(make_operator(analyzer.coercion, ("=",), left, right, pos))
+
+    def _merged_column(
+        self, left: nodes.Expr, right: nodes.Expr, kind: str, analyzer: Analyzer
+    ) -> nodes.Expr:
+        """The column that stands for both sides of USING."""
+        (a, b), type_, _typmod = analyzer.common_type((left, right), "JOIN/USING")
+        if kind == "full":
+            return self.finished(nodes.CoalesceExpr(type_, (a, b)))
+        return b if kind == "right" else a
+
+    def _new_varno(self) -> int:
+        self._last_varno += 1
+        return self._last_varno
+
+
+def relation_entry(
+    environment: CatalogEnvironment,
+    relation: Relation | builtin.SystemRelation,
+    varno: int,
+    alias: ast.Alias | None,
+    pos: int = -1,
+) -> RangeTableEntry:
+    """A table's name and columns in FROM."""
+    columns: tuple[NamedColumn, ...]
+    if isinstance(relation, Relation):
+        schema, row_type = relation.schema, relation.row_type
+        columns = tuple(
+            (c.name, nodes.Var(c.attnum, c.type, c.typmod, c.collation, varno))
+            for c in relation.columns
+        )
+    else:
+        schema, row_type = "pg_catalog", "record"
+        columns = tuple(
+            (name, nodes.Var(i, type_, -1, environment.type(type_).collation, varno))
+            for i, (name, type_) in enumerate(relation.columns, start=1)
+        )
+    if alias is None:
+        return RangeTableEntry(relation.name, varno, columns, row_type, relation, schema)
+    columns = renamed(columns, alias.columns, alias.name, pos)
+    return RangeTableEntry(alias.name, varno, columns, row_type, relation)
+
+
+def _scope_of_columns(
+    varno: int,
+    columns: tuple[NamedColumn, ...],
+    alias: ast.Alias | None,
+    name: str,
+    analyzer: Analyzer,
+) -> FromScope:
+    if alias is not None:
+        columns = renamed(columns, alias.columns, alias.name, alias.pos)
+    entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)
+    return FromScope((entry,), columns, _parent_of(analyzer))
+
+
+def _columns_of(outputs: Sequence[OutputColumn], varno: int) -> tuple[NamedColumn, ...]:
+    return tuple(
+        (column.name, nodes.Var(i, column.type, column.typmod, column.collation, varno))
+        for i, column in enumerate(outputs, start=1)
+    )
+
+
+def _renamed_outputs(
+    columns: tuple[OutputColumn, ...], names: Sequence[str], what: str, pos: int
+) -> tuple[OutputColumn, ...]:
+    if len(names) > len(columns):
+        raise InvalidColumnReference(
+            f'WITH query "{what}" has {len(columns)} columns available but {len(names)} columns'
+            " specified",
+            position=pos,
+        )
+    return tuple(
+        replace(column, name=names[i]) if i < len(names) else column
+        for i, column in enumerate(columns)
+    )
+
+
+def _scope_of(parent: Analyzer | None) -> FromScope | None:
+    if parent is None:
+        return None
+    scope: Any = parent.scope
+    return scope if isinstance(scope, FromScope) else None
+
+
+def _parent_of(analyzer: Analyzer) -> FromScope | None:
+    scope = analyzer.scope
+    assert isinstance(scope, FromScope)
+    return scope.parent
+
+
+def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
+    return next((i for i, output in enumerate(outputs) if output.expr == expr), None)
+
+
+def _output_by_name_or_number(
+    raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
+) -> int | None:
+    """The output column that an item names or counts (findTargetlistEntrySQL92), None for expressions.
+
+    Raises:
+        AmbiguousColumn: several different columns have the name.
+        InvalidColumnReference: there is no column of that number.
+        SqlSyntaxError: it is another constant.
+    """
+    if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1 and not raw.is_star:
+        name = raw.fields[0]
+        found = [i for i, o in enumerate(outputs) if o.name == name and not o.is_junk]
+        if len({outputs[i].expr for i in found}) > 1:
+            raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=raw.pos)
+        return found[0] if found else None
+    if isinstance(raw, ast.Constant):
+        if raw.kind != "integer" or raw.value is None:
+            raise SqlSyntaxError(f"non-integer constant in {clause}", position=raw.pos)
+        number = int(raw.value)
+        if not 1 <= number <= sum(not output.is_junk for output in outputs):
+            raise InvalidColumnReference(
+                f"{clause} position {number} is not in select list", position=raw.pos
+            )
+        return number - 1
+    return None
+
+
+def _shared_typmod(exprs: Sequence[nodes.Expr]) -> int:
+    typmods = {nodes.typmod(expr) for expr in exprs}
+    return typmods.pop() if len(typmods) == 1 else -1
+
+
+def _conjunction(conditions: Sequence[nodes.Expr]) -> nodes.Expr | None:
+    if not conditions:
+        return None
+    return conditions[0] if len(conditions) == 1 else nodes.BoolExpr("and", tuple(conditions))
+
+
+def _first_position(statement: ast.SelectStmt) -> int:
+    while statement.left is not None:
+        statement = statement.left
+    if statement.targets and statement.targets[0].value is not None:
+        return raw_location(statement.targets[0].value)
+    return -1
+
+
+def _mentions(statement: Any, name: str) -> bool:
+    """Whether a statement reads a relation of that name."""
+    if isinstance(statement, ast.RangeVar):
+        return statement.name == name and statement.schema is None
+    if isinstance(statement, tuple):
+        return any(_mentions(item, name) for item in statement)
+    fields = getattr(statement, "__dataclass_fields__", None)
+    if fields is None:
+        return False
+    return any(_mentions(getattr(statement, field), name) for field in fields if field != "pos")
+
+
+def point_at(error: PostgresError, pos: int) -> PostgresError:
+    """An error that has no place yet, at `pos`."""
+    if error.position < 0:
+        error.position = pos
+    return error

@@ -1,0 +1,68 @@
+"""What a column of a result is called that nobody named: FigureColname() in parse_target.c."""
+
+from __future__ import annotations
+
+from replctl.parser import ast
+
+_NAMELESS = "?column?"
+
+
+def column_name(raw: ast.RawExpr) -> str:
+    """`a.b` -> b, `max(x)` -> max, `x::text` -> x, `1 + 1` -> ?column?"""
+    name, _strength = _figure(raw)
+    return name or _NAMELESS
+
+
+def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
+    """A name, and how good it is: 2 is a column or function, 1 a type or a keyword."""
+    match raw:
+        case ast.ColumnRef(fields=fields):
+            return (None, 0) if fields[-1] == "*" else (fields[-1], 2)
+        case ast.Indirection(arg=arg, items=items):
+            names = [item for item in items if isinstance(item, str) and item != "*"]
+            return (names[-1], 2) if names else _figure(arg)
+        case ast.FuncCall(name=name):
+            return name[-1], 2
+        case ast.AExpr(kind="nullif"):
+            return "nullif", 2
+        case ast.TypeCast(arg=arg, type_name=type_name):
+            name, strength = _figure(arg)
+            return (name, strength) if strength > 1 else (type_name.names[-1], 1)
+        case ast.Constant(kind="boolean"):
+            return "bool", 1
+        case ast.CollateClause(arg=arg):
+            return _figure(arg)
+        case ast.GroupingFunc():
+            return "grouping", 2
+        case ast.SubLink(kind="exists"):
+            return "exists", 2
+        case ast.SubLink(kind="array"):
+            return "array", 2
+        case ast.SubLink(kind="expr", test=None, query=query):
+            return _subquery_name(query)
+        case ast.CaseExpr(default=default):
+            name, strength = (None, 0) if default is None else _figure(default)
+            return (name, strength) if strength > 1 else ("case", 1)
+        case ast.ArrayExpr():
+            return "array", 2
+        case ast.RowExpr():
+            return "row", 2
+        case ast.CoalesceExpr():
+            return "coalesce", 2
+        case ast.MinMaxExpr(op=op):
+            return op, 2
+        case ast.SqlValueFunction(name=name):
+            return name, 2
+        case _:
+            return None, 0
+
+
+def _subquery_name(query: ast.SelectStmt) -> tuple[str | None, int]:
+    while query.left is not None:
+        query = query.left
+    if not query.targets:
+        return (None, 0)
+    target = query.targets[0]
+    if target.name is not None:
+        return target.name, 2
+    return (None, 0) if target.value is None else _figure(target.value)

@@ -1,0 +1,241 @@
+"""INSERT: rows with their defaults, checked, and appended to the tables that take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from replctl.catalog.pg_class import Column, Relation
+from replctl.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    GeneratedAlways,
+    SqlSyntaxError,
+    UndefinedColumn,
+)
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.context import ExprContext
+from replctl.expr.location import expr_location, raw_location
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.constant import folded
+from replctl.query.lake import LakeDialect
+from replctl.query.range_table import FromScope
+from replctl.query.sql import QueryWriter
+from replctl.query.tree import Output, Query
+from replctl.query.write import modified_relation, plan_of, written
+from replctl.result import Result
+from replctl.session import Session
+from replctl.spark import StagedColumn
+
+
+@dataclass(frozen=True, slots=True)
+class _NewRows:
+    """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of w<attnum>."""
+
+    columns: tuple[Column, ...]
+    texts: list[list[str | None]] | None
+    query: str
+
+
+def insert(session: Session, statement: ast.Insert) -> Result:
+    """Add rows to a table.
+
+    Raises:
+        PostgresError: something is wrong with the statement, or the table does not take a row.
+    """
+    _refuse(statement)
+    with session.read() as catalog:
+        context = session.function_context(catalog)
+        analyzer = QueryAnalyzer(context.environment, session.transaction_start)
+        relation = modified_relation(analyzer, statement.relation)
+        plan = plan_of(catalog, relation)
+        rows = _new_rows(analyzer, relation, statement, LakeDialect(context))
+    engine = session.engine()
+    with (
+        written(session, [plan]) as (table,),
+        _source(session, rows) as source,
+        engine.inserted(table.target, source) as outcome,
+    ):
+        table.check(outcome)
+        count = table.write(outcome)
+    return Result(f"INSERT 0 {count}")
+
+
+@contextmanager
+def _source(session: Session, rows: _NewRows) -> Iterator[str]:
+    if rows.texts is None:
+        yield rows.query
+        return
+    columns = [StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in rows.columns]
+    with session.engine().local_rows(columns, rows.texts) as view:
+        yield f"SELECT * FROM {view}"
+
+
+def _refuse(statement: ast.Insert) -> None:
+    if statement.on_conflict is not None:
+        raise FeatureNotSupported("INSERT ... ON CONFLICT is not supported")
+    if statement.returning:
+        raise FeatureNotSupported("RETURNING is not supported")
+    if statement.with_clause is not None:
+        raise FeatureNotSupported("WITH before INSERT is not supported")
+    if statement.overriding is not None:
+        raise FeatureNotSupported("OVERRIDING is not supported")
+
+
+def _new_rows(
+    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert, dialect: LakeDialect
+) -> _NewRows:
+    """The rows of a statement, a value for every column that is not generated."""
+    columns = _target_columns(relation, statement.columns)
+    inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
+    stored = tuple(column for column in relation.columns if not column.generated)
+    query = statement.query
+    if query is None or (query.values and not query.order_by and query.limit is None):
+        raw_rows = ((),) if query is None else query.values
+        if query is None:
+            columns = []
+        rows = [
+            _values_row(analyzer, inner, relation, columns, row, statement) for row in raw_rows
+        ]
+        by_attnum = [
+            {c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows
+        ]
+        full = [tuple(_value_of(column, values) for column in stored) for values in by_attnum]
+        if all(isinstance(value, nodes.Const) for row in full for value in row):
+            texts = [[v.value for v in row if isinstance(v, nodes.Const)] for row in full]
+            return _NewRows(stored, texts, "")
+        outputs = tuple(
+            Output(c.name, nodes.Var(i, c.type, c.typmod, c.collation, 0))
+            for i, c in enumerate(stored, start=1)
+        )
+        return _NewRows(stored, None, _named(stored, Query(outputs, values=tuple(full)), dialect))
+    tree = analyzer.query(query, keep_unknown=True)
+    outputs_ = [output for output in tree.outputs if not output.is_junk]
+    _check_widths(len(outputs_), columns, statement, query)
+    exprs = [
+        analyzer.finished(
+            inner.coerce_for_assignment(
+                output.expr, column.type, column.typmod, column.name, expr_location(output.expr)
+            )
+        )
+        for output, column in zip(outputs_, columns, strict=False)
+    ]
+    for column in columns[: len(exprs)]:
+        if column.generated:
+            raise _generated(column)
+    tree = analyzer.with_outputs(tree, exprs)
+    given = {column.attnum: i for i, column in enumerate(columns[: len(exprs)], start=1)}
+    missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
+    writer = QueryWriter(dialect)
+    selected = ", ".join(
+        f"c{given[c.attnum]} AS w{c.attnum}"
+        if c.attnum in given
+        else f"{dialect.expr(missing[c.attnum], writer.write)} AS w{c.attnum}"
+        for c in stored
+    )
+    return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({writer.write(tree)})")
+
+
+def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
+    """A query whose columns are named after attnums."""
+    names = ", ".join(f"c{i} AS w{c.attnum}" for i, c in enumerate(columns, start=1))
+    return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
+
+
+def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[Column]:
+    """The columns that a statement lists, all of them if it lists none (checkInsertTargets)."""
+    if not raws:
+        return list(relation.columns)
+    columns: list[Column] = []
+    for raw in raws:
+        if raw.indirection:
+            raise FeatureNotSupported(
+                "INSERT into an element of a column is not supported", position=raw.pos
+            )
+        column = relation.column(raw.name or "")
+        if column is None:
+            raise UndefinedColumn(
+                f'column "{raw.name}" of relation "{relation.name}" does not exist',
+                position=raw.pos,
+            )
+        if column in columns:
+            raise DuplicateColumn(f'column "{raw.name}" specified more than once', position=raw.pos)
+        columns.append(column)
+    return columns
+
+
+def _values_row(
+    analyzer: QueryAnalyzer,
+    inner: Analyzer,
+    relation: Relation,
+    columns: Sequence[Column],
+    raws: Sequence[ast.RawExpr],
+    statement: ast.Insert,
+) -> list[nodes.Expr]:
+    """The values of a VALUES row, each as its column's type."""
+    if statement.query is not None:
+        _check_width(raws, columns, statement)
+    values: list[nodes.Expr] = []
+    with inner.in_context(ExprContext.VALUES):
+        for raw, column in zip(raws, columns, strict=False):
+            if isinstance(raw, ast.SetToDefault):
+                values.append(_value_of(column, {}))
+                continue
+            if column.generated:
+                raise _generated(column)
+            expr = inner.coerce_for_assignment(
+                inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
+            )
+            values.append(folded(analyzer.finished(expr)))
+    return values
+
+
+def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
+    """The value given for a column, else its default, else NULL."""
+    given = values.get(column.attnum)
+    if given is not None:
+        return given
+    if column.default is not None and not column.generated:
+        return folded(column.default)
+    return nodes.Const(column.type, None, column.typmod, column.collation)
+
+
+def _check_width(
+    raws: Sequence[ast.RawExpr], columns: Sequence[Column], statement: ast.Insert
+) -> None:
+    if len(raws) > len(columns):
+        raise SqlSyntaxError(
+            "INSERT has more expressions than target columns",
+            position=raw_location(raws[len(columns)]),
+        )
+    if len(raws) < len(columns) and statement.columns:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=statement.columns[len(raws)].pos,
+        )
+
+
+def _check_widths(
+    width: int, columns: Sequence[Column], statement: ast.Insert, query: ast.SelectStmt
+) -> None:
+    if width > len(columns):
+        target = query.targets[len(columns)].value if len(query.targets) > len(columns) else None
+        raise SqlSyntaxError(
+            "INSERT has more expressions than target columns",
+            position=-1 if target is None else raw_location(target),
+        )
+    if width < len(columns) and statement.columns:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=statement.columns[width].pos,
+        )
+
+
+def _generated(column: Column) -> GeneratedAlways:
+    return GeneratedAlways(
+        f'cannot insert a non-DEFAULT value into column "{column.name}"',
+        detail=f'Column "{column.name}" is a generated column.',
+    )

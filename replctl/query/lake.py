@@ -1,0 +1,170 @@
+"""Queries over tables, as Spark SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.system_views import system_rows
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.lake.table_read import relation_sources
+from replctl.query.sql import QueryWriter, WriteQuery, column
+from replctl.query.sqlite import shown
+from replctl.query.tree import FromFunction, FromTable, Query
+from replctl.spark import (
+    SqlValue,
+    Target,
+    literal,
+    scan,
+    set_function_sql,
+    sort_key,
+    storage_type,
+    stored_sql,
+    to_sql,
+)
+from replctl.types.builtin import SystemRelation
+
+
+def spark_sql(query: Query, context: FunctionContext) -> str:
+    """SQL of a query, its rows in the order in which they were written if it does not say another.
+
+    Raises:
+        FeatureNotSupported: something in it has no exact translation.
+    """
+    return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
+
+
+class LakeDialect:
+    """Spark's way of writing (query.sql.Dialect).
+
+    Args:
+        tables: SQL for some items of FROM, by varno, in the place of reading their relations.
+    """
+
+    def __init__(self, context: FunctionContext, tables: Mapping[int, str] | None = None) -> None:
+        self._context = context
+        self._tables = tables or {}
+
+    # -- FROM
+
+    def table(self, item: FromTable) -> str:
+        if item.varno in self._tables:
+            return self._tables[item.varno]
+        if isinstance(item.relation, SystemRelation):
+            return self._catalog(item.relation)
+        sources = relation_sources(self._context.catalog, item.relation, inherit=item.inherit)
+        parts = [
+            f"SELECT *, {number} AS leaf FROM ({scan(source, with_row_id=True)})"
+            for number, source in enumerate(sources)
+        ]
+        if not parts:  # a partitioned table without partitions
+            nothing = [
+                f"{literal(c.type, c.typmod, None)} AS c{c.attnum}" for c in item.relation.columns
+            ]
+            nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf"]
+            return f"SELECT {', '.join(nothing)} WHERE FALSE"
+        return " UNION ALL ".join(parts)
+
+    def _catalog(self, relation: SystemRelation) -> str:
+        """The rows of a catalog, as literals."""
+        environment = self._context.environment
+        names = ", ".join(f"c{i}" for i in range(1, len(relation.columns) + 1))
+        rows = [
+            "("
+            + ", ".join(
+                literal(type_, -1, shown(environment, type_, value))
+                for value, (_name, type_) in zip(row, relation.columns, strict=True)
+            )
+            + ")"
+            for row in system_rows(self._context, relation.name)
+        ]
+        if not rows:
+            nothing = (
+                f"{literal(type_, -1, None)} AS c{i}"
+                for i, (_name, type_) in enumerate(relation.columns, start=1)
+            )
+            return f"SELECT {', '.join(nothing)} WHERE FALSE"
+        return f"SELECT * FROM VALUES {', '.join(rows)} AS v({names})"
+
+    def function(self, item: FromFunction, write: WriteQuery) -> str:
+        call = item.function
+        if isinstance(call, nodes.FuncExpr) and call.returns_set:
+            args = [self._value(arg, write) for arg in call.args]
+            rows = set_function_sql(call.name, args, with_ordinality=item.with_ordinality)
+        else:
+            ordinality = ", 1L AS c2" if item.with_ordinality else ""
+            rows = f"{self.expr(call, write)} AS c1{ordinality}"
+        uses_columns = any(isinstance(node, nodes.Var) for node in nodes.walk(call))
+        return f"LATERAL (SELECT {rows})" if uses_columns else f"(SELECT {rows})"
+
+    def lateral(self, query: str) -> str:
+        return f"LATERAL {query}"
+
+    # -- expressions
+
+    def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return stored_sql(self._value(expr, write), expr.type, nodes.typmod(expr))
+
+    def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._value(expr, write).text
+
+    def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._value(expr, write).text
+
+    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+        return sort_key(key, lambda expr: self._value(expr, write))
+
+    def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
+        """Rows of one table as they were written; other queries have no order of their own."""
+        is_plain = (
+            len(query.from_) == 1
+            and isinstance(query.from_[0], FromTable)
+            and isinstance(query.from_[0].relation, Relation)
+            and not query.order_by
+            and not query.is_aggregated
+            and query.distinct is None
+            and not any(isinstance(n, nodes.WindowFunc) for o in query.outputs for n in nodes.walk(o.expr))
+        )
+        if not is_plain:
+            return (), ()
+        varno = query.from_[0].varno  # type: ignore[union-attr]
+        names = ("leaf", "row_version", "row_id")
+        return tuple(f"r{varno}.{name} AS q_{name}" for name in names), tuple(
+            f"q_{name}" for name in names
+        )
+
+    def limit(self, limit: str | None, offset: str | None) -> str:
+        text = "" if limit is None else f" LIMIT CAST({limit} AS INT)"
+        return text if offset is None else f"{text} OFFSET CAST({offset} AS INT)"
+
+    def _value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
+        return to_sql(expr, column, lambda sublink: self._sublink(sublink, write))
+
+    def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> SqlValue:
+        query = write(expr.query)
+        match expr.kind:
+            case "exists":
+                return SqlValue(f"EXISTS ({query})", "bool", "BOOLEAN")
+            case "expr":
+                return SqlValue(f"({query})", expr.type, storage_type(expr.type, expr.typmod))
+            case "any" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "=":
+                return self._membership(expr.test, query, write, "IN")
+            case "all" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "<>":
+                return self._membership(expr.test, query, write, "NOT IN")
+        raise FeatureNotSupported("this kind of subquery is not supported")
+
+    def _membership(
+        self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str
+    ) -> SqlValue:
+        left = self.expr(test.args[0], write)
+        return SqlValue(f"({left} {word} ({query}))", "bool", "BOOLEAN")
+
+
+def target_rows(target: Target) -> str:
+    """SQL of all rows of a table that is to be changed: leaf, row_version, row_id, c<attnum>."""
+    return " UNION ALL ".join(
+        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
+        for number, leaf in enumerate(target.leaves)
+    )

@@ -1,0 +1,228 @@
+"""UPDATE and DELETE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.context import ExprContext
+from replctl.expr.location import raw_location
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.lake import LakeDialect, target_rows
+from replctl.query.range_table import FromScope
+from replctl.query.sql import QueryWriter
+from replctl.query.tree import FromNode, FromTable, Output, Query
+from replctl.query.write import Plan, WrittenTable, modified_relation, plan_of, written
+from replctl.replication.replica_identity import check_replica_identity
+from replctl.result import Result
+from replctl.session import Session
+from replctl.spark import Target, TargetColumn
+
+_TARGET = 0x7FFF  # varno of the table that is changed
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a statement does to the rows of one table: which, and for an UPDATE the new values by attnum."""
+
+    plan: Plan
+    from_: tuple[FromNode, ...]
+    where: nodes.Expr | None
+    values: dict[int, nodes.Expr]
+
+
+def update(session: Session, statement: ast.Update) -> Result:
+    """Change rows of a table, and of those that inherit from it.
+
+    Raises:
+        PostgresError: something is wrong with the statement, a row does not fit, or the table cannot be
+            updated because of its publications and replica identity.
+    """
+    _refuse(statement.returning, statement.with_clause, "UPDATE")
+    return Result(f"UPDATE {_modify(session, statement)}")
+
+
+def delete(session: Session, statement: ast.Delete) -> Result:
+    """Remove rows of a table, and of those that inherit from it.
+
+    Raises:
+        PostgresError: as `update`.
+    """
+    _refuse(statement.returning, statement.with_clause, "DELETE")
+    return Result(f"DELETE {_modify(session, statement)}")
+
+
+def _refuse(
+    returning: Sequence[ast.ResTarget], with_clause: ast.WithClause | None, command: str
+) -> None:
+    if returning:
+        raise FeatureNotSupported("RETURNING is not supported")
+    if with_clause is not None:
+        raise FeatureNotSupported(f"WITH before {command} is not supported")
+
+
+def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
+    with session.read() as catalog:
+        analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
+        relation = modified_relation(analyzer, statement.relation)
+        changes = [
+            _change(catalog, analyzer, member, relation, statement)
+            for member in _members(catalog, relation, statement.relation.inherit)
+        ]
+        command = "update" if isinstance(statement, ast.Update) else "delete"
+        for change in changes:
+            for leaf in change.plan.target.leaves:
+                check_replica_identity(catalog, change.plan.family[leaf.relid], command)
+    changes = [change for change in changes if change.plan.target.leaves]
+    if not changes:
+        return 0
+    with written(session, [change.plan for change in changes]) as tables:
+        return sum(
+            _carry_out(session, table, change, is_update=command == "update")
+            for table, change in zip(tables, changes, strict=True)
+        )
+
+
+def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
+    """The tables that a statement concerns: one with its partitions, or each of an inheritance tree."""
+    if relation.is_partitioned or not inherit:
+        return [] if relation.is_partitioned and not inherit else [relation]
+    family = load_relations(catalog, descendants_of(catalog, relation.oid))
+    return [family[oid] for oid in descendants_of(catalog, relation.oid)]
+
+
+def _change(
+    catalog: Catalog,
+    analyzer: QueryAnalyzer,
+    member: Relation,
+    named: Relation,
+    statement: ast.Update | ast.Delete,
+) -> _Change:
+    """The statement as it concerns one table: its columns are found by name."""
+    alias = statement.relation.alias or ast.Alias(named.name)
+    entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
+    scope = FromScope((entry,), entry.columns)
+    inner = analyzer.analyzer(scope, ExprContext.UPDATE)
+    items = statement.from_clause if isinstance(statement, ast.Update) else statement.using
+    from_ = tuple(analyzer.from_clause(items, inner))
+    values: dict[int, nodes.Expr] = {}
+    if isinstance(statement, ast.Update):
+        values = _assignments(analyzer, inner, member, statement)
+    where = analyzer.where(statement.where, inner)
+    return _Change(plan_of(catalog, member), from_, where, values)
+
+
+def _assignments(
+    analyzer: QueryAnalyzer, inner: Analyzer, relation: Relation, statement: ast.Update
+) -> dict[int, nodes.Expr]:
+    """The new values of SET, by attnum (transformUpdateTargetList)."""
+    values: dict[int, nodes.Expr] = {}
+    for assignment in statement.assignments:
+        for target, raw in _pairs(assignment):
+            column = _assigned_column(relation, target)
+            if column.attnum in values:
+                raise SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
+            if isinstance(raw, ast.SetToDefault):
+                default = column.default if not column.generated else None
+                if not column.generated:
+                    values[column.attnum] = default or nodes.Const(
+                        column.type, None, column.typmod, column.collation
+                    )
+                continue
+            if column.generated:
+                raise GeneratedAlways(
+                    f'column "{column.name}" can only be updated to DEFAULT',
+                    detail=f'Column "{column.name}" is a generated column.',
+                )
+            expr = inner.coerce_for_assignment(
+                inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
+            )
+            values[column.attnum] = analyzer.finished(expr)
+    return values
+
+
+def _pairs(assignment: ast.Assignment) -> list[tuple[ast.ResTarget, ast.RawExpr]]:
+    """`(a, b) = (1, 2)` as `a = 1`, `b = 2`."""
+    if len(assignment.targets) == 1:
+        return [(assignment.targets[0], assignment.value)]
+    value = assignment.value
+    if not isinstance(value, ast.RowExpr):
+        raise FeatureNotSupported(
+            "source for a multiple-column UPDATE item must be a ROW() expression",
+            position=raw_location(value),
+        )
+    if len(value.args) != len(assignment.targets):
+        raise SqlSyntaxError(
+            "number of columns does not match number of values", position=raw_location(value)
+        )
+    return list(zip(assignment.targets, value.args, strict=True))
+
+
+def _assigned_column(relation: Relation, target: ast.ResTarget) -> Column:
+    column = relation.column(target.name or "")
+    if column is None:
+        raise UndefinedColumn(
+            f'column "{target.name}" of relation "{relation.name}" does not exist',
+            position=target.pos,
+        )
+    if target.indirection:
+        raise FeatureNotSupported(
+            "UPDATE of an element of a column is not supported", position=target.pos
+        )
+    return column
+
+
+# ---------------------------------------------------------------------------------------------
+# Carrying out
+
+
+def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_update: bool) -> int:
+    """Change the rows of one table; how many there were."""
+    rows = _rows_sql(session, change, table.target, is_update)
+    key = table.target.key
+    moves_keys = is_update and not set(key).isdisjoint(change.values)
+    op = "U" if is_update else "D"
+    engine = session.engine()
+    with engine.changed(table.target, rows, op=op, moves_keys=moves_keys) as outcome:
+        assigned = change.values if is_update else None
+        if is_update:
+            table.check(outcome, assigned)
+        table.check_references(outcome, assigned)
+        return table.write(outcome, changes_keys=is_update and (moves_keys or not key))
+
+
+def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
+    """SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum> after."""
+    with session.read() as catalog:
+        dialect = LakeDialect(session.function_context(catalog), {_TARGET: target_rows(target)})
+        writer = QueryWriter(dialect)
+        table = FromTable(_TARGET, change.plan.relation)
+        outputs = tuple(_output(target_column, change) for target_column in _new(target, is_update))
+        query = Query(outputs, (table, *change.from_), change.where)
+        columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
+        columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]
+        columns += [
+            f"{dialect.expr(output.expr, writer.write)} AS w{column.attnum}"
+            for output, column in zip(outputs, _new(target, is_update), strict=True)
+        ]
+        text = f"SELECT {', '.join(columns)}{writer.source(query)}"
+    if change.from_:  # a row that several others join is changed once
+        place = "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"
+        text = f"SELECT * FROM (SELECT *, {place} FROM ({text})) WHERE occurrence = 1"
+    return text
+
+
+def _new(target: Target, is_update: bool) -> list[TargetColumn]:
+    """The columns whose new values the query of the rows has to give."""
+    return [column for column in target.columns if is_update and column.generated is None]
+
+
+def _output(column: TargetColumn, change: _Change) -> Output:
+    same = nodes.Var(column.attnum, column.type, column.typmod, varno=_TARGET)
+    return Output(column.name, change.values.get(column.attnum, same))

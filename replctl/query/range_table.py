@@ -1,0 +1,233 @@
+"""FROM: which relations a query reads, and the names that they bring into scope.
+
+PostgreSQL's parse_relation.c and transformFromClause() in parse_clause.c.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import (
+    AmbiguousAlias,
+    AmbiguousColumn,
+    DuplicateAlias,
+    InvalidColumnReference,
+    PostgresError,
+    UndefinedTable,
+)
+from replctl.expr import nodes
+from replctl.expr.context import ExprContext
+from replctl.expr.scope import ScopeRelation, missing_column
+from replctl.types.builtin import SystemRelation, system_columns
+
+#: Name and expression of a column that FROM offers.
+NamedColumn = tuple[str, nodes.Expr]
+
+
+@dataclass(frozen=True)
+class RangeTableEntry:
+    """A name in FROM with its columns (see expr.scope.ScopeRelation)."""
+
+    name: str
+    varno: int
+    columns: tuple[NamedColumn, ...]
+    row_type: str = "record"
+    relation: Relation | SystemRelation | None = None
+    schema: str | None = None  # None where an alias hides it
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return tuple(name for name, _expr in self.columns)
+
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        found = [expr for column, expr in self.columns if column == name]
+        if len(found) > 1:
+            raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=pos)
+        if found:
+            return _at(found[0], pos)
+        if self.relation is None or name not in system_columns():
+            return None
+        attnum, type_ = system_columns()[name]
+        return nodes.Var(attnum, type_, varno=self.varno, pos=pos)
+
+    def whole_row(self, pos: int) -> nodes.Expr:
+        return nodes.Var(0, self.row_type, varno=self.varno, pos=pos)
+
+    def expand(self, pos: int) -> tuple[NamedColumn, ...]:
+        return tuple((name, _at(expr, pos)) for name, expr in self.columns)
+
+    def outer(self) -> RangeTableEntry:
+        """The entry as an inner query sees it."""
+        columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
+        return _OuterEntry(
+            self.name, self.varno, columns, self.row_type, self.relation, self.schema
+        )
+
+
+class _OuterEntry(RangeTableEntry):
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        found = super().find_column(name, context, pos)
+        is_system = isinstance(found, nodes.Var) and found.attnum < 0
+        return _one_level_out(found) if is_system and found is not None else found
+
+
+@dataclass(frozen=True)
+class FromScope:
+    """What FROM offers to the expressions of a query, and behind it the queries around (expr.scope.Scope).
+
+    Args:
+        entries: all names, in the order of FROM.
+        columns: what an unqualified name may mean: columns merged by USING first.
+        parent: the scope of the query around this one.
+    """
+
+    entries: tuple[RangeTableEntry, ...] = ()
+    columns: tuple[NamedColumn, ...] = ()
+    parent: FromScope | None = None
+
+    def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
+        found = [expr for column, expr in self.columns if column == name]
+        if len(found) > 1:
+            raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=pos)
+        if found:
+            return _at(found[0], pos)
+        system = [
+            column
+            for entry in self.entries
+            if name in system_columns()
+            and (column := entry.find_column(name, context, pos)) is not None
+        ]
+        if len(system) > 1:
+            raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=pos)
+        if system:
+            return system[0]
+        if self.parent is None:
+            return None
+        outer = self.parent.find_column(name, context, pos)
+        return None if outer is None else _one_level_out(outer)
+
+    def find_relation(self, schema: str | None, name: str, pos: int) -> ScopeRelation | None:
+        matching = [
+            entry
+            for entry in self.entries
+            if entry.name == name and (schema is None or entry.schema == schema)
+        ]
+        if len(matching) > 1:
+            raise AmbiguousAlias(f'table reference "{name}" is ambiguous', position=pos)
+        if matching:
+            return matching[0]
+        if self.parent is None:
+            return None
+        outer = self.parent.find_relation(schema, name, pos)
+        return outer.outer() if isinstance(outer, RangeTableEntry) else None
+
+    def relation_of(self, row: nodes.Var) -> ScopeRelation | None:
+        scope: FromScope | None = self
+        for _ in range(row.levels_up):
+            scope = None if scope is None else scope.parent
+        entries = () if scope is None else scope.entries
+        return next((entry for entry in entries if entry.varno == row.varno), None)
+
+    def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
+        return missing_column(self._all_entries(), relation, column, pos)
+
+    def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
+        for entry in self._all_entries():
+            real = entry.relation
+            if real is not None and real.name == name and entry.name != name:
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{name}"',
+                    hint=f'Perhaps you meant to reference the table alias "{entry.name}".',
+                    position=pos,
+                )
+        return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=pos)
+
+    def expand(self, pos: int) -> tuple[NamedColumn, ...]:
+        return tuple((name, _at(expr, pos)) for name, expr in self.columns)
+
+    def joined_with(self, other: FromScope) -> FromScope:
+        """Both scopes side by side, as FROM a, b has them.
+
+        Raises:
+            DuplicateAlias: a name occurs twice (42712).
+        """
+        names = {(entry.name, entry.schema) for entry in self.entries}
+        for entry in other.entries:
+            if (entry.name, entry.schema) in names:
+                raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
+        return FromScope(
+            self.entries + other.entries, self.columns + other.columns, self.parent
+        )
+
+    def _all_entries(self) -> tuple[RangeTableEntry, ...]:
+        return self.entries + (() if self.parent is None else self.parent._all_entries())
+
+
+def merged_scope(
+    left: FromScope, right: FromScope, kind: str, merged: Sequence[tuple[str, nodes.Expr]]
+) -> FromScope:
+    """The scope of a join with USING: the merged columns first, then the others of each side."""
+    names = {name for name, _expr in merged}
+    both = left.joined_with(right)
+    rest = tuple(
+        (name, expr) for name, expr in left.columns + right.columns if name not in names
+    )
+    return FromScope(both.entries, tuple(merged) + rest, both.parent)
+
+
+def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr:
+    """The column that USING means on one side of a join.
+
+    Raises:
+        UndefinedColumn, AmbiguousColumn: there is none, or more than one.
+    """
+    found = [expr for column, expr in scope.columns if column == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousColumn(
+            f'common column name "{name}" appears more than once in {side} table', position=pos
+        )
+    from replctl.errors import UndefinedColumn
+
+    raise UndefinedColumn(
+        f'column "{name}" specified in USING clause does not exist in {side} table', position=pos
+    )
+
+
+def renamed(
+    columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
+) -> tuple[NamedColumn, ...]:
+    """Columns under the names of an alias: the first ones get those that are given.
+
+    Raises:
+        InvalidColumnReference: there are more names than columns.
+    """
+    if len(names) > len(columns):
+        raise InvalidColumnReference(
+            f'table "{what}" has {len(columns)} columns available but {len(names)} columns specified',
+            position=pos,
+        )
+    return tuple(
+        (names[i] if i < len(names) else name, expr) for i, (name, expr) in enumerate(columns)
+    )
+
+
+def _one_level_out(expr: nodes.Expr) -> nodes.Expr:
+    """An expression of a query as one of its subqueries sees it."""
+
+    def shift(node: Any) -> Any:
+        if isinstance(node, nodes.Var):
+            return dataclasses.replace(node, levels_up=node.levels_up + 1)
+        return None
+
+    shifted: nodes.Expr = nodes.transform(expr, shift)
+    return shifted
+
+
+def _at(expr: nodes.Expr, pos: int) -> nodes.Expr:
+    return dataclasses.replace(expr, pos=pos)

@@ -1,0 +1,207 @@
+"""Query trees as SQL text, for SQLite or for Spark: the clauses are the same, expressions are the dialect's.
+
+Every relation in FROM is named r<varno>, every column c1, c2, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, assert_never
+
+from replctl.expr import nodes
+from replctl.query.tree import (
+    Cte,
+    FromCte,
+    FromFunction,
+    FromNode,
+    FromSubquery,
+    FromTable,
+    Join,
+    OrderItem,
+    Query,
+)
+
+#: Writes a subquery; its text has no parentheses.
+WriteQuery: TypeAlias = Callable[[Query], str]
+
+
+class Dialect(Protocol):
+    """How an engine writes what engines write differently."""
+
+    def table(self, item: FromTable) -> str:
+        """A query of a relation's rows, columns named after attnums."""
+
+    def function(self, item: FromFunction, write: WriteQuery) -> str:
+        """A query of the rows that a function in FROM gives, columns c1, c2, ..."""
+
+    def lateral(self, query: str) -> str:
+        """A query in FROM that uses columns of the items before it."""
+
+    def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """An expression as an output column or a value of VALUES, in the stored form of its type."""
+
+    def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """A boolean expression."""
+
+    def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """An expression to group by."""
+
+    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+        """An ORDER BY item, with its direction."""
+
+    def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
+        """What rows without ORDER BY are sorted by: columns to select, and the items of ORDER BY."""
+
+    def limit(self, limit: str | None, offset: str | None) -> str:
+        """LIMIT and OFFSET."""
+
+
+def column(var: nodes.Var) -> str:
+    """`r1.c2`"""
+    return f"c{var.attnum}" if var.varno == 0 else f"r{var.varno}.c{var.attnum}"
+
+
+class QueryWriter:
+    """Writes queries in a dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def write(self, query: Query, *, is_outermost: bool = False) -> str:
+        """SQL of a query, its visible columns named c1, c2, ...
+
+        Args:
+            is_outermost: its rows are seen, so that they come in the order in which they were written.
+        """
+        text = self._body(query, is_outermost)
+        return f"{self._ctes(query.ctes)}{text}"
+
+    def _ctes(self, ctes: Sequence[Cte]) -> str:
+        if not ctes:
+            return ""
+        shown = []
+        for cte in ctes:
+            columns = ", ".join(f"c{i}" for i in range(1, len(cte.query.columns) + 1))
+            shown.append(f"{_cte_name(cte.name)}({columns}) AS ({self.write(cte.query)})")
+        recursive = "RECURSIVE " if any(cte.is_recursive for cte in ctes) else ""
+        return f"WITH {recursive}{', '.join(shown)} "
+
+    def _body(self, query: Query, is_outermost: bool) -> str:
+        dialect = self._dialect
+        if query.set_operation is not None:
+            operation = query.set_operation
+            op = operation.op.upper() + (" ALL" if operation.all else "")
+            base = f"{self._operand(operation.left)} {op} {self._operand(operation.right)}"
+            if not (query.order_by or query.limit or query.offset):
+                return base
+            return f"SELECT * FROM ({base}) AS q{self._tail(query, ())}"
+        if query.values:
+            return self._values(query)
+        if query.distinct:
+            return self._distinct_on(query)
+        extra, order = dialect.row_order(query) if is_outermost else ((), ())
+        outputs = [
+            f"{dialect.expr(output.expr, self.write)} AS c{i}"
+            for i, output in enumerate(query.outputs, start=1)
+        ]
+        distinct = "" if query.distinct is None else "DISTINCT "
+        selected = ", ".join([*outputs, *extra]) or "1 AS nothing"
+        text = f"SELECT {distinct}{selected}{self.source(query)}{self._tail(query, order)}"
+        if any(output.is_junk for output in query.outputs) or extra:
+            visible = [i for i, output in enumerate(query.outputs, start=1) if not output.is_junk]
+            names = ", ".join(f"c{i}" for i in visible) or "1 AS nothing"
+            return f"SELECT {names} FROM ({text}) AS q"
+        return text
+
+    def source(self, query: Query) -> str:
+        """FROM, WHERE, GROUP BY, HAVING."""
+        dialect, text = self._dialect, ""
+        if query.from_:
+            first, *others = query.from_
+            text = f" FROM {self._from(first)}"
+            text += "".join(f" CROSS JOIN {self._from(item)}" for item in others)
+        if query.where is not None:
+            text += f" WHERE {dialect.condition(query.where, self.write)}"
+        if query.group_by:
+            keys = ", ".join(dialect.group_key(expr, self.write) for expr in query.group_by)
+            text += f" GROUP BY {keys}"
+        if query.having is not None:
+            text += f" HAVING {dialect.condition(query.having, self.write)}"
+        return text
+
+    def _values(self, query: Query) -> str:
+        rows = []
+        for row in query.values:
+            items = (
+                f"{self._dialect.expr(expr, self.write)} AS c{i}"
+                for i, expr in enumerate(row, start=1)
+            )
+            rows.append(f"SELECT {', '.join(items)}")
+        base = " UNION ALL ".join(rows)
+        if not (query.order_by or query.limit or query.offset):
+            return base
+        return f"SELECT * FROM ({base}) AS q{self._tail(query, ())}"
+
+    def _distinct_on(self, query: Query) -> str:
+        """DISTINCT ON: the first row, in the order asked for, of those that are equal."""
+        dialect = self._dialect
+        outputs = ", ".join(
+            f"{dialect.expr(output.expr, self.write)} AS c{i}"
+            for i, output in enumerate(query.outputs, start=1)
+        )
+        keys = ", ".join(
+            dialect.group_key(query.outputs[i].expr, self.write) for i in query.distinct or ()
+        )
+        order = ", ".join(dialect.sort_key(item.key, self.write) for item in query.order_by)
+        numbered = (
+            f"SELECT {outputs}, row_number() OVER"
+            f" (PARTITION BY {keys} ORDER BY {order or keys}) AS occurrence{self.source(query)}"
+        )
+        visible = [i for i, output in enumerate(query.outputs, start=1) if not output.is_junk]
+        names = ", ".join(f"c{i}" for i in visible)
+        return f"SELECT {names} FROM ({numbered}) AS q WHERE occurrence = 1{self._tail(query, ())}"
+
+    def _operand(self, query: Query) -> str:
+        """A side of a set operation, with its visible columns alone."""
+        return f"SELECT * FROM ({self.write(query)}) AS q"
+
+    def _tail(self, query: Query, row_order: Sequence[str]) -> str:
+        dialect = self._dialect
+        items = [self._order_item(query, item) for item in query.order_by] or list(row_order)
+        order = f" ORDER BY {', '.join(items)}" if items else ""
+        limit = None if query.limit is None else dialect.expr(query.limit, self.write)
+        offset = None if query.offset is None else dialect.expr(query.offset, self.write)
+        return order + dialect.limit(limit, offset)
+
+    def _order_item(self, query: Query, item: OrderItem) -> str:
+        """An output column, by its name."""
+        expr = query.outputs[item.output].expr
+        var = nodes.Var(
+            item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
+        )
+        key = nodes.SortKey(var, item.key.descending, item.key.nulls_first, item.key.using)
+        return self._dialect.sort_key(key, self.write)
+
+    def _from(self, item: FromNode) -> str:
+        match item:
+            case FromTable():
+                return f"({self._dialect.table(item)}) AS r{item.varno}"
+            case FromCte():
+                return f"{_cte_name(item.name)} AS r{item.varno}"
+            case FromSubquery():
+                text = f"({self.write(item.query)})"
+                if item.is_lateral:
+                    text = self._dialect.lateral(text)
+                return f"{text} AS r{item.varno}"
+            case FromFunction():
+                return f"{self._dialect.function(item, self.write)} AS r{item.varno}"
+            case Join():
+                left, right = self._from(item.left), self._from(item.right)
+                on = "1 = 1" if item.on is None else self._dialect.condition(item.on, self.write)
+                return f"({left} {item.kind.upper()} JOIN {right} ON {on})"
+        assert_never(item)
+
+
+def _cte_name(name: str) -> str:
+    """A name that both engines take, whatever the query's was."""
+    return "w_" + name.encode().hex()

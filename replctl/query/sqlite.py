@@ -1,0 +1,514 @@
+"""Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them.
+
+Values in SQLite: a boolean is 0 or 1, an integer, an OID of any kind, an LSN and a timestamp (microseconds
+since 1970) an int, a float a float, everything else its canonical text.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+from sqlalchemy import exc
+
+from replctl.catalog.functions import (
+    FUNCTIONS,
+    FUNCTIONS_BY_NAME,
+    NOT_STRICT,
+    SET_FUNCTIONS,
+    FunctionContext,
+)
+from replctl.catalog.system_views import system_rows
+from replctl.errors import FeatureNotSupported, InternalError, PostgresError
+from replctl.expr import nodes, object_identifier
+from replctl.expr.environment import Environment
+from replctl.lsn import format_lsn, parse_lsn
+from replctl.query.sql import QueryWriter, WriteQuery, column
+from replctl.query.tree import FromFunction, FromTable, Query, functions_of, set_functions_of
+from replctl.types import builtin, text
+from replctl.types.builtin import Function, SystemRelation
+
+_NUMBERS = frozenset("int2 int4 int8 oid xid xid8 cid".split()) | object_identifier.TYPES
+_MICROS = frozenset({"timestamptz", "timestamp"})
+_TEXTS = frozenset('text varchar name char bpchar unknown pg_node_tree'.split())
+#: Types that SQLite compares as PostgreSQL does, in the form that they have here.
+_COMPARABLE = _NUMBERS | _MICROS | _TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
+
+
+def is_answerable(query: Query, environment: Environment) -> bool:
+    """Whether SQLite can run a query: are all its functions known here?"""
+    for call in functions_of(query):
+        if isinstance(call, nodes.SqlValueFunction):
+            if call.name not in _SQL_VALUES:
+                return False
+            continue
+        function = environment.function(call.function_oid)
+        if call.returns_set and function.source not in SET_FUNCTIONS:
+            return False
+        if not call.returns_set and _implementation(function) is None:
+            return False
+    return True
+
+
+def run_query(query: Query, context: FunctionContext) -> list[list[str | None]]:
+    """The rows of a query, in the text form of their types.
+
+    Raises:
+        FeatureNotSupported: it uses what is not known here.
+        PostgresError: what a function of it raises.
+    """
+    connection = context.catalog.connection
+    driver: Any = connection.connection.driver_connection
+    calls = _Calls(context, driver)
+    writer = QueryWriter(_Dialect(context, driver, calls, query))
+    statement = writer.write(query)
+    try:
+        rows = connection.exec_driver_sql(statement).fetchall()
+    except exc.DBAPIError as error:
+        if calls.error is not None:
+            raise calls.error from error
+        raise InternalError(f"catalog query failed: {error.orig}") from error
+    environment = context.environment
+    types = [result.type for result in query.columns]
+    return [
+        [shown(environment, type_, value) for type_, value in zip(types, row, strict=False)]
+        for row in rows
+    ]
+
+
+def shown(environment: Environment, type_name: str, value: Any) -> str | None:
+    """A value of SQLite in the text form of its type."""
+    if value is None:
+        return None
+    if type_name == "bool":
+        return "t" if value else "f"
+    if type_name == "pg_lsn":
+        return format_lsn(value)
+    if type_name in _MICROS or type_name in ("float4", "float8"):
+        return text.render(type_name, value)
+    return environment.output(environment.type(type_name), str(value))
+
+
+def stored(type_name: str, value: str) -> Any:
+    """A canonical text as SQLite's value."""
+    if type_name == "bool":
+        return int(value == "t")
+    if type_name in _NUMBERS:
+        return int(value)
+    if type_name == "pg_lsn":
+        return parse_lsn(value)
+    if type_name in _MICROS or type_name in ("float4", "float8"):
+        return text.parse(type_name, value)
+    return value
+
+
+_SQL_VALUES = {
+    "current_user": "current_user",
+    "session_user": "session_user",
+    "user": "current_user",
+    "current_role": "current_user",
+    "current_catalog": "current_database",
+    "current_schema": "current_schema",
+    "current_timestamp": "now",
+}
+
+
+def _implementation(function: Function) -> Callable[..., Any] | None:
+    found = FUNCTIONS.get(function.source) if function.source else None
+    return found or FUNCTIONS_BY_NAME.get(function.name)
+
+
+class _Calls:
+    """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose it."""
+
+    def __init__(self, context: FunctionContext, driver: Any) -> None:
+        self._context = context
+        self._driver = driver
+        self._known: set[str] = set()
+        self.error: PostgresError | None = None
+
+    def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
+        """The name under which SQLite finds a function; it is registered if it is not yet."""
+        sql_name = f"pg__{name}"
+        if sql_name not in self._known:
+            self._known.add(sql_name)
+            self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
+        return sql_name
+
+    def aggregate(self, name: str, build: Callable[[list[Any]], Any]) -> str:
+        """The name of an aggregate of (value, sort keys...) that `build` computes from sorted values."""
+        sql_name = f"pg__agg_{name}"
+        if sql_name not in self._known:
+            self._known.add(sql_name)
+            self._driver.create_aggregate(sql_name, -1, _collector(build))
+        return sql_name
+
+    def _guarded(self, function: Callable[..., Any], is_strict: bool) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            if is_strict and None in args:
+                return None
+            try:
+                return function(self._context, *args)
+            except PostgresError as error:
+                self.error = error
+                raise
+
+        return call
+
+
+def _collector(build: Callable[[list[Any]], Any]) -> type:
+    class Collector:
+        def __init__(self) -> None:
+            self.rows: list[tuple[Any, ...]] = []
+
+        def step(self, *args: Any) -> None:
+            self.rows.append(args)
+
+        def finalize(self) -> Any:
+            ordered = sorted(self.rows, key=lambda row: [(k is None, k) for k in row[1:]])
+            return build([row[0] for row in ordered])
+
+    return Collector
+
+
+class _Dialect:
+    """SQLite's way of writing (query.sql.Dialect)."""
+
+    def __init__(
+        self, context: FunctionContext, driver: sqlite3.Connection, calls: _Calls, query: Query
+    ) -> None:
+        self._context = context
+        self._driver = driver
+        self._calls = calls
+        self._set_functions = {item.varno: item for item in set_functions_of(query)}
+
+    # -- FROM
+
+    def table(self, item: FromTable) -> str:
+        relation = item.relation
+        assert isinstance(relation, SystemRelation), relation
+        columns = ", ".join(f"c{i}" for i in range(1, len(relation.columns) + 1))
+        table = f"temp.pg__{relation.name}"
+        self._driver.execute(f"DROP TABLE IF EXISTS {table}")
+        self._driver.execute(f"CREATE TEMP TABLE pg__{relation.name} ({columns})")
+        marks = ", ".join("?" * len(relation.columns))
+        rows = system_rows(self._context, relation.name)
+        self._driver.executemany(f"INSERT INTO {table} VALUES ({marks})", list(rows))
+        return f"SELECT * FROM {table}"
+
+    def function(self, item: FromFunction, write: WriteQuery) -> str:
+        """A set as JSON: json_each() may use columns of the relations before it."""
+        call = item.function
+        if not isinstance(call, nodes.FuncExpr):
+            return f"json_each(json_array(json_array({self.expr(call, write)})))"
+        function = self._context.environment.function(call.function_oid)
+        args = ", ".join(self.expr(arg, write) for arg in call.args)
+        if call.returns_set:
+            rows = SET_FUNCTIONS[function.source]
+            name = self._calls.name_of(f"set_{function.source}", _as_json(rows))
+            return f"json_each({name}({args}))"
+        return f"json_each(json_array(json_array({self.expr(call, write)})))"
+
+    def lateral(self, query: str) -> str:
+        raise FeatureNotSupported("LATERAL is not supported in a query of catalogs")
+
+    # -- expressions
+
+    def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._expr(expr, write)
+
+    def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._expr(expr, write)
+
+    def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        return self._expr(expr, write)
+
+    def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
+        direction = "DESC" if key.descending else "ASC"
+        nulls = "FIRST" if key.nulls_first else "LAST"
+        return f"{self._sortable(key.expr, write)} {direction} NULLS {nulls}"
+
+    def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
+        return (), ()
+
+    def limit(self, limit: str | None, offset: str | None) -> str:
+        if limit is None and offset is None:
+            return ""
+        tail = f" LIMIT {-1 if limit is None else limit}"
+        return tail if offset is None else f"{tail} OFFSET {offset}"
+
+    def _sortable(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        value = self._expr(expr, write)
+        if expr.type in _COMPARABLE:
+            return value
+        if expr.type == "numeric":
+            return f"CAST({value} AS REAL)"
+        if expr.type in ("_text", "_name", "_char", "int2vector", "oidvector", "_oid", "_int2"):
+            return value
+        raise FeatureNotSupported(f"sorting catalogs by type {expr.type} is not supported")
+
+    def _column(self, var: nodes.Var) -> str:
+        item = self._set_functions.get(var.varno)
+        if item is None or var.levels_up:
+            return column(var)
+        if item.with_ordinality and var.attnum == len(item.columns):
+            return f"(r{var.varno}.key + 1)"
+        return f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
+
+    def _expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        match expr:
+            case nodes.Var():
+                if expr.attnum <= 0 or expr.varno == 0 and expr.attnum < 1:
+                    raise FeatureNotSupported(
+                        "system columns and whole rows are not supported in a query of catalogs"
+                    )
+                return self._column(expr)
+            case nodes.Const():
+                return self._constant(expr)
+            case nodes.OpExpr():
+                return self._operator(expr, write)
+            case nodes.FuncExpr():
+                return self._function(expr, write)
+            case nodes.DistinctExpr(args=(left, right)):
+                return f"({self._expr(left, write)} IS NOT {self._expr(right, write)})"
+            case nodes.NullIfExpr(args=(left, right)):
+                return f"nullif({self._expr(left, write)}, {self._expr(right, write)})"
+            case nodes.ScalarArrayOpExpr():
+                return self._any_or_all(expr, write)
+            case nodes.BoolExpr():
+                args = [self._expr(arg, write) for arg in expr.args]
+                return f"(NOT {args[0]})" if expr.op == "not" else f"({f' {expr.op} '.join(args)})"
+            case nodes.NullTest():
+                word = "IS NULL" if expr.is_null else "IS NOT NULL"
+                return f"({self._expr(expr.arg, write)} {word})"
+            case nodes.BooleanTest():
+                word = expr.test.upper().replace("UNKNOWN", "NULL")
+                return f"({self._expr(expr.arg, write)} IS {word})"
+            case nodes.CaseExpr():
+                return self._case(expr, write)
+            case nodes.CoalesceExpr():
+                args = [self._expr(arg, write) for arg in expr.args]
+                return f"coalesce({', '.join(args)})" if len(args) > 1 else args[0]
+            case nodes.MinMaxExpr():
+                if expr.type not in _COMPARABLE:
+                    raise _unsupported(expr)
+                word = "max" if expr.op == "greatest" else "min"
+                return f"{word}({', '.join(self._expr(arg, write) for arg in expr.args)})"
+            case nodes.SqlValueFunction():
+                name = _SQL_VALUES[expr.name]
+                return f"{self._calls.name_of(name, FUNCTIONS[name])}()"
+            case nodes.RelabelType() | nodes.CollateExpr() | nodes.NamedArgExpr():
+                return self._expr(expr.arg, write)
+            case nodes.CoerceViaIO():
+                return self._by_text(expr.arg, expr.type, write)
+            case nodes.ArrayCoerceExpr():
+                return self._expr(expr.arg, write)
+            case nodes.ArrayExpr():
+                return self._array(expr, write)
+            case nodes.SubLink():
+                return self._sublink(expr, write)
+            case nodes.Aggref():
+                return self._aggregate(expr, write)
+            case (
+                nodes.Param()
+                | nodes.RowExpr()
+                | nodes.RowCompareExpr()
+                | nodes.CoerceToDomain()
+                | nodes.SubscriptingRef()
+                | nodes.FieldSelect()
+                | nodes.JsonValueExpr()
+                | nodes.JsonIsPredicate()
+                | nodes.GroupingFunc()
+                | nodes.WindowFunc()
+                | nodes.SetToDefault()
+            ):
+                raise _unsupported(expr)
+        assert_never(expr)
+
+    def _constant(self, const: nodes.Const) -> str:
+        if const.value is None:
+            return "NULL"
+        value = stored(const.type, const.value)
+        if isinstance(value, str):
+            return "'" + value.replace("'", "''") + "'"
+        return repr(value)
+
+    def _operator(self, expr: nodes.OpExpr, write: WriteQuery) -> str:
+        args = [self._expr(arg, write) for arg in expr.args]
+        types = {arg.type for arg in expr.args}
+        if expr.name in ("=", "<>", "<", "<=", ">", ">=") and len(args) == 2:
+            arrays = {"_text", "_name", "_oid", "_int2", "int2vector", "oidvector"}
+            if types <= _COMPARABLE or (types <= arrays and expr.name in ("=", "<>")):
+                return f"({args[0]} {expr.name} {args[1]})"
+        if expr.name == "||" and types <= _TEXTS:
+            return f"({args[0]} || {args[1]})"
+        if expr.name == "||" and expr.type == "text":
+            args = [self._text_of(arg, write) for arg in expr.args]
+            return f"({args[0]} || {args[1]})"
+        function = self._context.environment.function(
+            self._context.environment.operator(expr.operator_oid).function_oid
+        )
+        return self._called(function, args, expr)
+
+    def _function(self, expr: nodes.FuncExpr, write: WriteQuery) -> str:
+        function = self._context.environment.function(expr.function_oid)
+        if function.variadic == "any" or "any" in function.argument_types:
+            args = [self._text_of(arg, write) for arg in expr.args]
+        else:
+            args = [self._expr(arg, write) for arg in expr.args]
+        return self._called(function, args, expr)
+
+    def _called(self, function: Function, args: Sequence[str], expr: nodes.Expr) -> str:
+        implementation = _implementation(function)
+        if implementation is None:
+            raise _unsupported(expr)
+        key = function.source or function.name
+        is_strict = key not in NOT_STRICT
+        name = self._calls.name_of(key, implementation, is_strict=is_strict)
+        return f"{name}({', '.join(args)})"
+
+    def _any_or_all(self, expr: nodes.ScalarArrayOpExpr, write: WriteQuery) -> str:
+        left, right = expr.args
+        value = self._expr(left, write)
+        glue = " OR " if expr.use_or else " AND "
+        if isinstance(right, nodes.ArrayExpr):
+            items = [self._expr(item, write) for item in right.elements]
+        elif isinstance(right, nodes.Const) and right.value is not None:
+            element = builtin.types()[right.type].element or "text"
+            parsed: Any = text.parse(right.type, right.value)
+            items = [
+                self._constant(
+                    nodes.Const(element, None if item is None else text.render(element, item))
+                )
+                for item in parsed
+            ]
+        elif expr.name == "=" and expr.use_or:
+            array = self._expr(right, write)
+            name = self._calls.name_of("is_member", _is_member)
+            return f"{name}({self._text_of(left, write)}, {array})"
+        else:
+            raise _unsupported(expr)
+        tests = [f"{value} {expr.name} {item}" for item in items]
+        return f"({glue.join(tests) or ('0' if expr.use_or else '1')})"
+
+    def _case(self, expr: nodes.CaseExpr, write: WriteQuery) -> str:
+        operand = None if expr.arg is None else expr.arg
+
+        def filled(node: Any) -> Any:
+            return operand if isinstance(node, nodes.Param) and node.number == 0 else None
+
+        whens = " ".join(
+            f"WHEN {self._expr(nodes.transform(when.condition, filled), write)}"
+            f" THEN {self._expr(when.result, write)}"
+            for when in expr.whens
+        )
+        return f"CASE {whens} ELSE {self._expr(expr.default, write)} END"
+
+    def _text_of(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """An expression in the text form of its type."""
+        value = self._expr(expr, write)
+        if expr.type in _TEXTS:
+            return value
+        environment, type_ = self._context.environment, expr.type
+        name = self._calls.name_of(
+            f"out_{type_.strip('@')}", lambda context, item: shown(environment, type_, item)
+        )
+        return f"{name}({value})"
+
+    def _by_text(self, arg: nodes.Expr, target: str, write: WriteQuery) -> str:
+        value = self._text_of(arg, write)
+        if target in _TEXTS:
+            return value
+        environment = self._context.environment
+        type_ = environment.type(target)
+        name = self._calls.name_of(
+            f"in_{target.strip('@')}",
+            lambda context, item: stored(target, environment.input(type_, item, -1, None)),
+        )
+        return f"{name}({value})"
+
+    def _array(self, expr: nodes.ArrayExpr, write: WriteQuery) -> str:
+        items = ", ".join(self._text_of(item, write) for item in expr.elements)
+        name = self._calls.name_of(
+            "array", lambda context, *args: text.render("_text", list(args)), is_strict=False
+        )
+        return f"{name}({items})"
+
+    def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> str:
+        query = write(expr.query)
+        match expr.kind:
+            case "exists":
+                return f"EXISTS ({query})"
+            case "expr":
+                return f"({query})"
+            case "any" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "=":
+                return f"({self._expr(expr.test.args[0], write)} IN ({query}))"
+            case "all" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "<>":
+                return f"({self._expr(expr.test.args[0], write)} NOT IN ({query}))"
+            case "array":
+                aggregate = self._calls.aggregate(
+                    "array_agg", lambda values: text.render("_text", values)
+                )
+                return f"(SELECT {aggregate}(c1) FROM ({query}) AS a)"
+        raise _unsupported(expr)
+
+    def _aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
+        condition = ""
+        if expr.filter is not None:
+            condition = f" FILTER (WHERE {self._expr(expr.filter, write)})"
+        if expr.is_star:
+            return f"count(*){condition}"
+        distinct = "DISTINCT " if expr.is_distinct else ""
+        arg = expr.args[0]
+        value = self._expr(arg, write)
+        keys = "".join(f", {self._sortable(key.expr, write)}" for key in expr.order_by)
+        match expr.name:
+            case "count":
+                return f"count({distinct}{value}){condition}"
+            case "min" | "max" if arg.type in _COMPARABLE:
+                return f"{expr.name}({value}){condition}"
+            case "sum" if arg.type in ("int2", "int4", "int8"):
+                return f"sum({distinct}{value}){condition}"
+            case "bool_and" | "every":
+                return f"min({value}){condition}"
+            case "bool_or":
+                return f"max({value}){condition}"
+            case "array_agg" if not any(key.descending for key in expr.order_by):
+                name = self._calls.aggregate(
+                    "array_agg", lambda values: text.render("_text", [_str(v) for v in values])
+                )
+                return f"{name}({self._text_of(arg, write)}{keys}){condition}"
+            case "string_agg" if isinstance(expr.args[1], nodes.Const) and not any(
+                key.descending for key in expr.order_by
+            ):
+                separator = expr.args[1].value or ""
+                name = self._calls.aggregate(
+                    f"string_agg_{separator.encode().hex()}",
+                    lambda values: separator.join(v for v in values if v is not None) or None,
+                )
+                return f"{name}({value}{keys}){condition}"
+        raise _unsupported(expr)
+
+
+def _str(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _is_member(context: FunctionContext, value: str, array: str) -> int | None:
+    """`value = ANY (array)` by text; NULL if only a NULL stands in the way."""
+    items: Any = text.parse("_text", array)
+    if value in items:
+        return 1
+    return None if None in items else 0
+
+
+def _as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
+    import json
+
+    return lambda context, *args: json.dumps(rows(context, *args))
+
+
+def _unsupported(expr: nodes.Expr) -> FeatureNotSupported:
+    name = getattr(expr, "name", "") or type(expr).__name__
+    return FeatureNotSupported(f"{name} is not supported in a query of catalogs")

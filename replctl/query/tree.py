@@ -1,0 +1,251 @@
+"""Analysed queries: every name is resolved, every expression typed (Query in PostgreSQL's parsenodes.h).
+
+A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from replctl.catalog.pg_class import Relation
+from replctl.expr import nodes
+from replctl.types.builtin import SystemRelation
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column that a query returns."""
+
+    name: str
+    type: str
+    typmod: int = -1
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FromTable:
+    """A relation; `inherit` is False for ONLY."""
+
+    varno: int
+    relation: Relation | SystemRelation
+    inherit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FromSubquery:
+    varno: int
+    query: Query
+    is_lateral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FromCte:
+    """A reference to a WITH query, by name; `levels_up` query levels out."""
+
+    varno: int
+    name: str
+    columns: tuple[OutputColumn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FromFunction:
+    """A function call; with `with_ordinality` the last column counts the rows."""
+
+    varno: int
+    function: nodes.Expr
+    columns: tuple[OutputColumn, ...]
+    with_ordinality: bool = False
+    is_lateral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    kind: Literal["inner", "left", "right", "full"]
+    left: FromNode
+    right: FromNode
+    on: nodes.Expr | None
+
+
+FromNode: TypeAlias = FromTable | FromSubquery | FromCte | FromFunction | Join
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output column: `is_junk` columns only sort."""
+
+    name: str
+    expr: nodes.Expr
+    is_junk: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """ORDER BY the output column with that index."""
+
+    output: int
+    key: nodes.SortKey
+
+
+@dataclass(frozen=True, slots=True)
+class Cte:
+    name: str
+    query: Query
+    is_recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    op: Literal["union", "intersect", "except"]
+    all: bool
+    left: Query
+    right: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT, a VALUES list, or a set operation.
+
+    Attributes:
+        outputs: the output columns; of a set operation Vars of varno 0.
+        from_: the items of FROM, to be joined without a condition.
+        distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in DISTINCT ON.
+        values: rows of a VALUES list.
+    """
+
+    outputs: tuple[Output, ...]
+    from_: tuple[FromNode, ...] = ()
+    where: nodes.Expr | None = None
+    group_by: tuple[nodes.Expr, ...] = ()
+    having: nodes.Expr | None = None
+    is_aggregated: bool = False
+    distinct: tuple[int, ...] | None = None
+    values: tuple[tuple[nodes.Expr, ...], ...] = ()
+    set_operation: SetOperation | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    limit: nodes.Expr | None = None
+    offset: nodes.Expr | None = None
+    ctes: tuple[Cte, ...] = ()
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        """What the query returns."""
+        return tuple(
+            OutputColumn(
+                output.name,
+                output.expr.type,
+                nodes.typmod(output.expr),
+                nodes.collation(output.expr),
+            )
+            for output in self.outputs
+            if not output.is_junk
+        )
+
+
+def tables_of(query: Query) -> Iterator[FromTable]:
+    """All relations that a query reads, subqueries included."""
+    for cte in query.ctes:
+        yield from tables_of(cte.query)
+    if query.set_operation is not None:
+        yield from tables_of(query.set_operation.left)
+        yield from tables_of(query.set_operation.right)
+    for item in query.from_:
+        yield from _tables_of_from(item)
+    for expr in expressions_of(query):
+        yield from _tables_of_expr(expr)
+
+
+def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFunction]:
+    """All function calls in a query, those in FROM and in subqueries included."""
+    for expr in _all_expressions(query):
+        for node in nodes.walk(expr):
+            if isinstance(node, nodes.FuncExpr | nodes.SqlValueFunction):
+                yield node
+
+
+def expressions_of(query: Query) -> Iterator[nodes.Expr]:
+    """The expressions of a query's own level, but for those in FROM."""
+    yield from (output.expr for output in query.outputs)
+    yield from (expr for row in query.values for expr in row)
+    yield from query.group_by
+    for expr in (query.where, query.having, query.limit, query.offset):
+        if expr is not None:
+            yield expr
+
+
+def _all_expressions(query: Query) -> Iterator[nodes.Expr]:
+    for inner in _subqueries(query):
+        yield from _all_expressions(inner)
+    yield from expressions_of(query)
+    for item in query.from_:
+        yield from _expressions_of_from(item)
+
+
+def _subqueries(query: Query) -> Iterator[Query]:
+    yield from (cte.query for cte in query.ctes)
+    if query.set_operation is not None:
+        yield from (query.set_operation.left, query.set_operation.right)
+    for item in query.from_:
+        yield from _subqueries_of_from(item)
+    for expr in expressions_of(query):
+        for node in nodes.walk(expr):
+            if isinstance(node, nodes.SubLink):
+                yield node.query
+
+
+def _subqueries_of_from(item: FromNode) -> Iterator[Query]:
+    if isinstance(item, Join):
+        yield from _subqueries_of_from(item.left)
+        yield from _subqueries_of_from(item.right)
+    elif isinstance(item, FromSubquery):
+        yield item.query
+
+
+def _expressions_of_from(item: FromNode) -> Iterator[nodes.Expr]:
+    if isinstance(item, Join):
+        yield from _expressions_of_from(item.left)
+        yield from _expressions_of_from(item.right)
+        if item.on is not None:
+            yield item.on
+    elif isinstance(item, FromFunction):
+        yield item.function
+
+
+def _tables_of_from(item: FromNode) -> Iterator[FromTable]:
+    match item:
+        case FromTable():
+            yield item
+        case FromSubquery(query=query):
+            yield from tables_of(query)
+        case Join(left=left, right=right):
+            yield from _tables_of_from(left)
+            yield from _tables_of_from(right)
+            if item.on is not None:
+                yield from _tables_of_expr(item.on)
+        case FromFunction(function=function):
+            yield from _tables_of_expr(function)
+        case FromCte():
+            pass
+
+
+def _tables_of_expr(expr: nodes.Expr) -> Iterator[FromTable]:
+    for node in nodes.walk(expr):
+        if isinstance(node, nodes.SubLink):
+            yield from tables_of(node.query)
+
+
+def set_functions_of(query: Query) -> Iterator[FromFunction]:
+    """All functions in FROM, those of subqueries included."""
+    for inner in _subqueries(query):
+        yield from set_functions_of(inner)
+    for item in query.from_:
+        yield from _set_functions_of_from(item)
+
+
+def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
+    if isinstance(item, Join):
+        yield from _set_functions_of_from(item.left)
+        yield from _set_functions_of_from(item.right)
+    elif isinstance(item, FromFunction):
+        yield item

@@ -1,0 +1,103 @@
+"""TRUNCATE: tables emptied together, as one entry of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.catalog.pg_class import Relation, descendants_of, load_relations
+from replctl.catalog.schema import pg_constraint
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported, WrongObjectType
+from replctl.lake.table_write import writing
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.write import modified_relation
+from replctl.result import Result
+from replctl.session import Session
+
+
+def truncate(session: Session, statement: ast.Truncate) -> Result:
+    """Empty tables, with their partitions and the tables that inherit from them (ExecuteTruncate).
+
+    Raises:
+        FeatureNotSupported: a table that is not among them refers to one of them.
+    """
+    with session.read() as catalog:
+        analyzer = QueryAnalyzer(session.environment(catalog))
+        named = [
+            (modified_relation(analyzer, name), name.inherit) for name in statement.relations
+        ]
+        relations = _with_descendants(catalog, named)
+        if statement.cascade:
+            relations = _with_referencing(session, catalog, relations)
+        else:
+            _check_references(catalog, relations)
+    leaves = [relation for relation in relations.values() if not relation.is_partitioned]
+    detail: dict[str, object] = {
+        "cascade": statement.cascade,
+        "restart_identity": statement.restart_identity,
+    }
+    with writing(session, leaves, is_whole=False) as writer:
+        for leaf in writer.relations.values():
+            if leaf.storage is not None and leaf.storage.is_made:
+                session.engine().truncate(leaf.storage.location, writer.note(truncates=True))
+        for oid in relations:
+            writer.truncations[oid] = detail
+    return Result("TRUNCATE TABLE")
+
+
+def _with_descendants(
+    catalog: Catalog, named: Sequence[tuple[Relation, bool]]
+) -> dict[int, Relation]:
+    result: dict[int, Relation] = {}
+    for relation, inherit in named:
+        if relation.is_partitioned and not inherit:
+            raise WrongObjectType(
+                "cannot truncate only a partitioned table",
+                hint="Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions"
+                " directly.",
+            )
+        oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
+        loaded = load_relations(catalog, oids)
+        result |= {oid: loaded[oid] for oid in oids if oid not in result}
+    return result
+
+
+def _referencing(catalog: Catalog, relations: dict[int, Relation]) -> dict[int, list[Relation]]:
+    """The other tables that refer to each of some tables."""
+    result: dict[int, list[Relation]] = {}
+    for oid in relations:
+        rows = catalog.select(
+            pg_constraint, pg_constraint.c.confrelid == oid, order_by=[pg_constraint.c.oid]
+        )
+        others = load_relations(catalog, {int(row.conrelid) for row in rows})
+        result[oid] = [other for other in others.values() if other.oid not in relations]
+    return result
+
+
+def _with_referencing(
+    session: Session, catalog: Catalog, relations: dict[int, Relation]
+) -> dict[int, Relation]:
+    """TRUNCATE ... CASCADE: also the tables that refer to them, and so on."""
+    result = dict(relations)
+    while True:
+        found = {
+            other.oid: other
+            for others in _referencing(catalog, result).values()
+            for other in others
+        }
+        if not found:
+            return result
+        for other in found.values():
+            session.notice(f'truncate cascades to table "{other.name}"')
+        result |= _with_descendants(catalog, [(other, True) for other in found.values()])
+
+
+def _check_references(catalog: Catalog, relations: dict[int, Relation]) -> None:
+    for oid, others in _referencing(catalog, relations).items():
+        for other in others:
+            raise FeatureNotSupported(
+                "cannot truncate a table referenced in a foreign key constraint",
+                detail=f'Table "{other.name}" references "{relations[oid].name}".',
+                hint=f'Truncate table "{other.name}" at the same time, or use TRUNCATE ... CASCADE.',
+            )

@@ -1,0 +1,175 @@
+"""What the statements that change rows have in common: which tables they write, and the checks before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from replctl.catalog.pg_class import Constraint, Relation, load_relations
+from replctl.catalog.transaction import Catalog
+from replctl.errors import SerializationFailure, WrongObjectType
+from replctl.lake.partition import partition_tree
+from replctl.lake.table_write import TableWriter, writing
+from replctl.lake.target import local_target, references_of, references_to
+from replctl.lake.violation import orphan, still_referenced, violation
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.session import Session
+from replctl.spark import Reference, Target
+
+if TYPE_CHECKING:
+    from replctl.spark.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A table that is to be written, as the catalog has it.
+
+    Attributes:
+        relation: the table that the statement names.
+        family: the tree of partitions that it stands in.
+        references, referenced_by: its foreign keys, and those that refer to it.
+        other_relations: the tables at their other ends.
+    """
+
+    relation: Relation
+    family: dict[int, Relation]
+    references: tuple[tuple[Constraint, Reference], ...]
+    referenced_by: tuple[tuple[Relation, Constraint, Reference], ...]
+    other_relations: dict[int, Relation]
+
+    @property
+    def target(self) -> Target:
+        return local_target(self.relation, self.family)
+
+
+class WrittenTable:
+    """A table while a statement writes it."""
+
+    def __init__(self, session: Session, plan: Plan, writer: TableWriter) -> None:
+        self._session = session
+        self._plan = plan
+        self._writer = writer
+        self.family = {**plan.family, **writer.relations}
+        self.relation = self.family[plan.relation.oid]
+        self.target = local_target(self.relation, self.family)
+
+    def check(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
+        """Whether the table takes the new rows, and lets the old ones go.
+
+        Args:
+            assigned: the columns that an UPDATE assigns, None for all.
+
+        Raises:
+            IntegrityError: it does not; nothing is written.
+        """
+        engine, plan = self._session.engine(), self._plan
+        keys = [
+            key
+            for key in self.target.unique
+            if assigned is None or not set(key.attnums).isdisjoint(assigned)
+        ]
+        problem = engine.first_problem(outcome, keys)
+        if problem is not None:
+            raise violation(self.relation, self.family, self.target, problem)
+        for constraint, reference in plan.references:
+            if assigned is not None and set(constraint.columns).isdisjoint(assigned):
+                continue
+            problem = engine.first_orphan(outcome, reference)
+            if problem is not None:
+                other = plan.other_relations[constraint.ref_relid]
+                raise orphan(self.relation, other, constraint, problem)
+
+    def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
+        """Whether no other row refers to rows that go.
+
+        Raises:
+            ForeignKeyViolation: some do.
+        """
+        for other, constraint, reference in self._plan.referenced_by:
+            if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
+                continue
+            problem = self._session.engine().first_broken_reference(outcome, reference)
+            if problem is not None:
+                values = [problem.row[attnum] for attnum in constraint.ref_columns]
+                raise still_referenced(self.relation, other, constraint, values)
+
+    def write(self, outcome: Outcome, *, changes_keys: bool = False) -> int:
+        """Write an outcome; how many rows it has changed.
+
+        Args:
+            changes_keys: updates in it may change keys, or there are none, so that images are paired by row.
+
+        Raises:
+            UniqueViolation: another writer has added an equal key meanwhile; what was written is undone.
+        """
+        engine, writer = self._session.engine(), self._writer
+        changes = engine.leaf_changes(outcome)
+        for number, (leaf, change) in enumerate(zip(self.target.leaves, changes, strict=True)):
+            if change.is_nothing:
+                continue
+            writer.prepare(leaf.relid)
+            self.family = {**self.family, **writer.relations}
+            current = local_target(self.relation, self.family).leaves[number]
+            note = writer.note(changes_keys=changes_keys)
+            engine.write_leaf(outcome, number, current, change, note)
+        self._check_again(outcome)
+        return engine.count(outcome)
+
+    def _check_again(self, outcome: Outcome) -> None:
+        """Keys once more where somebody else, who does not know our locks, has committed in between."""
+        if not self.target.unique or not any(
+            self._writer.has_foreign_commits(relid) for relid in self._writer.written
+        ):
+            return
+        current = local_target(self.relation, {**self.family, **self._writer.relations})
+        problem = self._session.engine().first_collision(outcome, current)
+        if problem is not None:
+            raise violation(self.relation, self.family, current, problem)
+
+
+def plan_of(catalog: Catalog, relation: Relation) -> Plan:
+    """What is to be known of a table before it is written."""
+    references = tuple(references_of(catalog, relation))
+    referenced_by = tuple(references_to(catalog, relation))
+    others = {other.oid: other for other, _constraint, _reference in referenced_by}
+    others |= load_relations(catalog, [constraint.ref_relid for constraint, _ in references])
+    return Plan(relation, partition_tree(catalog, relation), references, referenced_by, others)
+
+
+def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
+    """The table that a statement writes.
+
+    Raises:
+        UndefinedTable: there is none of that name.
+        WrongObjectType: rows of it cannot be changed.
+    """
+    relation = analyzer.relation(name)
+    if not isinstance(relation, Relation):
+        raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
+    return relation
+
+
+@contextmanager
+def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
+    """Write tables in one transaction: their leaves are locked, and what a failure leaves behind is undone."""
+    leaves = {
+        leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves
+    }
+    guarded = {oid for plan in plans for oid in plan.other_relations}
+    is_whole = len(leaves) == 1
+    with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:
+        for oid, leaf in leaves.items():
+            current = writer.relations.get(oid)
+            if current is None or _definition(current) != _definition(leaf):
+                raise SerializationFailure(
+                    f'relation "{leaf.name}" was changed by another session',
+                    hint="Repeat the statement.",
+                )
+        yield [WrittenTable(session, plan, writer) for plan in plans]
+
+
+def _definition(relation: Relation) -> Relation:
+    return replace(relation, storage=None)
