@@ -1,0 +1,41 @@
+"""What stops a subscription: a change that does not fit the subscriber's data, and how it is reported.
+
+PostgreSQL's documentation, section 31.5, "Conflicts".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replctl.errors import PostgresError
+from replctl.lsn import format_lsn
+from replctl.replication.node import RemoteTransaction
+
+
+@dataclass
+class ReplicationConflict(Exception):
+    """An error that belongs to one change of a batch.
+
+    Attributes:
+        position: of the change in its batch.
+        error: what is wrong.
+        relation: the target relation, `schema.name`.
+        message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if it is not known.
+    """
+
+    position: int
+    error: PostgresError
+    relation: str
+    message_type: str = ""
+
+
+def error_context(
+    origin: str, transaction: RemoteTransaction, relation: str = "", message_type: str = ""
+) -> str:
+    """The CONTEXT of an error of the apply worker (apply_error_callback in worker.c)."""
+    text = f'processing remote data for replication origin "{origin}"'
+    if message_type:
+        text += f' during message type "{message_type}"'
+    if relation:
+        text += f' for replication target relation "{relation}"'
+    return f"{text} in transaction {transaction.xid}, finished at {format_lsn(transaction.commit_lsn)}"

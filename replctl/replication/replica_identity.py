@@ -1,0 +1,121 @@
+"""Which columns identify a row: at the publisher for old rows, at the subscriber for rows to change.
+
+PostgreSQL's documentation, section 31.1, and ALTER TABLE ... REPLICA IDENTITY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.transaction import Catalog
+from replctl.errors import InvalidColumnReference, ObjectNotInPrerequisiteState
+from replctl.expr import nodes
+from replctl.replication.published_relation import PublicationSet, PublishedRelation
+
+
+def identity_columns(relation: Relation) -> tuple[int, ...] | None:
+    """Attnums of a table's replica identity: () if it has none, None if it is the whole row (FULL)."""
+    match relation.replica_identity:
+        case "f":
+            return None
+        case "d":
+            key = relation.primary_key
+            return () if key is None else key.key
+        case "i":
+            index = next((index for index in relation.indexes if index.is_replica_identity), None)
+            return () if index is None else index.key
+        case _:
+            return ()
+
+
+def target_key(relation: Relation) -> tuple[int, ...]:
+    """Attnums by which a subscriber finds rows: its replica identity index or primary key, else ()
+    (GetRelationIdentityOrPK in relation.c)."""
+    identity = identity_columns(relation) if relation.replica_identity in ("d", "i") else ()
+    if identity:
+        return identity
+    key = relation.primary_key
+    return () if key is None else key.key
+
+
+def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -> None:
+    """Whether UPDATE or DELETE of a table may be carried out, given the publications that it is in
+    (CheckCmdReplicaIdentity in execReplication.c).
+
+    Args:
+        command: update or delete.
+
+    Raises:
+        InvalidColumnReference: a row filter or column list does not fit the identity (42P10).
+        ObjectNotInPrerequisiteState: the change is published and the table has no identity (55000).
+    """
+    if relation.is_partitioned:
+        return
+    single = [
+        PublicationSet(catalog, [p]) for p in list_publications(catalog) if p.publishes(command)
+    ]
+    publishing = [
+        (item, found) for item in single if (found := item.changes_of(relation)) is not None
+    ]
+    verb = "update" if command == "update" else "delete from"
+    identity = identity_columns(relation)
+    for problem, is_covered in (
+        (
+            "Column used in the publication WHERE expression is not part of the replica identity.",
+            _filter_is_covered,
+        ),
+        (
+            "Column list used by the publication does not cover the replica identity.",
+            _identity_is_covered,
+        ),
+    ):
+        if not all(is_covered(item, found, identity) for item, found in publishing):
+            raise InvalidColumnReference(f'cannot {verb} table "{relation.name}"', detail=problem)
+    if not publishing or identity is None or identity:
+        return
+    gerund = "updating" if command == "update" else "deleting from"
+    raise ObjectNotInPrerequisiteState(
+        f'cannot {verb} table "{relation.name}" because it does not have a replica identity and publishes'
+        f" {command}s",
+        hint=f"To enable {gerund} the table, set REPLICA IDENTITY using ALTER TABLE.",
+    )
+
+
+def _filter_is_covered(
+    publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
+) -> bool:
+    """Whether the row filter uses columns of the replica identity only."""
+    if identity is None:
+        return True
+    used = {
+        attnum
+        for items in published.filters.values()
+        for item in items
+        for attnum in _columns_of(item)
+    }
+    return _names(published.published_as, used) <= _names(published.relation, identity)
+
+
+def _identity_is_covered(
+    publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
+) -> bool:
+    """Whether the column list has all columns of the replica identity; FULL goes with no list at all."""
+    (publication,) = publications.publications
+    membership = publications.membership(publication, published.published_as)
+    if membership is None or membership.columns is None:
+        return True
+    if identity is None:
+        return False
+    listed = _names(published.published_as, membership.columns)
+    return _names(published.relation, identity) <= listed
+
+
+def _columns_of(expr: nodes.Expr) -> set[int]:
+    return {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
+
+
+def _names(relation: Relation, attnums: Collection[int]) -> set[str]:
+    """Columns by name: a partition may number them otherwise than its root."""
+    return {column.name for column in relation.columns if column.attnum in attnums}
