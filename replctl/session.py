@@ -57,6 +57,7 @@ class Session:
         role_oid, role_name: the role that statements run as.
         settings: what SET has changed, by name in lower case.
         on_notice: called with every notice, at once.
+        on_progress: called with what is being done, how much of it is done, and how much there is.
         engine: opens Spark, or gives the one that is open.
         transaction_start: what now() is.
     """
@@ -68,6 +69,7 @@ class Session:
     role_name: str
     settings: dict[str, str] = field(default_factory=dict)
     on_notice: Callable[[Notice], None] = lambda notice: None
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
 

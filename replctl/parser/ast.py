@@ -814,13 +814,9 @@ class VariableShow(Node):
     name: str
 
 
-Statement: TypeAlias = (
-    SelectStmt
-    | Insert
-    | Update
-    | Delete
-    | Truncate
-    | CreatePublication
+#: What is neither a query nor a change of rows.
+UtilityStatement: TypeAlias = (
+    CreatePublication
     | AlterPublication
     | CreateSubscription
     | AlterSubscription
@@ -841,5 +837,7 @@ Statement: TypeAlias = (
     | AlterObjectSchema
     | TransactionStmt
     | VariableSet
-    | VariableShow
+)
+Statement: TypeAlias = (
+    SelectStmt | Insert | Update | Delete | Truncate | VariableShow | UtilityStatement
 )

@@ -1,0 +1,1 @@
+"""DDL and settings: a function for each statement, which changes the catalog and answers with the tag."""

@@ -1,0 +1,150 @@
+"""One statement in, its result out: parse, then the function that the statement belongs to (utility.c).
+
+The functions are imported when their statement is seen: a command that asks one thing of the catalog
+should not load everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import assert_never
+
+from replctl.parser import ast
+from replctl.parser.parse import parse
+from replctl.result import Result
+from replctl.session import Session
+
+
+def execute(session: Session, text: str) -> Iterator[Result]:
+    """Carry out the statements of `text`, one after the other; each is a transaction.
+
+    Raises:
+        PostgresError: what is wrong; the statements before are carried out, those behind it are not.
+    """
+    for statement in parse(text):
+        session.transaction_start = datetime.now(UTC)
+        yield _run(session, statement)
+
+
+def _run(session: Session, statement: ast.Statement) -> Result:
+    match statement:
+        case ast.SelectStmt():
+            from replctl.query.select import select
+
+            return select(session, statement)
+        case ast.Insert() | ast.Update() | ast.Delete() | ast.Truncate():
+            return _change_rows(session, statement)
+        case ast.VariableShow():
+            from replctl.commands.variable import show
+
+            return show(session, statement)
+        case _:
+            return Result(_command(session, statement))
+
+
+def _change_rows(
+    session: Session, statement: ast.Insert | ast.Update | ast.Delete | ast.Truncate
+) -> Result:
+    from replctl.query import insert, modify, truncate
+
+    match statement:
+        case ast.Insert():
+            return insert.insert(session, statement)
+        case ast.Update():
+            return modify.update(session, statement)
+        case ast.Delete():
+            return modify.delete(session, statement)
+        case ast.Truncate():
+            return truncate.truncate(session, statement)
+    assert_never(statement)
+
+
+def _command(session: Session, statement: ast.UtilityStatement) -> str:
+    """Carry out what is neither a query nor a change of rows; the command tag."""
+    match statement:
+        case ast.CreatePublication():
+            from replctl.commands import publication
+
+            return publication.create_publication(session, statement)
+        case ast.AlterPublication():
+            from replctl.commands import publication
+
+            return publication.alter_publication(session, statement)
+        case ast.CreateSubscription():
+            from replctl.commands import subscription
+
+            return subscription.create_subscription(session, statement)
+        case ast.AlterSubscription():
+            from replctl.commands import subscription
+
+            return subscription.alter_subscription(session, statement)
+        case ast.DropSubscription():
+            from replctl.commands import subscription
+
+            return subscription.drop_subscription(session, statement)
+        case ast.CreateTable():
+            from replctl.commands import table
+
+            return table.create_table(session, statement)
+        case ast.CreateTableAs():
+            from replctl.commands import table
+
+            return table.create_table_as(session, statement)
+        case ast.AlterTable():
+            from replctl.commands import alter_table
+
+            return alter_table.alter_table(session, statement)
+        case ast.CreateIndex():
+            from replctl.commands import index
+
+            return index.create_index(session, statement)
+        case ast.CreateSchema():
+            from replctl.commands import schema
+
+            return schema.create_schema(session, statement)
+        case ast.CreateDatabase():
+            from replctl.commands import database
+
+            return database.create_database(session, statement)
+        case ast.DropDatabase():
+            from replctl.commands import database
+
+            return database.drop_database(session, statement)
+        case ast.CreateEnum():
+            from replctl.commands import type
+
+            return type.create_enum(session, statement)
+        case ast.CreateFunction():
+            from replctl.commands import function
+
+            return function.create_function(session, statement)
+        case ast.CreateOperator():
+            from replctl.commands import function
+
+            return function.create_operator(session, statement)
+        case ast.Drop():
+            from replctl.commands import drop
+
+            return drop.drop(session, statement)
+        case ast.Rename():
+            from replctl.commands import alter_object
+
+            return alter_object.rename(session, statement)
+        case ast.AlterOwner():
+            from replctl.commands import alter_object
+
+            return alter_object.alter_owner(session, statement)
+        case ast.AlterObjectSchema():
+            from replctl.commands import alter_object
+
+            return alter_object.alter_schema(session, statement)
+        case ast.TransactionStmt():
+            from replctl.commands import transaction
+
+            return transaction.transaction(session, statement)
+        case ast.VariableSet():
+            from replctl.commands import variable
+
+            return variable.set_variable(session, statement)
+    assert_never(statement)

@@ -1,0 +1,25 @@
+"""DDL meets the log: a definition takes effect behind everything that was committed before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.transaction import Catalog
+from replctl.lake import commit_log
+from replctl.session import Session
+
+
+@contextmanager
+def changing_definitions(session: Session) -> Iterator[Catalog]:
+    """The catalogs to change by DDL, as one transaction.
+
+    What others have committed to tables so far enters the log first, so that it is decoded under the
+    definitions that were in force then: a listing of each table's log, no Spark.
+    """
+    with session.write() as catalog:
+        for relation in load_relations(catalog, relation_oids(catalog, "r")).values():
+            if commit_log.has_unlogged_versions(catalog, relation):
+                commit_log.enter_versions(catalog, session.cluster, relation)
+        yield catalog
