@@ -112,7 +112,7 @@ class QueryAnalyzer:
             self.environment,
             scope,
             context,
-            analyze_query=self._subquery,
+            analyze_query=self.subquery,
             now=self.now,
             parent=parent,
             windows=windows or {},
@@ -122,7 +122,7 @@ class QueryAnalyzer:
         """An expression with its collations."""
         return assign_collations(self.environment, expr)
 
-    def _subquery(
+    def subquery(
         self, statement: ast.SelectStmt, analyzer: Analyzer
     ) -> tuple[Query, Sequence[SubqueryColumn]]:
         query = self.query(statement, analyzer)
