@@ -35,12 +35,11 @@ from replctl.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from replctl.expr.environment import Column, Environment
 from replctl.expr.nodes import Expr
-from replctl.expr.scope import RelationScope
 from replctl.lake.definition import changing_definitions
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.range_table import FromScope
 from replctl.replication.row_filter import analyze_row_filter
 from replctl.session import Session
 from replctl.types import builtin
@@ -155,8 +154,13 @@ def _with_options(publication: Publication, options: Sequence[ast.DefElem]) -> P
                 raise SqlSyntaxError(
                     f'unrecognized value for publication option "publish": "{name}"'
                 )
-        published = {f"publish_{action}": action in names for action in _ACTIONS}
-        publication = replace(publication, **published)
+        publication = replace(
+            publication,
+            publish_insert="insert" in names,
+            publish_update="update" in names,
+            publish_delete="delete" in names,
+            publish_truncate="truncate" in names,
+        )
     if _VIA_ROOT in given:
         via_root = get_boolean(given[_VIA_ROOT])
         publication = replace(publication, publish_via_partition_root=via_root)
@@ -256,11 +260,13 @@ class _Members:
         if not self.publication.publish_via_partition_root and _is_partitioned(relation):
             raise InvalidParameterValue(
                 f'cannot use publication WHERE clause for relation "{relation.name}"',
-                detail=f"WHERE clause cannot be used for a partitioned table when {_VIA_ROOT} is false.",
+                detail="WHERE clause cannot be used for a partitioned table when"
+                f" {_VIA_ROOT} is false.",
             )
         now = self._session.transaction_start
         queries = QueryAnalyzer(self._environment, now)
-        scope = _scope(self._environment, relation)
+        entry = relation_entry(self._environment, relation, 1, None)
+        scope = FromScope((entry,), entry.columns)
         return analyze_row_filter(table.where, scope, self._environment, now, queries.subquery)
 
     def _check_column_list(
@@ -273,7 +279,10 @@ class _Members:
                 " elements."
             )
         elif not self.publication.publish_via_partition_root and _is_partitioned(relation):
-            detail = f"Column lists cannot be specified for partitioned tables when {_VIA_ROOT} is false."
+            detail = (
+                "Column lists cannot be specified for partitioned tables when"
+                f" {_VIA_ROOT} is false."
+            )
         else:
             return
         raise InvalidParameterValue(
@@ -287,8 +296,8 @@ class _Members:
         if any(table.columns is not None for table in self._tables.values()):
             raise InvalidParameterValue(
                 f'cannot add schema to publication "{self.publication.name}"',
-                detail="Schemas cannot be added if any tables that specify a column list are already"
-                " part of the publication.",
+                detail="Schemas cannot be added if any tables that specify a column list are"
+                " already part of the publication.",
             )
 
     def check_via_root(self, changed: Publication) -> None:
@@ -372,7 +381,8 @@ class _Members:
             if oid in self.schemas:
                 if is_new:
                     raise DuplicateObject(
-                        f'schema "{name}" is already member of publication "{self.publication.name}"'
+                        f'schema "{name}" is already member of publication'
+                        f' "{self.publication.name}"'
                     )
                 continue
             if oid < builtin.FIRST_USER_OID and name == "pg_catalog":
@@ -478,16 +488,3 @@ def _is_partitioned(relation: Relation | builtin.SystemRelation) -> bool:
 def _qualified(relation: Relation | builtin.SystemRelation) -> str:
     schema = relation.schema if isinstance(relation, Relation) else "pg_catalog"
     return f"{schema}.{relation.name}"
-
-
-def _scope(environment: Environment, relation: Relation | builtin.SystemRelation) -> RelationScope:
-    if isinstance(relation, Relation):
-        columns = tuple(
-            Column(c.name, c.attnum, c.type, c.typmod, c.collation) for c in relation.columns
-        )
-        return RelationScope(relation.name, columns, relation.row_type, relation.schema)
-    columns = tuple(
-        Column(name, i, type_, -1, environment.type(type_).collation)
-        for i, (name, type_) in enumerate(relation.columns, start=1)
-    )
-    return RelationScope(relation.name, columns, "record", "pg_catalog")

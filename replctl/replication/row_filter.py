@@ -14,7 +14,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.dependency import check_dependencies
 from replctl.expr.environment import Environment
 from replctl.expr.location import expr_location
-from replctl.expr.scope import RelationScope
+from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, UnanalysedSubquery
 from replctl.parser import ast
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator
@@ -32,7 +32,7 @@ _IMMUTABLE = "i"
 
 def analyze_row_filter(
     raw: ast.RawExpr,
-    scope: RelationScope,
+    scope: Scope,
     environment: Environment,
     now: datetime | None = None,
     analyze_query: AnalyzeQuery | None = None,
