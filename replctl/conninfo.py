@@ -11,12 +11,13 @@ from replctl.errors import SqlSyntaxError
 
 #: Keywords that libpq knows (PQconninfoOptions); others are an error.
 KEYWORDS = frozenset(
-    """service user password passfile connect_timeout dbname host hostaddr port client_encoding options
-    application_name fallback_application_name keepalives keepalives_idle keepalives_interval keepalives_count
-    tcp_user_timeout sslmode sslnegotiation sslcompression sslcert sslkey sslcertmode sslpassword sslrootcert
-    sslcrl sslcrldir sslsni requirepeer require_auth ssl_min_protocol_version ssl_max_protocol_version
-    gssencmode krbsrvname gsslib gssdelegation replication target_session_attrs load_balance_hosts
-    channel_binding requiressl tty""".split()
+    """service user password passfile connect_timeout dbname host hostaddr port client_encoding
+    options application_name fallback_application_name keepalives keepalives_idle
+    keepalives_interval keepalives_count tcp_user_timeout sslmode sslnegotiation sslcompression
+    sslcert sslkey sslcertmode sslpassword sslrootcert sslcrl sslcrldir sslsni requirepeer
+    require_auth ssl_min_protocol_version ssl_max_protocol_version gssencmode krbsrvname gsslib
+    gssdelegation replication target_session_attrs load_balance_hosts channel_binding requiressl
+    tty""".split()
 )
 
 

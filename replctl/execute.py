@@ -1,7 +1,8 @@
-"""One statement in, its result out: parse, then the function that the statement belongs to (utility.c).
+"""One statement in, its result out: parse, then the function that the statement belongs to
+(utility.c).
 
-The functions are imported when their statement is seen: a command that asks one thing of the catalog
-should not load everything.
+The functions are imported when their statement is seen: a command that asks one thing of the
+catalog should not load everything.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import assert_never
 
+from replctl.catalog.pg_subscription import list_apply_batches
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.result import Result
@@ -20,7 +22,8 @@ def execute(session: Session, text: str) -> Iterator[Result]:
     """Carry out the statements of `text`, one after the other; each is a transaction.
 
     Raises:
-        PostgresError: what is wrong; the statements before are carried out, those behind it are not.
+        PostgresError: what is wrong; the statements before are carried out, those behind it are
+            not.
     """
     for statement in parse(text):
         session.transaction_start = datetime.now(UTC)
@@ -48,6 +51,7 @@ def _change_rows(
 ) -> Result:
     from replctl.query import insert, modify, truncate
 
+    _finish_batches(session)
     match statement:
         case ast.Insert():
             return insert.insert(session, statement)
@@ -58,6 +62,17 @@ def _change_rows(
         case ast.Truncate():
             return truncate.truncate(session, statement)
     assert_never(statement)
+
+
+def _finish_batches(session: Session) -> None:
+    """What an apply worker that died has left half written is finished before others write its
+    tables."""
+    with session.read() as catalog:
+        is_finished = not list_apply_batches(catalog)
+    if not is_finished:
+        from replctl.launcher import finish_batches
+
+        finish_batches(session)
 
 
 def _command(session: Session, statement: ast.UtilityStatement) -> str:

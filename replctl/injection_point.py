@@ -1,7 +1,7 @@
 """Named points at which a test can stop, fail or kill the process (PostgreSQL's injection points).
 
-`REPLCTL_INJECTION_POINT=apply.after-write:kill` kills the process with SIGKILL at the first visit of that
-point; `name:error` raises there; `name:kill:3` waits for the third visit.
+`REPLCTL_INJECTION_POINT=apply.after-write:kill` kills the process with SIGKILL at the first visit
+of that point; `name:error` raises there; `name:kill:3` waits for the third visit.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ POINTS = (
     "undo.before-restore",
     "undo.after-restore",
     "tablesync.after-snapshot",
+    "tablesync.before-write",
     "tablesync.after-copy",
     "tablesync.before-finishedcopy",
     "tablesync.after-finishedcopy",

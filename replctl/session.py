@@ -85,7 +85,8 @@ class Session:
         """Open a session in a database of a cluster.
 
         Raises:
-            DatabaseDoesNotExist, InvalidAuthorizationSpecification: no such database or role (FATAL).
+            DatabaseDoesNotExist, InvalidAuthorizationSpecification: no such database or role
+                (FATAL).
         """
         with cluster.read(0) as catalog:
             role = find_role(catalog, role_name)
@@ -145,7 +146,8 @@ class Session:
 
     @contextmanager
     def write(self) -> Iterator[Catalog]:
-        """The catalogs, to change: what changes, is committed at the end, with a place in the log."""
+        """The catalogs, to change: what changes, is committed at the end, with a place in the
+        log."""
         with self.cluster.write(self.database_oid) as catalog:
             yield catalog
             if catalog.has_xid:

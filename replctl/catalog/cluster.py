@@ -76,8 +76,8 @@ class Cluster:
 
     @classmethod
     def open(cls, path: str | Path | None = None) -> Cluster:
-        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory; make it
-        if it is not there.
+        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory;
+        make it if it is not there.
 
         Raises:
             IoError: the directory cannot be made or used.
@@ -125,7 +125,8 @@ class Cluster:
 
     @contextmanager
     def write(self, database_oid: int, xid: int | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to change; what asks for a transaction number has to commit it."""
+        """The catalogs of a database, to change; what asks for a transaction number has to commit
+        it."""
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, xid=xid)
 

@@ -1,7 +1,8 @@
-"""PostgreSQL's functions for catalog queries, which SQLite calls: under their names in pg_proc.prosrc.
+"""PostgreSQL's functions for catalog queries, which SQLite calls: under their names in
+pg_proc.prosrc.
 
-A value is what SQLite holds of it (query/sqlite.py): booleans are 0 and 1, numbers and LSNs ints, an OID of
-any kind an int, everything else canonical text.
+A value is what SQLite holds of it (query/sqlite.py): booleans are 0 and 1, numbers and LSNs ints,
+an OID of any kind an int, everything else canonical text.
 """
 
 from __future__ import annotations

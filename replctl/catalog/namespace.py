@@ -1,4 +1,5 @@
-"""Names looked up in a database: the search path, and the catalog as expressions see it (namespace.c)."""
+"""Names looked up in a database: the search path, and the catalog as expressions see it
+(namespace.c)."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class CatalogEnvironment(BuiltinEnvironment):
     Args:
         catalog: its catalogs.
         database: its name.
-        search_path: names of the schemas to search after pg_catalog; those that do not exist are passed over.
+        search_path: names of the schemas to search after pg_catalog; those that do not exist are
+            passed over.
     """
 
     def __init__(self, catalog: Catalog, database: str, search_path: Sequence[str]) -> None:
@@ -52,7 +54,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         return schema_names(self.catalog).get(oid)
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
-        """The OID of a relation, catalogs included; without a schema the first in the search path."""
+        """The OID of a relation, catalogs included; without a schema the first in the search
+        path."""
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
@@ -125,7 +128,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         )
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """A type that a user made has its schema before its name unless the search path finds it."""
+        """A type that a user made has its schema before its name unless the search path finds
+        it."""
         if not name.startswith("@"):
             return super().format_type(name, typmod)
         type_ = self.type(name)

@@ -1,4 +1,5 @@
-"""Relations: tables, partitioned tables and indexes with their columns, constraints and partitions."""
+"""Relations: tables, partitioned tables and indexes with their columns, constraints and
+partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from replctl.types import builtin
 
 RelKind: TypeAlias = Literal["r", "p", "i", "I", "S", "v", "m", "c", "f"]
 
-#: What an error calls a relation of a kind (errdetail_relkind_not_supported in catalog/objectaddress).
+#: What an error calls a relation of a kind (errdetail_relkind_not_supported in
+#: catalog/objectaddress).
 RELKIND_PLURAL = {
     "r": "tables",
     "i": "indexes",
@@ -54,7 +56,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A row of pg_index with its name; `key` are the attnums of the key columns, 0 for an expression."""
+    """A row of pg_index with its name; `key` are the attnums of the key columns, 0 for an
+    expression."""
 
     oid: int
     name: str
@@ -217,7 +220,8 @@ def get_relation(catalog: Catalog, oid: int) -> Relation | None:
 
 
 def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relation]:
-    """The relations with these OIDs that there are, in a fixed number of queries for each 500 of them."""
+    """The relations with these OIDs that there are, in a fixed number of queries for each 500 of
+    them."""
     result: dict[int, Relation] = {}
     ordered = sorted(set(oids))
     for start in range(0, len(ordered), 500):
@@ -254,7 +258,8 @@ def descendants_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of the partitioned tables that a partition belongs to, nearest first (get_partition_ancestors)."""
+    """OIDs of the partitioned tables that a partition belongs to, nearest first
+    (get_partition_ancestors)."""
     pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
     ancestors: list[int] = []
     current = oid
@@ -583,6 +588,69 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
         connoinherit=constraint.no_inherit,
         conislocal=constraint.is_local,
         coninhcount=constraint.inherited_count,
+    )
+
+
+def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
+    """Put what may change of a constraint in the place of what it was."""
+    pg_constraint = schema.pg_constraint
+    catalog.update(
+        pg_constraint,
+        pg_constraint.c.oid == constraint.oid,
+        conname=constraint.name,
+        conindid=constraint.index_oid,
+        conparentid=constraint.parent_oid,
+        conislocal=constraint.is_local,
+        coninhcount=constraint.inherited_count,
+    )
+
+
+def delete_constraint(catalog: Catalog, oid: int) -> None:
+    """Remove a constraint; its index is the caller's matter."""
+    catalog.delete(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
+
+
+def update_index(catalog: Catalog, index: Index) -> None:
+    """Put what may change of an index, its parent included, in the place of what it was."""
+    pg_class, pg_index, pg_inherits = schema.pg_class, schema.pg_index, schema.pg_inherits
+    catalog.update(
+        pg_index,
+        pg_index.c.indexrelid == index.oid,
+        indisprimary=index.is_primary,
+        indisreplident=index.is_replica_identity,
+    )
+    catalog.update(
+        pg_class,
+        pg_class.c.oid == index.oid,
+        relname=index.name,
+        relispartition=index.parent_oid != 0,
+    )
+    catalog.delete(pg_inherits, pg_inherits.c.inhrelid == index.oid)
+    if index.parent_oid:
+        insert_parent(catalog, index.oid, index.parent_oid, 1)
+
+
+def update_relation(catalog: Catalog, relation: Relation) -> None:
+    """Put what may change of a relation's own row in the place of what it was."""
+    pg_class = schema.pg_class
+    bound = relation.partition_bound
+    catalog.update(
+        pg_class,
+        pg_class.c.oid == relation.oid,
+        relname=relation.name,
+        relnamespace=relation.schema_oid,
+        relowner=relation.owner,
+        relreplident=relation.replica_identity,
+        relispartition=relation.is_partition,
+        relpartbound=None if bound is None else encode_bound(bound),
+    )
+
+
+def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
+    """Note that a relation does not inherit from another any more."""
+    pg_inherits = schema.pg_inherits
+    catalog.delete(
+        pg_inherits, pg_inherits.c.inhrelid == child_oid, pg_inherits.c.inhparent == parent_oid
     )
 
 

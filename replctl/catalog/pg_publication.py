@@ -42,7 +42,8 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A row of pg_publication_rel: `columns` are attnums in ascending order, None for all of them."""
+    """A row of pg_publication_rel: `columns` are attnums in ascending order, None for all of
+    them."""
 
     oid: int
     publication_oid: int
@@ -72,7 +73,8 @@ class Memberships:
         return listed or relation.schema_oid in self._schemas[publication.oid]
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """A table's place in a publication, with its filter and columns, if it is listed by name."""
+        """A table's place in a publication, with its filter and columns, if it is listed by
+        name."""
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
         return self._tables.get((publication.oid, relation.oid))

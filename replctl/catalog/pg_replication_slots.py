@@ -1,4 +1,5 @@
-"""Replication slots, which hold back a publisher's log, and origins, which hold a subscriber's progress."""
+"""Replication slots, which hold back a publisher's log, and origins, which hold a subscriber's
+progress."""
 
 from __future__ import annotations
 

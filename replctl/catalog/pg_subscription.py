@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
@@ -25,7 +25,8 @@ class RelState(Enum):
 
     @property
     def is_copied(self) -> bool:
-        """Whether the table's rows are there: after a crash, i and d copy again, the others do not."""
+        """Whether the table's rows are there: after a crash, i and d copy again, the others do
+        not."""
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
 
@@ -59,23 +60,41 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySnapshot:
+    """What a copy has fixed before it writes.
+
+    Attributes:
+        lsn: the position in the publisher's log that it reads.
+        publisher_state: what the publisher needs to find that state again.
+        xid: the transaction that it writes in.
+        targets: the tables that it writes, by OID: version before and step.
+    """
+
+    lsn: int
+    publisher_state: dict[str, Any]
+    xid: int
+    targets: dict[int, tuple[int | None, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
-    Changes of the table count from after `lsn`, a position in the publisher's log (None: from wherever
-    the subscription is).  `snapshot` is what state d has fixed for its copy.
+    Changes of the table count from after `lsn`, a position in the publisher's log (None: from
+    wherever the subscription is).  `snapshot` is what state d has fixed for its copy.
     """
 
     subscription_oid: int
     relid: int
     state: RelState
     lsn: int | None = None
-    snapshot: dict[str, Any] | None = None
+    snapshot: CopySnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version, step)."""
+    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version,
+    step)."""
 
     subscription_oid: int
     from_lsn: int
@@ -137,7 +156,7 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             int(row.srrelid),
             RelState(row.srsubstate),
             row.srsublsn,
-            json.loads(row.snapshot) if row.snapshot else None,
+            None if row.snapshot is None else _snapshot(row.snapshot),
         )
         for row in catalog.connection.execute(query)
     ]
@@ -149,7 +168,7 @@ def put_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) 
     values = {
         "srsubstate": relation.state.value,
         "srsublsn": relation.lsn,
-        "snapshot": None if relation.snapshot is None else json.dumps(relation.snapshot),
+        "snapshot": None if relation.snapshot is None else json.dumps(asdict(relation.snapshot)),
     }
     statement = sqlite_insert(table).values(
         srsubid=relation.subscription_oid, srrelid=relation.relid, **values
@@ -198,6 +217,13 @@ def get_apply_batch(catalog: Catalog, subscription_oid: int) -> ApplyBatch | Non
     return None if row is None else _batch(row)
 
 
+def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
+    """The copies that have begun and not finished."""
+    stored = schema.pg_subscription_rel.c.snapshot
+    query = select(stored).where(stored.is_not(None))
+    return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
+
+
 def list_apply_batches(catalog: Catalog) -> list[ApplyBatch]:
     """All batches that were begun and not finished."""
     return [_batch(row) for row in catalog.connection.execute(select(schema.apply_batch))]
@@ -238,10 +264,17 @@ def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
 
 
 def _batch(row: Any) -> ApplyBatch:
-    targets = {
-        int(relid): (version, step) for relid, (version, step) in json.loads(row.targets).items()
-    }
+    targets = _targets(json.loads(row.targets))
     return ApplyBatch(int(row.subid), int(row.from_lsn), int(row.to_lsn), int(row.xid), targets)
+
+
+def _snapshot(text: str) -> CopySnapshot:
+    fields = json.loads(text)
+    return CopySnapshot(**{**fields, "targets": _targets(fields["targets"])})
+
+
+def _targets(stored: dict[str, Any]) -> dict[int, tuple[int | None, int]]:
+    return {int(relid): (version, step) for relid, (version, step) in stored.items()}
 
 
 def _values(subscription: Subscription) -> dict[str, Any]:

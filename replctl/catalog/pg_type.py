@@ -8,7 +8,8 @@ from replctl.types import builtin
 
 
 def type_name(oid: int) -> str:
-    """The name of a type in typed expressions: its catalog name, or '@' and its OID if a user made it."""
+    """The name of a type in typed expressions: its catalog name, or '@' and its OID if a user made
+    it."""
     if oid == 0:
         return ""
     known = builtin.types_by_oid().get(oid)

@@ -1,4 +1,5 @@
-"""Definitions as SQL text: expressions, constraints, indexes and partitions of relations (ruleutils.c)."""
+"""Definitions as SQL text: expressions, constraints, indexes and partitions of relations
+(ruleutils.c)."""
 
 from __future__ import annotations
 

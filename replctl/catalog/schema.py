@@ -2,9 +2,11 @@
 
 Three kinds:
 
-* *versioned* tables hold what DDL defines.  A row is never overwritten: it carries the transactions that
-  made and that removed it (`xmin`, `xmax`; 0 for none), as PostgreSQL's heap rows do.  So a block's changes
-  are its own until it commits, and decoding sees the definitions that were in force at each commit.
+* *versioned* tables hold what DDL defines.  A row is never overwritten: it carries the transactions
+that
+  made and that removed it (`xmin`, `xmax`; 0 for none), as PostgreSQL's heap rows do.  So a block's
+  changes are its own until it commits, and decoding sees the definitions that were in force at each
+  commit.
 * *shared* versioned tables belong to the cluster, the others to one database (`dbid`).
 * the rest is state that only moves on: the log, slots, origins, what is known of storage.
 """
@@ -337,8 +339,8 @@ pg_stat_subscription_stats = Table(
 
 # -- the log ---------------------------------------------------------------------------------
 
-#: Transactions: `status` is i(n progress) or c(ommitted); `commit_lsn` and `commit_time` come with the commit.
-#: An aborted transaction leaves no row, unless it has yet to be undone.
+#: Transactions: `status` is i(n progress) or c(ommitted); `commit_lsn` and `commit_time` come with
+#: the commit. An aborted transaction leaves no row, unless it has yet to be undone.
 pg_xact = Table(
     "pg_xact",
     metadata,
@@ -370,8 +372,9 @@ pg_wal = Table(
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
 
-#: The tables that a transaction in progress writes.  If its process dies, its versions after `version` are
-#: undone, or when `is_whole` (they are all that the transaction does) taken for committed.
+#: The tables that a transaction in progress writes.  If its process dies, its versions after
+#: `version` are undone, or when `is_whole` (they are all that the transaction does) taken for
+#: committed.
 intent = Table(
     "intent",
     metadata,
@@ -395,8 +398,9 @@ storage_table = Table(
     _bool("is_made"),
 )
 
-#: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's column.
-#: `since_version` is the Delta version from which the column has its own values, NULL if it is not there yet.
+#: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
+#: column. `since_version` is the Delta version from which the column has its own values, NULL if it
+#: is not there yet.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -448,7 +452,8 @@ apply_batch = Table(
     _text("targets"),  # JSON: for each target relation its version before and its step number
 )
 
-#: The last step that a subscription has taken in a table: with the table, Delta's transaction identifier.
+#: The last step that a subscription has taken in a table: with the table, Delta's transaction
+#: identifier.
 apply_step = Table(
     "apply_step",
     metadata,

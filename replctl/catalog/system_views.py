@@ -1,7 +1,8 @@
-"""The rows of PostgreSQL's catalogs and system views, for queries: pg_publication_tables, pg_class ...
+"""The rows of PostgreSQL's catalogs and system views, for queries: pg_publication_tables, pg_class
+...
 
-A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives them in a
-database without such features, else NULL.  Values are as in catalog.functions.
+A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
+them in a database without such features, else NULL.  Values are as in catalog.functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one transaction sees of the catalogs, and how it changes them.
 
-Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's own
-changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).
+Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's
+own changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from sqlalchemy import (
 from replctl.catalog import schema
 from replctl.errors import LockNotAvailable
 
-#: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this size).
+#: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this
+#: size).
 _RECORD_SIZE = 0x38
 BOOTSTRAP_XID = 1
 
@@ -143,7 +144,8 @@ class Catalog:
         """Change the visible rows that satisfy `where`; how many there were.
 
         Raises:
-            LockNotAvailable: another transaction that is still open has changed one of them (55P03).
+            LockNotAvailable: another transaction that is still open has changed one of them
+                (55P03).
         """
         self.has_changes = True
         if not table.info.get("versioned"):
@@ -195,7 +197,8 @@ class Catalog:
         return Catalog(self.connection, self.database_oid, as_of_lsn=lsn)
 
     def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """Commit LSNs in (from_lsn, to_lsn] at which this database's definitions changed, in order."""
+        """Commit LSNs in (from_lsn, to_lsn] at which this database's definitions changed, in
+        order."""
         xact = schema.pg_xact
         query = (
             select(xact.c.commit_lsn)
@@ -263,7 +266,8 @@ def commit_transaction(
 
 
 def abort_transaction(connection: Connection, xid: int) -> None:
-    """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone before."""
+    """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone
+    before."""
     for table in schema.metadata.sorted_tables:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmin == xid))

@@ -1,4 +1,5 @@
-"""Delta tables that others own: their columns as PostgreSQL's, at adoption and when they add some."""
+"""Delta tables that others own: their columns as PostgreSQL's, at adoption and when they add
+some."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The commit log: which Delta versions of which relations belong to which transaction, and in what order.
+"""The commit log: which Delta versions of which relations belong to which transaction, and in what
+order.
 
-Within a relation the order of LSNs is the order of Delta's versions, always: before anything of a relation
-is entered, the versions that others made are, as they are found in Delta's own log (without Spark).
+Within a relation the order of LSNs is the order of Delta's versions, always: before anything of a
+relation is entered, the versions that others made are, as they are found in Delta's own log
+(without Spark).
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class LogEntry:
 
 
 def user_metadata(cluster: Cluster, xid: int, **noted: object) -> str:
-    """What replctl writes into a Delta commit, so that the commit can be told from others' later."""
+    """What replctl writes into a Delta commit, so that the commit can be told from others'
+    later."""
     body = {"system_identifier": cluster.system_identifier, "xid": xid, **noted}
     return json.dumps({"replctl": body}, separators=(",", ":"))
 
@@ -188,5 +191,7 @@ def _action(commit: DeltaCommit) -> str:
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
     """Whether images of updates have to be paired by row id: ours say so, others' may need it."""
     noted = commit.replctl
-    may_change_keys = noted.get("changes_keys") if noted else commit.operation in ("UPDATE", "MERGE")
+    may_change_keys = (
+        noted.get("changes_keys") if noted else commit.operation in ("UPDATE", "MERGE")
+    )
     return {"changes_keys": True} if may_change_keys else None

@@ -15,8 +15,8 @@ from replctl.session import Session
 def changing_definitions(session: Session) -> Iterator[Catalog]:
     """The catalogs to change by DDL, as one transaction.
 
-    What others have committed to tables so far enters the log first, so that it is decoded under the
-    definitions that were in force then: a listing of each table's log, no Spark.
+    What others have committed to tables so far enters the log first, so that it is decoded under
+    the definitions that were in force then: a listing of each table's log, no Spark.
     """
     with session.write() as catalog:
         for relation in load_relations(catalog, relation_oids(catalog, "r")).values():

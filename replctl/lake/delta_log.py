@@ -1,7 +1,7 @@
 """The log of a Delta table, read without Spark: which versions there are, and what each of them is.
 
-Delta's protocol, sections "Delta Log Entries" and "Actions".  Only local paths can be listed yet; a log
-elsewhere is read through pyarrow's file systems.
+Delta's protocol, sections "Delta Log Entries" and "Actions".  Only local paths can be listed yet; a
+log elsewhere is read through pyarrow's file systems.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class DeltaCommit:
 
     @property
     def replctl(self) -> dict[str, Any]:
-        """What replctl noted with the commit: xid, system identifier and such; {} for others' commits."""
+        """What replctl noted with the commit: xid, system identifier and such; {} for others'
+        commits."""
         if not self.user_metadata or not self.user_metadata.startswith('{"replctl"'):
             return {}
         try:
@@ -102,7 +103,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
 
 
 def schema_at(location: str) -> dict[str, Any]:
-    """The newest metaData action of the log that is still there: schema, partition columns, properties.
+    """The newest metaData action of the log that is still there: schema, partition columns,
+    properties.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -115,7 +117,8 @@ def schema_at(location: str) -> dict[str, Any]:
 
 
 def applied_step(location: str, application: str, versions: range) -> int | None:
-    """The highest transaction version that `application` has written in these versions of the table."""
+    """The highest transaction version that `application` has written in these versions of the
+    table."""
     found = None
     for version in versions:
         for action in _actions(location, version):

@@ -1,4 +1,5 @@
-"""Partition trees: the leaves of a partitioned table, the rules of each, and bounds that overlap."""
+"""Partition trees: the leaves of a partitioned table, the rules of each, and bounds that
+overlap."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from replctl.spark import PartitionRule
 
 
 def leaf_paths(root: Relation, descendants: dict[int, Relation]) -> list[list[Relation]]:
-    """For each leaf the relations from the root's child down to it; [root] for a table without partitions."""
+    """For each leaf the relations from the root's child down to it; [root] for a table without
+    partitions."""
     if not root.is_partitioned:
         return [[root]]
     return list(_paths(root, descendants))
@@ -33,10 +35,16 @@ def _paths(parent: Relation, descendants: dict[int, Relation]) -> Iterator[list[
 
 
 def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relation]:
-    return [child for child in descendants.values() if parent.oid in child.parents and child.is_partition]
+    return [
+        child
+        for child in descendants.values()
+        if parent.oid in child.parents and child.is_partition
+    ]
 
 
-def partition_rules(root: Relation, path: list[Relation], descendants: dict[int, Relation]) -> tuple[PartitionRule, ...]:
+def partition_rules(
+    root: Relation, path: list[Relation], descendants: dict[int, Relation]
+) -> tuple[PartitionRule, ...]:
     """Which rows the leaf at the end of a path takes, in the numbering of the root's columns."""
     rules = []
     parent = root
@@ -63,7 +71,8 @@ def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[Partitio
 
 
 def partition_tree(catalog: Catalog, relation: Relation) -> dict[int, Relation]:
-    """A relation with all that is below it and, if it is a partition, the whole tree that it stands in."""
+    """A relation with all that is below it and, if it is a partition, the whole tree that it stands
+    in."""
     top = ([relation.oid, *ancestors_of(catalog, relation.oid)])[-1]
     return load_relations(catalog, descendants_of(catalog, top))
 
@@ -90,4 +99,3 @@ def _rule(
         None if is_default else bound,
         tuple(siblings) if is_default else (),
     )
-

@@ -1,11 +1,12 @@
-"""A database of a cluster as a publisher: its slots, snapshots of its tables, and its decoded changes."""
+"""A database of a cluster as a publisher: its slots, snapshots of its tables, and its decoded
+changes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replctl.catalog.pg_class import (
     Relation,
@@ -50,7 +51,14 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import ChangeSource, CopySource, FeedVersion, SentColumn
+from replctl.spark import (
+    ChangeSource,
+    CopySource,
+    FeedVersion,
+    SentColumn,
+    copied_sql,
+    untranslatable,
+)
 
 
 class LakePublisher:
@@ -62,7 +70,8 @@ class LakePublisher:
     # -- the log and slots
 
     def current_lsn(self) -> int:
-        """The end of the log; what foreign writers have committed is entered first, without Spark."""
+        """The end of the log; what foreign writers have committed is entered first, without
+        Spark."""
         with self._session.read() as catalog:
             relations = load_relations(catalog, relation_oids(catalog, "r"))
         enter_foreign_versions(self._session, list(relations.values()))
@@ -136,8 +145,8 @@ class LakePublisher:
         """The relations of the publications.
 
         Raises:
-            FeatureNotSupported: the publications list different columns of a table, or a row filter cannot
-                be evaluated exactly.
+            FeatureNotSupported: the publications list different columns of a table, or a row filter
+                cannot be evaluated exactly.
         """
         with self._session.read() as catalog:
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
@@ -148,7 +157,8 @@ class LakePublisher:
     # -- copies
 
     def snapshot(self, schema_name: str, name: str) -> Snapshot:
-        """Fix the LSN and the version of each leaf of a relation, in one transaction of the catalog."""
+        """Fix the LSN and the version of each leaf of a relation, in one transaction of the
+        catalog."""
         relation = self._relation(schema_name, name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
@@ -163,7 +173,8 @@ class LakePublisher:
     def copy(
         self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """The rows to copy: any row filter of the publications lets them pass; `publish` does not matter.
+        """The rows to copy: any row filter of the publications lets them pass; `publish` does not
+        matter.
 
         Raises:
             UndefinedTable: the relation is not published, or gone.
@@ -182,14 +193,15 @@ class LakePublisher:
             if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
         ]
         remote = _remote(table.relation, table.columns)
-        return remote, Rows(self._session.engine().copied_rows(sources, _sent(remote)))
+        return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     # -- changes
 
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes another."""
+        """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
+        another."""
         with self._session.read() as catalog:
             result = []
             previous = _definitions(catalog.as_of(from_lsn), publications)
@@ -268,7 +280,7 @@ class LakePublisher:
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
         """Refuse what cannot be evaluated exactly before a row is read."""
         for row_filter in filters:
-            problem = self._session.engine().untranslatable(row_filter)
+            problem = untranslatable(row_filter)
             if problem is not None:
                 raise FeatureNotSupported(
                     f'row filter of table "{relation.qualified_name}" is not supported in a replctl row filter',
@@ -302,7 +314,8 @@ class _Placed:
 
 
 def _definitions(catalog: Catalog, publications: Sequence[str]) -> _Definitions:
-    """The definitions in force; tables are found by the OID of the one whose rows change, roots included."""
+    """The definitions in force; tables are found by the OID of the one whose rows change, roots
+    included."""
     publication_set = PublicationSet.of_names(catalog, publications)
     relations = load_relations(catalog, relation_oids(catalog, "rp"))
     found = {oid: publication_set.changes_of(relation) for oid, relation in relations.items()}
@@ -365,6 +378,12 @@ def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
 
 def _sent(remote: RemoteRelation) -> tuple[SentColumn, ...]:
     return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
+
+
+def _no_rows(table: TableToCopy) -> str:
+    """A copy of a table that nobody has written yet."""
+    source = replace(numbered_as(table.relation, table.relation), location=None)
+    return copied_sql([CopySource(source, table.columns, table.filters)])
 
 
 def _name(relation: Relation) -> tuple[str, str]:

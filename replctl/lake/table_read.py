@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation, descendants_of, load_relations
-from replctl.catalog.pg_subscription import list_apply_batches
+from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
 from replctl.session import Session
@@ -53,16 +53,18 @@ def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> T
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
-    """The versions to read so that a batch of replicated changes is seen as a whole or not at all.
+    """The versions to read so that a copy or a batch of changes is seen as a whole or not at all.
 
-    Only tables of an unfinished batch are in the result; the others are read as they are.
+    Only tables of what is unfinished are in the result; the others are read as they are.
     """
-    versions: dict[int, int | None] = {}
-    for batch in list_apply_batches(catalog):
-        for relid, (version, _step) in batch.targets.items():
-            if relid in relids:
-                versions[relid] = version
-    return versions
+    unfinished = [copy.targets for copy in unfinished_copies(catalog)]
+    unfinished += [batch.targets for batch in list_apply_batches(catalog)]
+    return {
+        relid: version
+        for targets in unfinished
+        for relid, (version, _step) in targets.items()
+        if relid in relids
+    }
 
 
 def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> None:
@@ -83,8 +85,8 @@ def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> N
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself and the
-    relations that inherit from it.
+    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself
+    and the relations that inherit from it.
 
     Args:
         inherit: False for ONLY.

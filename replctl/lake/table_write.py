@@ -1,12 +1,12 @@
 """Writing relations: locks, intents, storage made on first use, and the log entry at the end.
 
-A statement's Delta commits become one transaction of the log.  What a dead process has left behind is
-undone, or entered, before its tables are touched again.
+A statement's Delta commits become one transaction of the log.  What a dead process has left behind
+is undone, or entered, before its tables are touched again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -14,11 +14,16 @@ from sqlalchemy import delete, insert, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Relation, Storage, StorageColumn, load_relations
-from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
+from replctl.catalog.transaction import (
+    Catalog,
+    abort_transaction,
+    begin_transaction,
+    commit_transaction,
+)
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
-from replctl.lake.delta_log import commits_after, latest_version
+from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
 from replctl.lake.table_read import table_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
@@ -81,8 +86,8 @@ class TableWriter:
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
-        """Make a relation's Delta table, or give it the columns that DDL has added since it was last
-        written; then it can be written."""
+        """Make a relation's Delta table, or give it the columns that DDL has added since it was
+        last written; then it can be written."""
         self.written.add(relid)
         relation = self.relations[relid]
         storage = _storage(relation)
@@ -148,7 +153,8 @@ def writing(
 
     Args:
         relations: all that may be written: ordinary tables, leaves of partitioned ones.
-        is_whole: it makes one Delta commit of rows at most: once that is there, the transaction is done.
+        is_whole: it makes one Delta commit of rows at most: once that is there, the transaction is
+            done.
         guarded: OIDs of relations that must not be written meanwhile.
 
     Raises:
@@ -164,7 +170,7 @@ def writing(
             injection_point("write.after-intent")
             yield writer
             injection_point("write.before-log")
-            _commit(writer)
+            commit(writer)
         except BaseException:
             _abort(writer)
             raise
@@ -172,16 +178,17 @@ def writing(
 
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
-    """Finish or undo the transactions of dead processes: all of them, or those that touch `relids`."""
+    """Finish or undo the transactions of dead processes: all of them, or those that touch
+    `relids`."""
     cluster = session.cluster
     xact, intent = schema.pg_xact, schema.intent
     with cluster.begin(write=False) as connection:
-        query = select(xact.c.xid, xact.c.backend).where(
-            xact.c.status == "i", xact.c.backend != cluster.backend
-        )
+        touching = select(intent.c.xid)  # an apply worker's have none: its batch tells how they end
         if relids is not None:
-            touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
-            query = query.where(xact.c.xid.in_(touching))
+            touching = touching.where(intent.c.relid.in_(list(relids)))
+        query = select(xact.c.xid, xact.c.backend).where(
+            xact.c.status == "i", xact.c.backend != cluster.backend, xact.c.xid.in_(touching)
+        )
         candidates = list(connection.execute(query))
     for xid, backend in candidates:
         if not cluster.is_alive(backend):
@@ -213,8 +220,14 @@ def _begin(
     return TableWriter(session, xid, relations, versions)
 
 
-def _commit(writer: TableWriter) -> None:
-    """Enter the transaction's versions and its commit, in one transaction of the catalog."""
+def commit(
+    writer: TableWriter, then: Callable[[Catalog, int], None] = lambda catalog, lsn: None
+) -> None:
+    """Enter a transaction's versions and its commit, in one transaction of the catalog.
+
+    Args:
+        then: what else belongs to that transaction; it is given the LSN of the commit.
+    """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
         for relid, detail in writer.truncations.items():
@@ -229,6 +242,7 @@ def _commit(writer: TableWriter) -> None:
             origin=writer.origin,
             origin_lsn=writer.origin_lsn,
         )
+        then(catalog, writer.commit_lsn)
 
 
 def _abort(writer: TableWriter) -> None:
@@ -269,7 +283,8 @@ def _end_abandoned(session: Session, xid: int) -> None:
 
 
 def _undo(session: Session, xid: int) -> None:
-    """Take back what a transaction has written, by the inverse in commits that are not decoded, and forget it."""
+    """Take back what a transaction has written, by the inverse in commits that are not decoded, and
+    forget it."""
     cluster = session.cluster
     intents, relations = _intents(session, xid)
     for intent in intents:
@@ -316,7 +331,7 @@ def _intents(session: Session, xid: int) -> tuple[list[_Intent], dict[int, Relat
 
 def _commits_of(
     relations: dict[int, Relation], relid: int, version: int | None, xid: int
-) -> list[commit_log.DeltaCommit]:
+) -> list[DeltaCommit]:
     relation = relations.get(relid)
     if relation is None:
         return []

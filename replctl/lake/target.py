@@ -1,8 +1,10 @@
-"""A table as it is written, by statements and by replication: its columns, key, constraints and leaves."""
+"""A table as it is written, by statements and by replication: its columns, key, constraints and
+leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
 from replctl.catalog.schema import pg_constraint
@@ -24,17 +26,21 @@ def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
     """
     columns = tuple(_target_column(relation, column.attnum, None) for column in relation.columns)
     key = relation.primary_key
-    return _target(relation, columns, () if key is None else key.key, family)
+    return _target(relation, columns, () if key is None else key.key, family, {})
 
 
 def replication_target(
-    relation: Relation, remote: RemoteRelation, family: dict[int, Relation]
+    relation: Relation,
+    remote: RemoteRelation,
+    family: dict[int, Relation],
+    versions: Mapping[int, int | None] | None = None,
 ) -> Target:
     """The target of a published relation's changes.
 
     Args:
         relation: the subscriber's table of the same name.
         family: as in `local_target`.
+        versions: tables that are to be read as they were at a version (None: before there was one).
 
     Raises:
         ObjectNotInPrerequisiteState: it lacks a column that is sent (55000).
@@ -46,7 +52,7 @@ def replication_target(
         _target_column(relation, column.attnum, positions.get(column.name))
         for column in relation.columns
     )
-    return _target(relation, columns, target_key(relation), family)
+    return _target(relation, columns, target_key(relation), family, versions or {})
 
 
 def _target_column(relation: Relation, attnum: int, sent: int | None) -> TargetColumn:
@@ -69,8 +75,9 @@ def _target(
     columns: tuple[TargetColumn, ...],
     key: tuple[int, ...],
     family: dict[int, Relation],
+    versions: Mapping[int, int | None],
 ) -> Target:
-    leaves = leaves_of(relation, family)
+    leaves = tuple(_at_version(leaf, versions) for leaf in leaves_of(relation, family))
     indexes = sorted(relation.indexes, key=lambda index: index.oid)  # the order of their checks
     unique = [_unique_key(index, index.key) for index in indexes if index.is_plain_unique]
     for number, leaf in enumerate(leaves):
@@ -87,7 +94,8 @@ def _target(
 
 
 def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
-    """The tables that hold a relation's rows, columns numbered as the relation's, with their rules."""
+    """The tables that hold a relation's rows, columns numbered as the relation's, with their
+    rules."""
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
         return (Leaf(relation.oid, relation.name, source, own_rules(relation, family)),)
@@ -96,6 +104,14 @@ def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ..
         _leaf(relation, path[-1], above + partition_rules(relation, path, family))
         for path in leaf_paths(relation, family)
     )
+
+
+def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
+    if leaf.relid not in versions:
+        return leaf
+    version = versions[leaf.relid]
+    location = None if version is None else leaf.source.location
+    return replace(leaf, source=replace(leaf.source, location=location, version=version))
 
 
 def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
@@ -163,7 +179,8 @@ def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint
 def references_to(
     catalog: Catalog, relation: Relation
 ) -> list[tuple[Relation, Constraint, Reference]]:
-    """The foreign keys that refer to a table: with the table that has each, as rows that go concern it."""
+    """The foreign keys that refer to a table: with the table that has each, as rows that go concern
+    it."""
     rows = catalog.select(pg_constraint, pg_constraint.c.confrelid == relation.oid)
     others = load_relations(catalog, {int(row.conrelid) for row in rows})
     result = []
@@ -185,11 +202,12 @@ def references_to(
 
 
 def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) -> None:
-    """Whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in worker.c).
+    """Whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
+    worker.c).
 
     Raises:
-        ObjectNotInPrerequisiteState: its key is not sent, or it has none and the whole row is not the
-            publisher's identity (55000).
+        ObjectNotInPrerequisiteState: its key is not sent, or it has none and the whole row is not
+            the publisher's identity (55000).
     """
     sent_identity = (
         {column.name for column in remote.columns}

@@ -1,4 +1,5 @@
-"""Rows that a table does not take, in PostgreSQL's words (execMain.c, nbtinsert.c, ri_triggers.c)."""
+"""Rows that a table does not take, in PostgreSQL's words (execMain.c, nbtinsert.c,
+ri_triggers.c)."""
 
 from __future__ import annotations
 
@@ -62,11 +63,10 @@ def violation(
 
 
 def orphan(
-    relation: Relation, other: Relation, constraint: Constraint, problem: Problem
+    relation: Relation, other: Relation, constraint: Constraint, values: Sequence[str | None]
 ) -> PostgresError:
-    """A row that refers to nothing."""
+    """A row that refers to nothing; `values` are those of the foreign key's columns."""
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
-    values = [problem.row[attnum] for attnum in constraint.columns]
     head = (
         f'insert or update on table "{relation.name}" violates foreign key constraint'
         f' "{constraint.name}"'
@@ -127,7 +127,7 @@ def _no_partition(relation: Relation, problem: Problem) -> PostgresError:
     values = [problem.row[attnum] for attnum in key.attnums]
     return CheckViolation(
         f'no partition of relation "{relation.name}" found for row',
-        detail=f"Partition key of the failing row contains {_pairs(names, values).replace(")=(", ") = (", 1)}.",
+        detail=f"Partition key of the failing row contains {_pairs(names, values).replace(')=(', ') = (', 1)}.",
         table=relation.name,
     )
 

@@ -9,7 +9,8 @@ from replctl.catalog.pg_class import Relation
 
 
 def published_columns(relation: Relation, column_list: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Attnums of the columns that are sent: those of the list, or all; generated columns never are."""
+    """Attnums of the columns that are sent: those of the list, or all; generated columns never
+    are."""
     return tuple(
         column.attnum
         for column in relation.columns

@@ -1,8 +1,8 @@
 """How the changes of one key, in the order of their commits, become one.
 
-What a key's row is at the start is not known here; each state says what becomes of it in either case.
-A missing row at UPDATE or DELETE is skipped, an INSERT of a key that exists is a conflict, as PostgreSQL's
-apply worker has it (documentation, section 31.5, "Conflicts").
+What a key's row is at the start is not known here; each state says what becomes of it in either
+case. A missing row at UPDATE or DELETE is skipped, an INSERT of a key that exists is a conflict, as
+PostgreSQL's apply worker has it (documentation, section 31.5, "Conflicts").
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What stops a subscription: a change that does not fit the subscriber's data, and how it is reported.
+"""What stops a subscription: a change that does not fit the subscriber's data, and how it is
+reported.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """
@@ -38,4 +39,6 @@ def error_context(
         text += f' during message type "{message_type}"'
     if relation:
         text += f' for replication target relation "{relation}"'
-    return f"{text} in transaction {transaction.xid}, finished at {format_lsn(transaction.commit_lsn)}"
+    return (
+        f"{text} in transaction {transaction.xid}, finished at {format_lsn(transaction.commit_lsn)}"
+    )

@@ -1,7 +1,8 @@
 """The two ends of a subscription, and what they exchange.
 
-A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL server will be another.  Rows
-stay where they are computed: what passes between the nodes is a handle (`Rows`) that only the engine knows.
+A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL server will be another.
+ Rows stay where they are computed: what passes between the nodes is a handle (`Rows`) that only the
+ engine knows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NewType, Protocol
+
+from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
 
 #: Rows in the engine, opaque here.
 Rows = NewType("Rows", object)
@@ -55,7 +58,8 @@ class Truncation:
 class RemoteTransaction:
     """A transaction of the publisher that concerns the subscription.
 
-    Its changes have the positions from `first` to `last` in the batch, which follow the order of commits.
+    Its changes have the positions from `first` to `last` in the batch, which follow the order of
+    commits.
     """
 
     xid: int
@@ -93,7 +97,8 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a relation that a copy reads: its LSN, and what the publisher needs to find it again."""
+    """The state of a relation that a copy reads: its LSN, and what the publisher needs to find it
+    again."""
 
     lsn: int
     state: dict[str, Any] = field(hash=False)
@@ -103,7 +108,8 @@ class Publisher(Protocol):
     """A node that changes are read from."""
 
     def current_lsn(self) -> int:
-        """The end of the log, with everything that others have committed to published tables entered."""
+        """The end of the log, with everything that others have committed to published tables
+        entered."""
 
     def missing_publications(self, names: Sequence[str]) -> list[str]:
         """Those of the publications that do not exist."""
@@ -147,7 +153,47 @@ class Publisher(Protocol):
         """The changes of a range in which definitions do not change.
 
         Args:
-            starts: the relations that are wanted, by (schema, name), each with the LSN after which its
-                changes count.
+            starts: the relations that are wanted, by (schema, name), each with the LSN after which
+                its changes count.
             origin: any, or none for what was not replicated to the publisher.
+        """
+
+
+class Subscriber(Protocol):
+    """A node that changes are written into, for one subscription."""
+
+    def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
+        """The tables of the subscription, by (schema, name)."""
+
+    def put_state(self, relation: SubscriptionRelation) -> None:
+        """Note a table's new state."""
+
+    def begin_copy(
+        self, relation: SubscriptionRelation, snapshot: Snapshot
+    ) -> SubscriptionRelation:
+        """Note what a copy reads: state d."""
+
+    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
+        """Write the rows of a copy, once: state f."""
+
+    def progress(self) -> int:
+        """The LSN of the publisher up to which changes are in."""
+
+    def advance(self, to_lsn: int) -> None:
+        """Note progress over changes that write nothing."""
+
+    def clear_skip(self) -> None:
+        """The transaction to skip has been skipped."""
+
+    def unfinished_batch(self) -> ApplyBatch | None:
+        """What a crash has left half written."""
+
+    def isolated_positions(self, batch: ChangeBatch) -> set[int]:
+        """The changes that cannot be composed with those of other transactions."""
+
+    def apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
+        """Write the changes at positions from `first` to `last`, once; progress is then `to_lsn`.
+
+        Raises:
+            ReplicationConflict: one of them does not fit; none is written.
         """

@@ -1,7 +1,8 @@
-"""What a set of publications publishes: which relations, as which, with which columns, rows and actions.
+"""What a set of publications publishes: which relations, as which, with which columns, rows and
+actions.
 
-The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes, and of
-pg_get_publication_tables() for tables to copy.
+The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes,
+and of pg_get_publication_tables() for tables to copy.
 """
 
 from __future__ import annotations
@@ -110,7 +111,11 @@ class PublicationSet:
         if publication.all_tables:
             return len(path) if via_root else 0
         top = max(
-            (i for i, ancestor in enumerate(path, start=1) if self._memberships.lists(publication, ancestor)),
+            (
+                i
+                for i, ancestor in enumerate(path, start=1)
+                if self._memberships.lists(publication, ancestor)
+            ),
             default=0,
         )
         if top and via_root:
@@ -124,7 +129,8 @@ class PublicationSet:
     def _filters(
         self, publishers: Sequence[Publication], published_as: Relation
     ) -> dict[Action, tuple[nodes.Expr, ...]]:
-        """The filters of each action: of the publications that publish it; one without a filter is all."""
+        """The filters of each action: of the publications that publish it; one without a filter is
+        all."""
         result: dict[Action, tuple[nodes.Expr, ...]] = {}
         for action in _ROW_ACTIONS:
             publishing = [p for p in publishers if p.publishes(action.publish_option)]
@@ -152,12 +158,16 @@ class PublicationSet:
     # -- copies
 
     def tables_to_copy(self) -> list[TableToCopy]:
-        """The relations that a subscriber has to have, by name (fetch_table_list in subscriptioncmds.c).
+        """The relations that a subscriber has to have, by name (fetch_table_list in
+        subscriptioncmds.c).
 
         Raises:
             FeatureNotSupported: the publications list different columns of one of them.
         """
-        found = {publication.oid: self._memberships.members(publication) for publication in self.publications}
+        found = {
+            publication.oid: self._memberships.members(publication)
+            for publication in self.publications
+        }
         oids = {oid for members in found.values() for oid in members}
         relations = load_relations(self._catalog, oids)
         if any(publication.publish_via_partition_root for publication in self.publications):
@@ -174,9 +184,11 @@ class PublicationSet:
 
 
 def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, ...]:
-    """Combine the row filters of several publications: rows that satisfy any.  Documentation 31.3.6.
+    """Combine the row filters of several publications: rows that satisfy any.  Documentation
+    31.3.6.
 
-    (a > 5), (b = 1)  ->  both, to be ORed        (a > 5), no filter  ->  (), which lets every row pass
+    (a > 5), (b = 1)  ->  both, to be ORed        (a > 5), no filter  ->  (), which lets every row
+    pass
     """
     if any(item is None for item in filters):
         return ()

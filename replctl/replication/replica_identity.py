@@ -1,4 +1,5 @@
-"""Which columns identify a row: at the publisher for old rows, at the subscriber for rows to change.
+"""Which columns identify a row: at the publisher for old rows, at the subscriber for rows to
+change.
 
 PostgreSQL's documentation, section 31.1, and ALTER TABLE ... REPLICA IDENTITY.
 """
@@ -16,7 +17,8 @@ from replctl.replication.published_relation import PublicationSet, PublishedRela
 
 
 def identity_columns(relation: Relation) -> tuple[int, ...] | None:
-    """Attnums of a table's replica identity: () if it has none, None if it is the whole row (FULL)."""
+    """Attnums of a table's replica identity: () if it has none, None if it is the whole row
+    (FULL)."""
     match relation.replica_identity:
         case "f":
             return None
@@ -101,7 +103,8 @@ def _filter_is_covered(
 def _identity_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Whether the column list has all columns of the replica identity; FULL goes with no list at all."""
+    """Whether the column list has all columns of the replica identity; FULL goes with no list at
+    all."""
     (publication,) = publications.publications
     membership = publications.membership(publication, published.published_as)
     if membership is None or membership.columns is None:

@@ -1,1 +1,2 @@
-"""What every PostgreSQL has built in: types, operators, functions, casts, and the text form of values."""
+"""What every PostgreSQL has built in: types, operators, functions, casts, and the text form of
+values."""

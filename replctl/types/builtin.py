@@ -1,8 +1,8 @@
-"""PostgreSQL's own types, operators, functions and casts: the rows of pg_type, pg_operator, pg_proc,
-pg_cast and pg_collation that initdb makes, with the look-ups that analysis needs.
+"""PostgreSQL's own types, operators, functions and casts: the rows of pg_type, pg_operator,
+pg_proc, pg_cast and pg_collation that initdb makes, with the look-ups that analysis needs.
 
-The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  A type is named everywhere by its
-catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`).  A type is named everywhere by
+its catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A row of pg_type: `name` is typname, `sql_name` what format_type() prints without a modifier."""
+    """A row of pg_type: `name` is typname, `sql_name` what format_type() prints without a
+    modifier."""
 
     oid: int
     name: str
@@ -95,7 +96,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A row of pg_cast: context i(mplicit), a(ssignment), e(xplicit); method f(unction), b(inary), i(nout)."""
+    """A row of pg_cast: context i(mplicit), a(ssignment), e(xplicit); method f(unction), b(inary),
+    i(nout)."""
 
     source: str
     target: str
@@ -277,7 +279,8 @@ def _function(row: dict[str, str]) -> Function:
 
 
 def _split_defaults(text: str) -> list[str]:
-    """`NULL::name, false, ARRAY['a', 'b']` -> its items; a comma inside quotes or brackets stays."""
+    """`NULL::name, false, ARRAY['a', 'b']` -> its items; a comma inside quotes or brackets
+    stays."""
     items, depth, quoted, start = [], 0, False, 0
     for i, char in enumerate(text):
         if char == "'":

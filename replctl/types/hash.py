@@ -67,7 +67,8 @@ def _start(length: int) -> tuple[int, int, int]:
 
 
 def _of_bytes(data: bytes) -> int:
-    """hash_bytes_extended: blocks of 12 bytes; the last one leaves the low byte of c to the length."""
+    """hash_bytes_extended: blocks of 12 bytes; the last one leaves the low byte of c to the
+    length."""
     a, b, c = _start(len(data))
     position = 0
     while len(data) - position >= 12:

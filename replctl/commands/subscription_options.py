@@ -1,0 +1,157 @@
+"""The options of CREATE and ALTER SUBSCRIPTION (parse_subscription_options in
+subscriptioncmds.c)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from replctl.catalog.pg_subscription import Subscription
+from replctl.commands.define import get_boolean, get_string, options_by_name
+from replctl.errors import InvalidName, InvalidParameterValue, SqlSyntaxError
+from replctl.parser import ast
+
+_SYNCHRONOUS_COMMIT = ("local", "remote_write", "remote_apply", "on", "off")
+_SYNCHRONOUS_COMMIT_WORDS = {
+    "true": "on",
+    "yes": "on",
+    "1": "on",
+    "false": "off",
+    "no": "off",
+    "0": "off",
+}
+_MAX_NAME = 63
+_SLOT_NAME = re.compile("[a-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionOptions:
+    """What a WITH list says; what it does not say has its default."""
+
+    given: frozenset[str]
+    connect: bool = True
+    enabled: bool = True
+    create_slot: bool = True
+    copy_data: bool = True
+    refresh: bool = True
+    slot_name: str | None = None
+    synchronous_commit: str = "off"
+    binary: bool = False
+    streaming: str = "f"
+    two_phase: bool = False
+    disable_on_error: bool = False
+    password_required: bool = True
+    run_as_owner: bool = False
+    failover: bool = False
+    origin: str = "any"
+
+    def has(self, name: str) -> bool:
+        """Whether an option was given."""
+        return name in self.given
+
+    def check_combinations(self) -> None:
+        """Options that exclude each other.
+
+        Raises:
+            SqlSyntaxError: some of them were given.
+        """
+        if not self.connect:
+            for name in ("enabled", "create_slot", "copy_data"):
+                if name in self.given and getattr(self, name):
+                    raise _exclusive("connect = false", f"{name} = true")
+        if "slot_name" not in self.given or self.slot_name is not None:
+            return
+        for name in ("enabled", "create_slot"):
+            if not getattr(self, name):
+                continue
+            if name in self.given:
+                raise _exclusive("slot_name = NONE", f"{name} = true")
+            raise SqlSyntaxError(f"subscription with slot_name = NONE must also set {name} = false")
+
+    def applied(self, subscription: Subscription) -> Subscription:
+        """A subscription with those of the options that are simply kept in it."""
+        names = (
+            "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
+            "run_as_owner", "failover", "origin",
+        )  # fmt: skip
+        changed: dict[str, Any] = {name: getattr(self, name) for name in names if self.has(name)}
+        return replace(subscription, **changed)
+
+
+def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> SubscriptionOptions:
+    """The options of a list, of which only those that are `known` may stand in it.
+
+    Raises:
+        SqlSyntaxError, InvalidParameterValue, InvalidName: an option or its value is wrong.
+    """
+    given = options_by_name(options, known, "subscription")
+    values = {name: _value(option) for name, option in given.items()}
+    if values.get("connect") is False:
+        for name in ("enabled", "create_slot", "copy_data"):
+            values.setdefault(name, False)
+    return SubscriptionOptions(frozenset(given), **values)
+
+
+def _value(option: ast.DefElem) -> Any:
+    match option.name:
+        case "slot_name":
+            name = get_string(option)
+            if name == "none":
+                return None
+            check_slot_name(name)
+            return name
+        case "synchronous_commit":
+            return _synchronous_commit(get_string(option))
+        case "streaming":
+            return _streaming(option)
+        case "origin":
+            origin = get_string(option).lower()
+            if origin not in ("any", "none"):
+                raise InvalidParameterValue(f'unrecognized origin value: "{get_string(option)}"')
+            return origin
+        case _:
+            return get_boolean(option)
+
+
+def check_slot_name(name: str) -> None:
+    """Whether a slot may have that name (ReplicationSlotValidateName).
+
+    Raises:
+        InvalidName: it may not.
+    """
+    if not name:
+        raise InvalidName(f'replication slot name "{name}" is too short')
+    if len(name.encode()) > _MAX_NAME:
+        raise InvalidName(f'replication slot name "{name}" is too long')
+    if not _SLOT_NAME.fullmatch(name):
+        raise InvalidName(
+            f'replication slot name "{name}" contains invalid character',
+            hint="Replication slot names may only contain lower case letters, numbers, and the"
+            " underscore character.",
+        )
+
+
+def _synchronous_commit(value: str) -> str:
+    word = value.lower()
+    word = _SYNCHRONOUS_COMMIT_WORDS.get(word, word)
+    if word not in _SYNCHRONOUS_COMMIT:
+        raise InvalidParameterValue(
+            f'invalid value for parameter "synchronous_commit": "{value}"',
+            hint=f"Available values: {', '.join(_SYNCHRONOUS_COMMIT)}.",
+        )
+    return word
+
+
+def _streaming(option: ast.DefElem) -> str:
+    if option.value is not None and option.value.lower() == "parallel":
+        return "p"
+    try:
+        return "t" if get_boolean(option) else "f"
+    except SqlSyntaxError:
+        raise SqlSyntaxError(f'{option.name} requires a Boolean value or "parallel"') from None
+
+
+def _exclusive(first: str, second: str) -> SqlSyntaxError:
+    return SqlSyntaxError(f"{first} and {second} are mutually exclusive options")
