@@ -80,7 +80,8 @@ class WrittenTable:
             problem = engine.first_orphan(outcome, reference)
             if problem is not None:
                 other = plan.other_relations[constraint.ref_relid]
-                raise orphan(self.relation, other, constraint, problem)
+                values = [problem.row[attnum] for attnum in constraint.columns]
+                raise orphan(self.relation, other, constraint, values)
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
         """Whether no other row refers to rows that go.

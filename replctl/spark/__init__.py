@@ -1,6 +1,8 @@
-"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark, entered by `open_engine`.
+"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark, entered by
+`open_engine`.
 
-What needs no session is here as functions: translation of expressions, and SQL that reads a relation.
+What needs no session is here as functions: translation of expressions, and SQL that reads a
+relation.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from replctl.spark.expression import untranslatable as untranslatable
 from replctl.spark.functions import set_function_sql as set_function_sql
 from replctl.spark.functions import sort_key as sort_key
 from replctl.spark.initial_copy import copied_sql as copied_sql
+from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staging import StagedColumn as StagedColumn
 from replctl.spark.values import ChangeSource as ChangeSource

@@ -1,9 +1,10 @@
-"""From a table's change data feed to the changes that are sent: paired images, filtered and transformed.
+"""From a table's change data feed to the changes that are sent: paired images, filtered and
+transformed.
 
-Images are paired within a commit: by the primary key, where that does not change, else by row id, by which
-the two versions of the table are joined.  A delete and an insert of one key in one commit are an UPDATE.
-In a table of others without row ids an image that has no partner is an update that leaves, or one that
-enters.
+Images are paired within a commit: by the primary key, where that does not change, else by row id,
+by which the two versions of the table are joined.  A delete and an insert of one key in one commit
+are an UPDATE. In a table of others without row ids an image that has no partner is an update that
+leaves, or one that enters.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ _NEW_TYPES = "('update_postimage', 'insert')"
 
 
 def changes_sql(change_source: ChangeSource) -> str:
-    """SQL of the changes that are sent: position, action (I, U, D), and the published columns of the old row
-    (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table."""
+    """SQL of the changes that are sent: position, action (I, U, D), and the published columns of
+    the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table."""
     has_row_ids = change_source.source.has_row_tracking
     by_key = tuple(v for v in change_source.versions if not (v.changes_keys and has_row_ids))
     by_row_id = tuple(v for v in change_source.versions if v.changes_keys and has_row_ids)
@@ -58,7 +59,8 @@ def inverse_sql(source: TableSource, version: int) -> str:
 
 
 def _action_sql(change_source: ChangeSource) -> str:
-    """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything else."""
+    """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything
+    else."""
     whens = []
     if Action.INSERT in change_source.filters:
         passes = _passes(change_source, Action.INSERT, "n")
@@ -120,7 +122,8 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) 
 
 
 def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion]) -> str:
-    """Updates by joining each version with the one before it; what was only inserted or deleted by key."""
+    """Updates by joining each version with the one before it; what was only inserted or deleted by
+    key."""
     source, row = change_source.source, _row(change_source.source)
     parts = []
     for version in versions:
@@ -150,7 +153,8 @@ def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion
 
 
 def _feed(source: TableSource, versions: Sequence[FeedVersion], kinds: str = "") -> str:
-    """The change data feed of some versions, columns named after attnums, with the position of each change."""
+    """The change data feed of some versions, columns named after attnums, with the position of each
+    change."""
     assert source.location is not None
     first, last = versions[0].version, versions[-1].version
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)

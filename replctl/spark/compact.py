@@ -11,16 +11,16 @@ _STATE = "STRUCT<effect: STRING, absent_at: BIGINT, conflict_at: BIGINT>"
 
 
 def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> str:
-    """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at, last_position, and
-    the last new image.
+    """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
+    last_position, and the last new image.
 
     Args:
         changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
         key: the suffixes <x> of the key's columns.
         image: the suffixes of all columns that are sent; the result has them as n<x>.
 
-    absent_at is the position of the INSERT for which the row has to be missing at the start; conflict_at that of
-    an INSERT which meets a row that the run itself has made.
+    absent_at is the position of the INSERT for which the row has to be missing at the start;
+    conflict_at that of an INSERT which meets a row that the run itself has made.
     """
     keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
     grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))

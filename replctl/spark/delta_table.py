@@ -136,7 +136,8 @@ def replace_where(
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:
-    """Carry out UPDATE, DELETE, MERGE or TRUNCATE; how many rows it says it changed (0 if it does not say)."""
+    """Carry out UPDATE, DELETE, MERGE or TRUNCATE; how many rows it says it changed (0 if it does
+    not say)."""
     with noted(engine, note):
         answer = engine.run(statement)
     return int(answer[0][0]) if answer and answer[0] else 0
@@ -150,7 +151,8 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
 
 @contextmanager
 def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
-    """For SQL commands the note is a setting of the thread's session, and is taken back afterwards."""
+    """For SQL commands the note is a setting of the thread's session, and is taken back
+    afterwards."""
     settings = {_USER_METADATA: note.user_metadata}
     if note.application is not None:
         settings |= {_TXN_APPLICATION: note.application, _TXN_VERSION: str(note.step)}

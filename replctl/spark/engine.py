@@ -74,7 +74,8 @@ _LEAN_SETTINGS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapsh
 
 
 class Engine:
-    """Spark for this process.  Each thread has a session of its own: settings of a write are a session's."""
+    """Spark for this process.  Each thread has a session of its own: settings of a write are a
+    session's."""
 
     def __init__(self, conf: SparkConf) -> None:
         self._conf = conf
@@ -234,7 +235,8 @@ class Engine:
     def changed(
         self, target: Target, rows: str, *, op: str, moves_keys: bool = False
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>, w<attnum>."""
+        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,
+        w<attnum>."""
         return local_change.changed(self, target, rows, op=op, moves_keys=moves_keys)
 
     def local_rows(
@@ -329,7 +331,8 @@ class Engine:
         return session
 
     def _configure(self, session: SparkSession) -> None:
-        """Set what a session can set, and refuse a server that has not what only its start can give it."""
+        """Set what a session can set, and refuse a server that has not what only its start can give
+        it."""
         extensions = session.conf.get("spark.sql.extensions", "") or ""
         if "DeltaSparkSessionExtension" not in extensions:
             raise ObjectNotInPrerequisiteState(

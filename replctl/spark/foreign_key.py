@@ -1,4 +1,5 @@
-"""Foreign keys: new rows have to find the row that they refer to, and rows that go must not be referred to."""
+"""Foreign keys: new rows have to find the row that they refer to, and rows that go must not be
+referred to."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 def first_broken_reference(
     engine: Engine, outcome: Outcome, reference: Reference
 ) -> Problem | None:
-    """The first row that goes although rows of the other table refer to it; its texts are of the old row.
+    """The first row that goes although rows of the other table refer to it; its texts are of the
+    old row.
 
     Old values are k1, k2, ... where they are the target's key, else o<attnum>.
     """

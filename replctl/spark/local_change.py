@@ -19,7 +19,8 @@ def inserted(engine: Engine, target: Target, rows: str) -> Iterator[Outcome]:
     """The outcome of INSERT.
 
     Args:
-        rows: a query of the new rows, in their order: w<attnum> of the columns that are not generated.
+        rows: a query of the new rows, in their order: w<attnum> of the columns that are not
+            generated.
     """
     keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     joined = (
@@ -38,8 +39,8 @@ def changed(
     """The outcome of UPDATE (op U) or DELETE (D).
 
     Args:
-        rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an UPDATE
-            w<attnum> of the columns that are not generated.
+        rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an
+            UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))

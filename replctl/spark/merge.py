@@ -1,7 +1,7 @@
 """Writing an outcome into a table: one commit, which touches only the rows that change.
 
-A few rows are put in place by replaceWhere with literal keys, which scans for keys alone; many, and those
-that change their keys, by MERGE.
+A few rows are put in place by replaceWhere with literal keys, which scans for keys alone; many, and
+those that change their keys, by MERGE.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
 
 
 def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
-    """A condition on the table's own columns that holds for the rows to replace, and for the new ones."""
+    """A condition on the table's own columns that holds for the rows to replace, and for the new
+    ones."""
     rows, target = outcome.rows, outcome.target
     keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
     concerned = [
@@ -163,8 +164,8 @@ def _multiset_merge(
 def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """MERGE by all columns before; equal rows become equal rows.  Rows that move away are deleted, those
-    that come from another leaf are inserted, each for itself."""
+    """MERGE by all columns before; equal rows become equal rows.  Rows that move away are deleted,
+    those that come from another leaf are inserted, each for itself."""
     view, attnums = outcome.rows.view, [column.attnum for column in outcome.target.columns]
     before = ", ".join(f"o{attnum}" for attnum in attnums) or "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)

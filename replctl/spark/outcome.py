@@ -1,4 +1,5 @@
-"""What a run of changes makes of a target's rows: which rows go, which come, and what stands in the way.
+"""What a run of changes makes of a target's rows: which rows go, which come, and what stands in the
+way.
 
 The outcome is computed as a whole before anything is written; writing it is merge.py's.
 """
@@ -20,8 +21,9 @@ from replctl.spark.values import Leaf, Target, TargetColumn
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: How a row of an outcome finds the rows of the table that it changes: by the target's key; by the columns
-#: that are sent (a D row stands for every row that is equal to it); by all columns before (o<attnum>).
+#: How a row of an outcome finds the rows of the table that it changes: by the target's key; by the
+#: columns that are sent (a D row stands for every row that is equal to it); by all columns before
+#: (o<attnum>).
 Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
 
 
@@ -29,9 +31,10 @@ Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
 class Outcome:
     """The rows of a target that change.
 
-    `rows` has a row for each: op (I insert, U update, D delete, C conflict), the position of its last change,
-    old_leaf and new_leaf (indexes of the target's leaves), the key before (k1, k2, ...), the whole row
-    after (w<attnum>), and where whole rows are matched the row before (o<attnum>).
+    `rows` has a row for each: op (I insert, U update, D delete, C conflict), the position of its
+    last change, old_leaf and new_leaf (indexes of the target's leaves), the key before (k1, k2,
+    ...), the whole row after (w<attnum>), and where whole rows are matched the row before
+    (o<attnum>).
 
     `moves_keys`: it changes values of the key.
     """
@@ -48,9 +51,10 @@ class Problem:
 
     Attributes:
         position: of the first change that it concerns.
-        kind: the row's key exists already; or a column must not be NULL (`number`: its attnum); or a check
-            fails (`number`: its index in `checks_of`); or no partition takes the row; or a value of a
-            unique index exists already (`number`: its index in the target's); or a foreign key is broken.
+        kind: the row's key exists already; or a column must not be NULL (`number`: its attnum); or
+            a check fails (`number`: its index in `checks_of`); or no partition takes the row; or a
+            value of a unique index exists already (`number`: its index in the target's); or a
+            foreign key is broken.
         leaf: index of the leaf that the row goes to.
         row: the new row as texts by attnum.
     """
@@ -88,8 +92,8 @@ def finished_sql(
     """Add what follows from a row's other columns: generated ones, its partition, what it violates.
 
     Args:
-        joined: a query of op, position, old_leaf, the keys, w<attnum> of the columns that are not generated,
-            c<attnum> before.
+        joined: a query of op, position, old_leaf, the keys, w<attnum> of the columns that are not
+            generated, c<attnum> before.
         keep_unchanged: updates that change nothing stay.
         with_old: also the row before, as o<attnum>.
     """
@@ -143,7 +147,8 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """The row of an outcome with the smallest position that a query has, with the texts of the new row."""
+    """The row of an outcome with the smallest position that a query has, with the texts of the new
+    row."""
     columns = outcome.rows.columns
     sent = ", ".join(f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns)
     found = engine.rows(f"SELECT {sent} FROM ({query}) ORDER BY position, violation LIMIT 1")
@@ -167,7 +172,8 @@ def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
 
 
 def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
-    """`name IN (...)` with all values of some columns of few rows, which reaches the scan of the files."""
+    """`name IN (...)` with all values of some columns of few rows, which reaches the scan of the
+    files."""
     literals = {
         literal
         for column in columns
@@ -199,8 +205,8 @@ def checks_of(target: Target) -> list[tuple[str, Expr, Leaf | None]]:
 
 
 def _violation(target: Target) -> str:
-    """The number of the first constraint that a new row violates: its attnum for NOT NULL, -1, -2, ... for
-    the checks; NULL if there is none."""
+    """The number of the first constraint that a new row violates: its attnum for NOT NULL, -1, -2,
+    ... for the checks; NULL if there is none."""
 
     def column(attnum: int) -> str:
         return f"w{attnum}"

@@ -1,8 +1,8 @@
 """Which partition a row belongs to, as Spark SQL.
 
-PostgreSQL's get_qual_from_partbound: a list partition takes its values, a range partition what lies from
-its lower bound up to before its upper one, a hash partition what leaves its remainder; the default
-partition takes the rest, NULL included.
+PostgreSQL's get_qual_from_partbound: a list partition takes its values, a range partition what lies
+from its lower bound up to before its upper one, a hash partition what leaves its remainder; the
+default partition takes the rest, NULL included.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _beyond(
     operator: str,
     at_end: str,
 ) -> str:
-    """Whether a row lies beyond an end of a range, column after column; `at_end`: if it is the end itself."""
+    """Whether a row lies beyond an end of a range, column after column; `at_end`: if it is the end
+    itself."""
     text = at_end
     for (kind, datum), value, type_ in reversed(list(zip(ends, values, types, strict=True))):
         if kind != "value":

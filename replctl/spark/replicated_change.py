@@ -1,5 +1,5 @@
-"""The outcome of replicated changes: converted to the target's columns, composed for each key, met with
-the rows that the target has."""
+"""The outcome of replicated changes: converted to the target's columns, composed for each key, met
+with the rows that the target has."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def converted(
     engine: Engine, target: Target, sent: Sequence[SentColumn], changes: Staged, first: int, last: int
 ) -> Iterator[Staged]:
-    """The changes from `first` to `last` with the target's columns and types: o<attnum>, n<attnum>."""
+    """The changes from `first` to `last` with the target's columns and types: o<attnum>,
+    n<attnum>."""
     written = [column for column in target.columns if column.sent is not None]
     values = "".join(
         f", {_received(sent, column, image)} AS {image}{column.attnum}"
@@ -194,8 +195,8 @@ def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator
 
 @contextmanager
 def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
-    """The outcome of one commit for a target without a key: rows are matched as a whole, NULL equal to
-    NULL, each change one row of those that are equal."""
+    """The outcome of one commit for a target without a key: rows are matched as a whole, NULL equal
+    to NULL, each change one row of those that are equal."""
     sent = [column.attnum for column in target.columns if column.sent is not None]
     old_row = ", ".join(f"o{x}" for x in sent) or "1"
     stored_row = ", ".join(f"c{x}" for x in sent) or "1"
@@ -239,7 +240,8 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
 
 
 def _new_values(target: Target, keeps_own: str, sent: str, stored: str | None = "e") -> str:
-    """The columns of the row after: sent, or the target's own, which a new row has from its default."""
+    """The columns of the row after: sent, or the target's own, which a new row has from its
+    default."""
     return ", ".join(
         f"{_new_value(column, keeps_own, sent, stored)} AS w{column.attnum}"
         for column in target.columns

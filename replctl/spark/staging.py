@@ -65,7 +65,8 @@ def staged(
     """Compute a query once and keep its rows for other queries while the context lasts.
 
     Args:
-        is_repeatable: the query gives the same rows whenever it runs, so that many need not be kept.
+        is_repeatable: the query gives the same rows whenever it runs, so that many need not be
+            kept.
     """
     sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
     first = engine.arrow(engine.sql(f"SELECT {sent} FROM ({query}) LIMIT {SMALL + 1}"))

@@ -29,7 +29,8 @@ def first_duplicate(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey])
 
 
 def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem | None:
-    """After an outcome is written: the first new row whose value of a unique index is there twice."""
+    """After an outcome is written: the first new row whose value of a unique index is there
+    twice."""
     for number, key in enumerate(target.unique):
         columns = ", ".join(f"c{attnum}" for attnum in key.attnums)
         present = " AND ".join(f"c{attnum} IS NOT NULL" for attnum in key.attnums)

@@ -11,8 +11,8 @@ from replctl.replication.update_transformation import Action
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A relation's column as storage has it: `storage_name` None where the table (at that version) lacks it,
-    so that every row has `missing_value` (canonical text) in it."""
+    """A relation's column as storage has it: `storage_name` None where the table (at that version)
+    lacks it, so that every row has `missing_value` (canonical text) in it."""
 
     attnum: int
     type: str
@@ -42,11 +42,13 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """What a write puts into its commit: replctl's note, and the transaction that makes a repeat harmless.
+    """What a write puts into its commit: replctl's note, and the transaction that makes a repeat
+    harmless.
 
     Attributes:
         user_metadata: text for Delta's commitInfo.
-        application, step: Delta's txnAppId and txnVersion: the same pair writes nothing a second time.
+        application, step: Delta's txnAppId and txnVersion: the same pair writes nothing a second
+            time.
     """
 
     user_metadata: str
@@ -98,8 +100,8 @@ class TargetColumn:
     """A column of a table that is written.
 
     Attributes:
-        sent: the position (from 1) of the published column that it gets its values from, or None; local
-            statements do not use it.
+        sent: the position (from 1) of the published column that it gets its values from, or None;
+            local statements do not use it.
         default: what a new row has in it if it is not sent; None: NULL.
         generated: how its value follows from the others.
     """
@@ -218,7 +220,8 @@ class CopySource:
     """What is to be copied of one of a relation's tables.
 
     Attributes:
-        source: the table at the snapshot's version, columns numbered as the published relation's are.
+        source: the table at the snapshot's version, columns numbered as the published relation's
+            are.
         published: attnums of the published columns, in the order of the result.
         filters: row filters, of which a row has to satisfy one; () lets every row pass.
     """
