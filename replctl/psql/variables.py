@@ -107,6 +107,10 @@ class Variables:
         """What `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
         return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
 
+    def is_special(self, name: str) -> bool:
+        """Whether setting `name` changes how psql behaves."""
+        return name in _SPECIAL
+
     def is_on(self, name: str) -> bool:
         """The value of a special variable that is a boolean."""
         return parse_bool(self._values[name], name)

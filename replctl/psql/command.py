@@ -1,0 +1,379 @@
+"""Backslash commands: their names, their arguments, what they do (psql's command.c).
+
+Commands are functions of (context, slash command); `_COMMANDS` says which name calls which.  The
+commands that have a file of their own are in describe (`\\d...`), conditional (`\\if`), pset
+(`\\pset`, `\\x`...), connect (`\\c`), query_buffer (`\\g`, `\\e`, ...), help and sync.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from replctl.psql import connect, pset, query_buffer
+from replctl.psql.command_context import (
+    CommandContext,
+    CommandResult,
+    CommandStatus,
+    missing_argument,
+)
+from replctl.psql.conditional import BRANCHING_COMMANDS
+from replctl.psql.output import Output
+from replctl.psql.scan_slash import Argument, SlashScanner
+from replctl.psql.send_query import reporting_errors
+from replctl.psql.variables import PsqlError, parse_bool
+
+Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
+
+#: Commands of psql, without modifiers, that replctl does not have.
+_UNSUPPORTED = frozenset(
+    """bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp dE des det deu dew
+    dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import lo_list lo_unlink
+    password restrict sf sv unrestrict""".split()
+)
+
+
+def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """Carry out a backslash command, its failures reported; its line then goes on as SQL."""
+    result: CommandResult = CommandStatus.ERROR
+    with reporting_errors(context.settings, None):
+        try:
+            result = _dispatch(context, slash)
+        except PsqlError as error:
+            context.settings.messages.error(str(error))
+            # psql takes an \if without a Boolean for one that is false, not for a failure.
+            if slash.command in ("if", "elif") and not context.conditions.is_active:
+                result = CommandStatus.DONE
+    if result is CommandStatus.ERROR:
+        slash.abandon()
+    else:
+        slash.finish()
+    return result
+
+
+def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    name = slash.command
+    if name in BRANCHING_COMMANDS:
+        context.conditions.run(slash)
+        return CommandStatus.DONE
+    command = _COMMANDS.get(name) or _describe_command(name)
+    if command is None:
+        return _invalid(context, name)
+    if not context.conditions.is_active:
+        if context.settings.is_interactive:
+            context.settings.messages.warning(
+                f"\\{name} command ignored; use \\endif or Ctrl-C to exit current \\if block"
+            )
+        return CommandStatus.DONE
+    return command(context, slash)
+
+
+def _invalid(context: CommandContext, name: str) -> CommandResult:
+    if name.rstrip("+S") in _UNSUPPORTED:
+        raise PsqlError(f"\\{name} is not supported by replctl")
+    hint = "Try \\? for help." if context.settings.is_interactive else None
+    context.settings.messages.error(f"invalid command \\{name}", hint)
+    return CommandStatus.ERROR
+
+
+def _describe_command(name: str) -> Command | None:
+    """`\\d`, `\\dt+`, `\\dRp`, ...: commands whose names are put together from letters."""
+    if not name.startswith("d"):
+        return None
+    from replctl.psql.describe import is_describe_command
+
+    return _describe if is_describe_command(name) else None
+
+
+def _describe(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.describe import describe
+
+    pattern = slash.argument(strip_semicolons=True)
+    is_done = describe(context.settings, slash.command, pattern)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
+def _cd(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    folder = slash.argument() or os.path.expanduser("~")
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise PsqlError(
+            f'\\{slash.command}: could not change directory to "{folder}": {error.strerror}'
+        ) from error
+    return CommandStatus.DONE
+
+
+def _copyright(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.help import COPYRIGHT
+
+    print(COPYRIGHT, flush=True)
+    return CommandStatus.DONE
+
+
+def _shell(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    command = slash.argument(Argument.WHOLE_LINE)
+    sys.stdout.flush()
+    shell = os.environ.get("SHELL", "/bin/sh")
+    code = subprocess.run([shell] if not command else command, shell=bool(command), check=False)
+    status = code.returncode
+    context.settings.variables.record_shell_exit(status if status >= 0 else 128 - status)
+    if status in (126, 127) or (status != 0 and not command):
+        raise PsqlError("\\!: failed")
+    return CommandStatus.DONE
+
+
+def _echo(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    words: list[str] = []
+    end = "\n"
+    while (word := slash.argument()) is not None:
+        if word == "-n" and slash.quote is None and not words and end:
+            end = ""
+        else:
+            words.append(word)
+    stream = {
+        "echo": sys.stdout,
+        "qecho": context.settings.output.stream,
+        "warn": sys.stderr,
+    }[slash.command]
+    sys.stdout.flush()
+    print(" ".join(words), end=end, file=stream, flush=True)
+    return CommandStatus.DONE
+
+
+def _encoding(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    encoding = slash.argument()
+    if encoding is None:
+        print("UTF8", flush=True)
+    elif encoding.upper().replace("-", "") not in ("UTF8", "UNICODE"):
+        raise PsqlError(
+            f"{encoding}: invalid encoding name or conversion procedure not found"
+        )
+    return CommandStatus.DONE
+
+
+def _errverbose(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    if context.settings.last_error is None:
+        print("There is no previous error.", flush=True)
+    else:
+        from replctl.psql.messages import report_text
+
+        error, statement = context.settings.last_error
+        context.settings.messages.write_report(
+            report_text(error, statement, "verbose", "always")
+        )
+    return CommandStatus.DONE
+
+
+def _getenv(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    variable, name = slash.argument(), slash.argument()
+    if variable is None or name is None:
+        raise missing_argument(slash)
+    value = os.environ.get(name)
+    if value is not None:
+        context.settings.variables.set(variable, value)
+    return CommandStatus.DONE
+
+
+def _setenv(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    name, value = slash.argument(), slash.argument()
+    if name is None:
+        raise missing_argument(slash)
+    if "=" in name:
+        raise PsqlError('\\setenv: environment variable name must not contain "="')
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+    return CommandStatus.DONE
+
+
+def _help(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.help import sql_help
+
+    topic = slash.argument(Argument.WHOLE_LINE)
+    print(sql_help((topic or "").strip().rstrip(";").strip()), flush=True)
+    return CommandStatus.DONE
+
+
+def _slash_help(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.help import OPTIONS, VARIABLES, slash_commands
+
+    match slash.argument():
+        case None | "commands":
+            print(slash_commands(context.settings), flush=True)
+        case "options":
+            print(OPTIONS, flush=True)
+        case "variables":
+            print(VARIABLES, flush=True)
+        case _:
+            print(slash_commands(context.settings), flush=True)
+    return CommandStatus.DONE
+
+
+def _include(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    file = slash.argument()
+    if file is None:
+        raise missing_argument(slash)
+    is_relative = slash.command in ("ir", "include_relative")
+    is_done = context.run_script(os.path.expanduser(file), is_relative)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
+def _list(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.describe_cluster import list_databases
+
+    pattern = slash.argument(strip_semicolons=True)
+    is_done = list_databases(context.settings, pattern, verbose="+" in slash.command)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
+def _privileges(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.describe_cluster import list_privileges
+
+    pattern = slash.argument(strip_semicolons=True)
+    is_done = list_privileges(context.settings, pattern, show_system="S" in slash.command)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
+def _out(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    target = slash.argument(Argument.FILE_PIPE)
+    settings = context.settings
+    output = Output(None if target is None else os.path.expanduser(target))
+    exit_code = settings.output.close()
+    settings.output = output
+    if exit_code is not None:
+        settings.variables.record_shell_exit(exit_code)
+    return CommandStatus.DONE
+
+
+def _prompt(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    first, second = slash.argument(), slash.argument()
+    if first is None:
+        raise missing_argument(slash)
+    prompt, name = ("", first) if second is None else (first, second)
+    if prompt:
+        print(prompt, end="", flush=True)
+    value = sys.stdin.readline().removesuffix("\n")
+    context.settings.variables.set(name, value)
+    return CommandStatus.DONE
+
+
+def _quit(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    return CommandStatus.TERMINATE
+
+
+def _set(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    name = slash.argument()
+    variables = context.settings.variables
+    if name is None:
+        print(variables.listing(), end="", flush=True)
+        return CommandStatus.DONE
+    parts = []
+    while (part := slash.argument()) is not None:
+        parts.append(part)
+    variables.set(name, "".join(parts))
+    return CommandStatus.DONE
+
+
+def _unset(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    name = slash.argument()
+    if name is None:
+        raise missing_argument(slash)
+    context.settings.variables.unset(name)
+    return CommandStatus.DONE
+
+
+def _timing(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    value = slash.argument()
+    settings = context.settings
+    settings.shows_timing = (
+        not settings.shows_timing if value is None else parse_bool(value, "\\timing")
+    )
+    settings.say(f"Timing is {'on' if settings.shows_timing else 'off'}.")
+    return CommandStatus.DONE
+
+
+def _sync(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.sync import sync_subscriptions
+
+    names: list[str] = []
+    while (
+        name := slash.argument(Argument.SQL_IDENTIFIER, strip_semicolons=True)
+    ) is not None:
+        names.append(name)
+    if context.settings.session is None:
+        raise PsqlError("You are currently not connected to a database.")
+    is_done = sync_subscriptions(context.settings, names)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
+_COMMANDS: dict[str, Command] = {
+    "!": _shell,
+    "?": _slash_help,
+    "C": pset.set_title,
+    "H": partial(pset.toggle_format, "html"),
+    "T": pset.set_table_attributes,
+    "a": partial(pset.toggle_format, "unaligned"),
+    "c": connect.connect,
+    "cd": _cd,
+    "connect": connect.connect,
+    "conninfo": connect.connection_information,
+    "copyright": _copyright,
+    "e": query_buffer.edit,
+    "echo": _echo,
+    "edit": query_buffer.edit,
+    "encoding": _encoding,
+    "errverbose": _errverbose,
+    "f": pset.set_field_separator,
+    "g": query_buffer.go,
+    "getenv": _getenv,
+    "gexec": query_buffer.go_execute,
+    "gset": query_buffer.go_set,
+    "gx": query_buffer.go,
+    "h": _help,
+    "help": _help,
+    "html": partial(pset.toggle_format, "html"),
+    "i": _include,
+    "include": _include,
+    "include_relative": _include,
+    "ir": _include,
+    "l": _list,
+    "l+": _list,
+    "list": _list,
+    "list+": _list,
+    "o": _out,
+    "out": _out,
+    "p": query_buffer.print_buffer,
+    "print": query_buffer.print_buffer,
+    "prompt": _prompt,
+    "pset": pset.pset,
+    "q": _quit,
+    "qecho": _echo,
+    "quit": _quit,
+    "r": query_buffer.reset,
+    "reset": query_buffer.reset,
+    "s": query_buffer.history,
+    "set": _set,
+    "setenv": _setenv,
+    "sync": _sync,
+    "t": partial(pset.toggle, "tuples_only"),
+    "timing": _timing,
+    "unset": _unset,
+    "w": query_buffer.write,
+    "warn": _echo,
+    "watch": query_buffer.watch,
+    "write": query_buffer.write,
+    "x": partial(pset.toggle, "expanded"),
+    "z": _privileges,
+    "zS": _privileges,
+}
+
+#: What completion offers after a backslash.
+COMMAND_NAMES = tuple(
+    sorted({*_COMMANDS, *BRANCHING_COMMANDS, "d", "d+", "di", "dn", "dp", "dt", "du"})
+) + ("dRp", "dRp+", "dRs", "dRs+")

@@ -1,0 +1,82 @@
+"""What backslash commands are given, and what they can ask of the loop that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from replctl.psql.conditional import ConditionStack
+from replctl.psql.scan import StatementScanner
+from replctl.psql.scan_slash import SlashScanner
+from replctl.psql.send_query import Delivery
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import PsqlError
+
+
+class CommandStatus(Enum):
+    """How a command ended (backslashResult in command.h)."""
+
+    DONE = auto()
+    ERROR = auto()
+    TERMINATE = auto()  # leave this script, or psql
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Run what is in the query buffer, or the last query again."""
+
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Run the query again and again.
+
+    Attributes:
+        interval: seconds between two runs.
+        count: how often; 0 for no end.
+        min_rows: stop when there are fewer.
+    """
+
+    interval: float
+    count: int
+    min_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewBuffer:
+    """Read `text` in place of the query buffer: it comes from an editor."""
+
+    text: str
+
+
+CommandResult: TypeAlias = CommandStatus | Send | Watch | NewBuffer
+
+
+@dataclass
+class CommandContext:
+    """The input that a command stands in.
+
+    Attributes:
+        run_script: runs a file (relative to the script that is running, if the flag says so), and
+            says whether it succeeded.
+        previous_statement: what was sent last from this input.
+    """
+
+    settings: PsqlSettings
+    scanner: StatementScanner
+    conditions: ConditionStack
+    run_script: Callable[[str, bool], bool]
+    previous_statement: str = ""
+
+    @property
+    def query(self) -> str:
+        """What is in the query buffer or, for want of it, was sent last."""
+        return self.scanner.buffer or self.previous_statement
+
+
+def missing_argument(slash: SlashScanner) -> PsqlError:
+    """The complaint about a command that needs more arguments than it has."""
+    return PsqlError(f"\\{slash.command}: missing required argument")

@@ -1,0 +1,111 @@
+"""Connections: `\\c`, `\\conninfo`, and what a database's name on the command line may be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from replctl.conninfo import parse_conninfo
+from replctl.errors import PostgresError
+from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
+from replctl.psql.scan_slash import Argument, SlashScanner
+from replctl.psql.variables import PsqlError
+from replctl.session import Session
+
+
+class Target(NamedTuple):
+    """Where to connect: names that are None stay as they are, or are the default ones."""
+
+    database: str | None = None
+    role: str | None = None
+    directory: str | None = None
+
+
+def target_of(name: str) -> Target:
+    """A database's name or, as everywhere in libpq, a connection string in its place.
+
+    Raises:
+        PsqlError: it is no connection string, or it leads to a server.
+    """
+    if "=" not in name and not name.startswith(("postgresql://", "postgres://")):
+        return Target(name)
+    try:
+        parameters = parse_conninfo(name)
+    except PostgresError as error:
+        raise PsqlError(error.message) from error
+    return Target(
+        parameters.get("dbname"),
+        parameters.get("user"),
+        _directory(parameters.get("host"), parameters.get("port")),
+    )
+
+
+def _directory(host: str | None, port: str | None) -> str | None:
+    if host is None or host == "" or (host in ("localhost", "127.0.0.1", "::1") and port is None):
+        return None
+    if host.startswith("/"):
+        return host
+    raise PsqlError(f'connection to server at "{host}" failed: replctl opens clusters, not servers')
+
+
+def connection_failure(directory: str, error: PostgresError) -> str:
+    """What is said of a connection that could not be made."""
+    return f'connection to server on directory "{directory}" failed: FATAL:  {error.message}'
+
+
+def connect(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\c [DATABASE|- [ROLE|- [DIRECTORY|-]]]` or `\\c CONNECTION-STRING`"""
+    words: list[str | None] = []
+    while (
+        len(words) < 4
+        and (word := slash.argument(Argument.VERBATIM_IDENTIFIER, strip_semicolons=True))
+        is not None
+    ):
+        words.append(None if word in ("", "-") else word)
+    words += [None] * (4 - len(words))
+    database, role, host, port = words
+    if database is not None and ("=" in database or "://" in database):
+        target = target_of(database)
+    else:
+        target = Target(database, role, _directory(host, port))
+    settings = context.settings
+    old = settings.session
+    try:
+        session = _open(context, target, old)
+    except PostgresError as error:
+        directory = target.directory or (str(old.cluster.path) if old else "")
+        failure = connection_failure(directory, error)
+        if settings.is_interactive:
+            settings.messages.error(failure)
+            if old is not None:
+                settings.messages.error("Previous connection kept")
+            return CommandStatus.ERROR
+        # A script must not go on in the database that it wanted to leave.
+        settings.release_session()
+        raise PsqlError(f"\\connect: {failure}") from error
+    settings.bind_session(session)
+    settings.say(
+        f'You are now connected to database "{session.database_name}"'
+        f' as user "{session.role_name}".'
+    )
+    return CommandStatus.DONE
+
+
+def _open(context: CommandContext, target: Target, old: Session | None) -> Session:
+    database = target.database or (old.database_name if old else "postgres")
+    role = target.role or (old.role_name if old else "postgres")
+    directory = target.directory or (str(old.cluster.path) if old else None)
+    return context.settings.connect(database, role, directory)
+
+
+def connection_information(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\conninfo`"""
+    session = context.settings.session
+    if session is None:
+        print("You are currently not connected to a database.", flush=True)
+    else:
+        print(
+            f'You are connected to database "{session.database_name}"'
+            f' as user "{session.role_name}" in cluster "{session.cluster.path}".',
+            flush=True,
+        )
+    return CommandStatus.DONE

@@ -1,0 +1,255 @@
+"""The command: options, start-up file, scripts or a prompt, exit code (psql's startup.c)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from replctl.errors import PostgresError
+from replctl.psql.connect import Target, connection_failure, target_of
+from replctl.psql.mainloop import (
+    ExitCode,
+    run_command_string,
+    run_file,
+    run_stdin,
+)
+from replctl.psql.messages import Messages
+from replctl.psql.options import Action, Options, UsageError, parse_options
+from replctl.psql.output import Output
+from replctl.psql.pset import set_option
+from replctl.psql.send_query import run_silently
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import PsqlError, Variables
+
+if TYPE_CHECKING:
+    from replctl.session import Session
+
+#: Statements may be nested deeply; the parser and its trees are recursive.
+_RECURSION_LIMIT = 20000
+
+
+def main() -> None:
+    """Entry point of the console script: run, and exit with psql's exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    """Do what the command line says; the exit code."""
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); the interpreter must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.SUCCESS
+    except KeyboardInterrupt:
+        return ExitCode.USER
+
+
+def _run(argv: list[str]) -> int:
+    from replctl.psql.subcommand import find_subcommand
+
+    variables = Variables()
+    messages = Messages(variables)
+    try:
+        subcommand = find_subcommand(argv)
+        if subcommand is not None:
+            return _subcommand(subcommand, variables, messages)
+        options = parse_options(argv)
+    except UsageError as error:
+        print(f"replctl: {error}", file=sys.stderr)
+        print('replctl: hint: Try "replctl --help" for more information.', file=sys.stderr)
+        return ExitCode.FAILURE
+    if options.help_topic is not None:
+        return _print_help(options.help_topic)
+    if options.shows_version:
+        from replctl import __version__
+
+        print(f"replctl (psql of PostgreSQL 17) {__version__}")
+        return ExitCode.SUCCESS
+    try:
+        settings = _settings(options, variables, messages)
+    except PsqlError as error:
+        messages.error(str(error))
+        return ExitCode.FAILURE
+    try:
+        return _run_actions(settings, options)
+    finally:
+        _close(settings)
+
+
+def _subcommand(argv: list[str], variables: Variables, messages: Messages) -> int:
+    from replctl.psql.subcommand import parse_sync, run_sync
+
+    parsed = parse_sync(argv)
+    if isinstance(parsed, int):
+        return parsed
+    settings = _settings(parsed.options, variables, messages)
+    try:
+        if not _connect(settings, parsed.options):
+            return ExitCode.BAD_CONNECTION
+        return run_sync(settings, parsed)
+    finally:
+        _close(settings)
+
+
+def _settings(options: Options, variables: Variables, messages: Messages) -> PsqlSettings:
+    """The state that the options ask for.
+
+    Raises:
+        PsqlError: an option has a value that it cannot have.
+    """
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    settings = PsqlSettings(variables, messages, _connector(options), has_terminal=has_terminal)
+    for name, value in options.variables:
+        if value is None:
+            variables.unset(name)
+        else:
+            variables.set(name, value)
+    for name, value in options.print_options:
+        try:
+            settings.print_options, _said = set_option(settings.print_options, name, value)
+        except PsqlError as error:
+            raise PsqlError(f'{error}\ncould not set printing parameter "{name}"') from error
+    if options.output is not None:
+        settings.output = Output(options.output)
+    if options.log_file is not None:
+        settings.log_file = _open_log(options.log_file)
+    if has_terminal:
+        settings.print_options = replace(
+            settings.print_options, columns=os.get_terminal_size().columns
+        )
+    return settings
+
+
+def _open_log(name: str) -> TextIO:
+    try:
+        return open(name, "a", encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise PsqlError(f'could not open log file "{name}": {error.strerror}') from error
+
+
+def _connector(options: Options):  # type: ignore[no-untyped-def]
+    """Opens sessions: in the clusters that it is asked for, with one Spark for all of them."""
+    clusters: dict[str, object] = {}
+
+    def engine():  # type: ignore[no-untyped-def]
+        from replctl.spark import SparkConf, open_engine
+
+        return open_engine(SparkConf(options.remote, options.master, options.spark_properties))
+
+    def connect(database: str, role: str, directory: str | None) -> Session:
+        from replctl.catalog.cluster import Cluster
+        from replctl.session import Session
+
+        key = directory or options.home or ""
+        cluster = clusters.get(key)
+        if cluster is None:
+            cluster = clusters[key] = Cluster.open(key or None)
+        return Session.connect(cluster, database, role, engine=engine)
+
+    return connect
+
+
+def _connect(settings: PsqlSettings, options: Options) -> bool:
+    """Open the first session; False, and a message, if that fails."""
+    target = Target()
+    try:
+        if options.database is not None:
+            target = target_of(options.database)
+        database = target.database or os.environ.get("PGDATABASE") or "postgres"
+        if options.lists_databases and options.database is None:
+            database = "postgres"
+        role = options.role or target.role or os.environ.get("PGUSER") or "postgres"
+        directory = target.directory or options.home
+        settings.bind_session(settings.connect(database, role, directory))
+    except PsqlError as error:
+        settings.messages.error(str(error))
+        return False
+    except PostgresError as error:
+        directory = target.directory or options.home or os.environ.get("REPLCTL_HOME") or "default"
+        settings.messages.error(connection_failure(directory, error))
+        return False
+    return True
+
+
+def _run_actions(settings: PsqlSettings, options: Options) -> int:
+    for extra in options.extra_arguments:
+        settings.messages.warning(f'extra command-line argument "{extra}" ignored')
+    if options.is_single_transaction and not options.actions:
+        settings.messages.error("-1 can only be used in non-interactive mode")
+        return ExitCode.FAILURE
+    if not _connect(settings, options):
+        return ExitCode.BAD_CONNECTION
+    if options.lists_databases:
+        from replctl.psql.describe_cluster import list_databases
+
+        return ExitCode.SUCCESS if list_databases(settings, None) else ExitCode.FAILURE
+    if not options.actions and settings.has_terminal:
+        from replctl.psql.interactive import run_interactive
+
+        settings.messages.is_terse = True
+        if options.reads_startup_file:
+            _run_startup_file(settings)
+        return run_interactive(settings, has_editing=options.has_line_editing)
+    if options.reads_startup_file:
+        _run_startup_file(settings)
+    if not options.actions:
+        return run_stdin(settings)
+    return _run_scripts(settings, options)
+
+
+def _run_scripts(settings: PsqlSettings, options: Options) -> int:
+    """Run `-c` and `-f` in their order, up to the first failure if ON_ERROR_STOP is set."""
+    if options.is_single_transaction and not run_silently(settings, "BEGIN"):
+        return ExitCode.FAILURE
+    code = ExitCode.SUCCESS
+    for action, text in options.actions:
+        match action:
+            case Action.COMMAND:
+                code = run_command_string(settings, text)
+            case Action.FILE:
+                code = run_file(settings, text)
+        if code is not ExitCode.SUCCESS and settings.variables.is_on("ON_ERROR_STOP"):
+            break
+    if options.is_single_transaction and settings.session is not None:
+        end = "COMMIT" if code is ExitCode.SUCCESS else "ROLLBACK"
+        if not run_silently(settings, end) and code is ExitCode.SUCCESS:
+            code = ExitCode.FAILURE
+    return code
+
+
+def _run_startup_file(settings: PsqlSettings) -> None:
+    """`.replctlrc`, from $REPLCTLRC or the home directory."""
+    named = os.environ.get("REPLCTLRC")
+    path = Path(named).expanduser() if named else Path.home() / ".replctlrc"
+    if path.is_file():
+        run_file(settings, str(path))
+
+
+def _close(settings: PsqlSettings) -> None:
+    settings.output.close()
+    if settings.log_file is not None:
+        settings.log_file.close()
+    if settings.session is not None:
+        settings.session.cluster.close()
+
+
+def _print_help(topic: str) -> int:
+    from replctl.psql import help as texts
+
+    match topic:
+        case "commands":
+            print(texts.slash_commands(None))
+        case "variables":
+            print(texts.VARIABLES)
+        case _:
+            print(texts.OPTIONS)
+    return ExitCode.SUCCESS

@@ -1,0 +1,289 @@
+"""Read lines, split them into statements and commands, run these, stop where psql stops (mainloop.c)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from enum import IntEnum
+from typing import TextIO, assert_never
+
+from replctl.psql.command import run_command
+from replctl.psql.command_context import (
+    CommandContext,
+    CommandResult,
+    CommandStatus,
+    NewBuffer,
+    Send,
+    Watch,
+)
+from replctl.psql.conditional import ConditionStack
+from replctl.psql.messages import InputPlace
+from replctl.psql.scan import Statement, StatementScanner
+from replctl.psql.scan_slash import SlashScanner
+from replctl.psql.send_query import Delivery, send_query
+from replctl.psql.settings import PsqlSettings
+
+#: Gives the next line without its newline, None at the end; what it continues is asked of the loop.
+ReadLine = Callable[["MainLoop"], str | None]
+
+
+class ExitCode(IntEnum):
+    """What the command ends with (psql's EXIT_* in settings.h)."""
+
+    SUCCESS = 0
+    FAILURE = 1  # our own fault
+    BAD_CONNECTION = 2
+    USER = 3  # a script failed, and ON_ERROR_STOP is set
+
+
+class _Stop(Exception):
+    """Leave the loop: `\\q`."""
+
+
+class MainLoop:
+    """One input, a script or a user at a prompt, from its first line to its last.
+
+    Attributes:
+        context: what backslash commands see of it.
+    """
+
+    def __init__(self, settings: PsqlSettings) -> None:
+        self._settings = settings
+        scanner = StatementScanner(settings.variables, settings.messages.complain)
+        self.context = CommandContext(
+            settings,
+            scanner,
+            ConditionStack(scanner),
+            lambda name, is_relative: run_file(settings, name, is_relative) is ExitCode.SUCCESS,
+        )
+        self._eof_count = 0
+
+    def run(self, read_line: ReadLine) -> ExitCode:
+        """Run everything that `read_line` gives; how it went."""
+        settings = self._settings
+        is_interactive = settings.is_interactive
+        code = ExitCode.SUCCESS
+        try:
+            while code is ExitCode.SUCCESS:
+                try:
+                    line = read_line(self)
+                    if line is None:
+                        if is_interactive and self._ignores_eof():
+                            continue
+                        break
+                    self._eof_count = 0
+                    succeeded = self._run_line(line)
+                except KeyboardInterrupt:
+                    if not is_interactive:
+                        raise
+                    self._clear()
+                    continue
+                code = self._code_after(succeeded)
+        except _Stop:
+            return ExitCode.SUCCESS
+        if code is ExitCode.SUCCESS and not is_interactive:
+            code = self._finish()
+        return code
+
+    def _finish(self) -> ExitCode:
+        """At the end of a script: its last statement may lack a semicolon, an `\\if` its `\\endif`."""
+        code = ExitCode.SUCCESS
+        if self.context.scanner.buffer and self.context.conditions.is_active:
+            code = self._code_after(self._send(self.context.scanner.take(), None))
+        if code is ExitCode.SUCCESS and self.context.conditions.is_open:
+            self._settings.messages.error("reached EOF without finding closing \\endif(s)")
+            if self._settings.variables.is_on("ON_ERROR_STOP"):
+                code = ExitCode.USER
+        return code
+
+    def _code_after(self, succeeded: bool) -> ExitCode:
+        if self._settings.is_interactive:
+            return ExitCode.SUCCESS
+        if not succeeded and self._settings.variables.is_on("ON_ERROR_STOP"):
+            return ExitCode.USER
+        return ExitCode.BAD_CONNECTION if self._settings.session is None else ExitCode.SUCCESS
+
+    def _run_line(self, line: str) -> bool:
+        """Run what a line completes; whether all of it succeeded."""
+        scanner, settings = self.context.scanner, self._settings
+        if not line and scanner.prompt.value in "=-(":  # psql neither echoes nor counts it
+            return True
+        if settings.is_interactive and not scanner.buffer and self._is_help_word(line):
+            return True
+        if settings.variables.choice("ECHO") == "all" and not settings.is_interactive:
+            print(line, flush=True)
+        succeeded = True
+        with closing(scanner.scan(line)) as items:
+            for item in items:
+                succeeded = self._run_item(item)
+                if self._stops_after(succeeded):
+                    break
+        return succeeded
+
+    def _stops_after(self, succeeded: bool) -> bool:
+        if self._settings.session is None and not self._settings.is_interactive:
+            return True
+        return not succeeded and self._settings.variables.is_on("ON_ERROR_STOP")
+
+    def _run_item(self, item: Statement | SlashScanner) -> bool:
+        match item:
+            case Statement(text):
+                if self.context.conditions.is_active:
+                    return self._send(text, None)
+                if self._settings.is_interactive:
+                    self._settings.messages.error(
+                        "query ignored; use \\endif or Ctrl-C to exit current \\if block"
+                    )
+                return True
+            case SlashScanner():
+                return self._apply(run_command(self.context, item))
+        assert_never(item)
+
+    def _apply(self, result: CommandResult) -> bool:
+        """Do what a backslash command leaves to its caller."""
+        match result:
+            case CommandStatus.DONE:
+                return True
+            case CommandStatus.ERROR:
+                return False
+            case CommandStatus.TERMINATE:
+                raise _Stop
+            case Send(delivery):
+                return self._send(self._query_to_send(), delivery)
+            case Watch():
+                return self._watch(self._query_to_send(), result)
+            case NewBuffer(text):
+                self.context.scanner.take()
+                return all([self._run_line(line) for line in text.rstrip("\n").split("\n")])
+        assert_never(result)
+
+    def _query_to_send(self) -> str:
+        return self.context.scanner.take() or self.context.previous_statement
+
+    def _send(self, text: str, delivery: Delivery | None) -> bool:
+        self.context.previous_statement = text
+        return send_query(self._settings, text, delivery)
+
+    def _watch(self, text: str, watch: Watch) -> bool:
+        done = 0
+        try:
+            while True:
+                if not self._send(text, None):
+                    return False
+                rows = int(self._settings.variables.get("ROW_COUNT") or 0)
+                done += 1
+                if done == watch.count or rows < watch.min_rows:
+                    return True
+                time.sleep(watch.interval)
+        except KeyboardInterrupt:
+            return True
+
+    def _is_help_word(self, line: str) -> bool:
+        """`help`, `quit` and `exit` alone are meant for us, not for the server."""
+        match line.strip().rstrip(";").lower():
+            case "help":
+                from replctl.psql.help import SHORT_HELP
+
+                print(SHORT_HELP, flush=True)
+                return True
+            case "quit" | "exit":
+                raise _Stop
+            case _:
+                return False
+
+    def _ignores_eof(self) -> bool:
+        self._eof_count += 1
+        if self._eof_count < self._settings.variables.integer("IGNOREEOF"):
+            self._settings.say('Use "\\q" to leave replctl.')
+            return True
+        self._settings.say("\\q")
+        return False
+
+    def _clear(self) -> None:
+        """Ctrl-C at the prompt: forget the query, or leave an `\\if`."""
+        print()
+        self.context.scanner.take()
+        if self.context.conditions.is_open:
+            self._settings.messages.error("\\if: escaped")
+            self.context.conditions.close_innermost()
+
+
+def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> ExitCode:
+    """Run a script: `-f NAME`, `\\i NAME`; `-` is stdin.
+
+    Args:
+        is_relative: a relative name counts from the script that is running (`\\ir`).
+    """
+    if name == "-":
+        return _run_stream(settings, sys.stdin, "<stdin>")
+    place = settings.messages.place
+    if is_relative and place is not None and not os.path.isabs(name):
+        name = os.path.normpath(os.path.join(os.path.dirname(place.file), name))
+    try:
+        stream = open(name, encoding="utf-8", errors="surrogateescape", newline="\n")  # noqa: SIM115
+    except OSError as error:
+        settings.messages.error(f"{name}: {error.strerror}")
+        return ExitCode.FAILURE
+    with stream:
+        return _run_stream(settings, stream, name)
+
+
+def run_stdin(settings: PsqlSettings) -> ExitCode:
+    """Run what stands in stdin; errors are printed without a place in a file."""
+    settings.messages.is_terse = True
+    return MainLoop(settings).run(_line_reader(settings, sys.stdin, None))
+
+
+def run_command_string(settings: PsqlSettings, text: str) -> ExitCode:
+    """`-c TEXT`: SQL as it is, or one backslash command."""
+    settings.messages.is_terse = True
+    if settings.variables.choice("ECHO") == "all":
+        print(text.removeprefix("\\"), flush=True)
+    if not text.startswith("\\"):
+        return ExitCode.SUCCESS if send_query(settings, text) else ExitCode.FAILURE
+    context = MainLoop(settings).context
+    slash = next(iter(context.scanner.scan(text)))
+    assert isinstance(slash, SlashScanner)
+    result = run_command(context, slash)
+    return ExitCode.FAILURE if result is CommandStatus.ERROR else ExitCode.SUCCESS
+
+
+def _run_stream(settings: PsqlSettings, stream: TextIO, name: str) -> ExitCode:
+    with _not_interactive(settings):
+        outer = settings.messages.place
+        settings.messages.place = InputPlace(name, 0)
+        try:
+            return MainLoop(settings).run(_line_reader(settings, stream, name))
+        finally:
+            settings.messages.place = outer
+            settings.messages.is_terse = True
+
+
+@contextmanager
+def _not_interactive(settings: PsqlSettings) -> Iterator[None]:
+    was_interactive, settings.is_interactive = settings.is_interactive, False
+    try:
+        yield
+    finally:
+        settings.is_interactive = was_interactive
+
+
+def _line_reader(settings: PsqlSettings, stream: TextIO, name: str | None) -> ReadLine:
+    """Lines of a stream, a byte order mark removed; `name` is what errors call it."""
+    number = 0
+
+    def read_line(loop: MainLoop) -> str | None:
+        nonlocal number
+        line = stream.readline()
+        if not line:
+            return None
+        number += 1
+        if name is not None:
+            settings.messages.place = InputPlace(name, number)
+        line = line.removesuffix("\n")
+        return line.removeprefix("\ufeff") if number == 1 else line
+
+    return read_line

@@ -1,0 +1,176 @@
+"""What psql says on stderr: the server's reports, and complaints of its own.
+
+A server's report and a complaint about line 3 of a script:
+
+    replctl:s.sql:2: ERROR:  relation "t" does not exist
+    LINE 1: SELECT * FROM t;
+                          ^
+    replctl:s.sql:3: error: invalid command \\foo
+
+As libpq's fe-protocol3.c and the frontends' logging.c.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from replctl.errors import Notice, PostgresError
+from replctl.psql.display import character_width
+from replctl.psql.variables import Variables
+
+PROGRAM = "replctl"
+
+#: An extract of a statement is cut to so many columns, and keeps so many after the error (libpq).
+_DISPLAY_SIZE = 60
+_MIN_RIGHT_CUT = 10
+
+
+class InputPlace(NamedTuple):
+    """Which script is being read, and which of its lines."""
+
+    file: str
+    line: int
+
+
+class Messages:
+    """Writes to stderr, after everything that waits to be written to stdout.
+
+    Args:
+        variables: VERBOSITY and SHOW_CONTEXT are looked up there.
+
+    Attributes:
+        place: where in a script we are; None if nothing is read from a file.
+        is_terse: leave the program's name and `error: ` away, as psql does once it takes input from
+            anything but a file.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+        self.place: InputPlace | None = None
+        self.is_terse = False
+
+    def error(self, text: str, hint: str | None = None) -> None:
+        """A command of psql's own has failed."""
+        self._write(f"{self._prefix('error: ')}{text}")
+        if hint is not None:
+            self._write(f"{self._prefix('hint: ')}{hint}")
+
+    def warning(self, text: str) -> None:
+        """Something is odd about a command, which goes on."""
+        self._write(f"{self._prefix('warning: ')}{text}")
+
+    def complain(self, severity: str, text: str) -> None:
+        """As `error` or `warning`, in the form that the scanners call."""
+        if severity == "error":
+            self.error(text)
+        else:
+            self.warning(text)
+
+    def report(self, report: PostgresError | Notice, statement: str | None = None) -> None:
+        """What the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
+        verbosity = self._variables.choice("VERBOSITY")
+        self.write_report(
+            report_text(report, statement, verbosity, self._variables.choice("SHOW_CONTEXT"))
+        )
+
+    def write_report(self, text: str) -> None:
+        """A report that is text already."""
+        self._write(f"{self._prefix('') if self.place else ''}{text}")
+
+    def _prefix(self, level: str) -> str:
+        if self.place is not None:
+            return f"{PROGRAM}:{self.place.file}:{self.place.line}: {level}"
+        return "" if self.is_terse else f"{PROGRAM}: {level}"
+
+    def _write(self, text: str) -> None:
+        sys.stdout.flush()
+        print(text, file=sys.stderr, flush=True)
+
+
+def report_text(
+    report: PostgresError | Notice,
+    statement: str | None,
+    verbosity: str = "default",
+    show_context: str = "errors",
+) -> str:
+    """An error or notice with its fields, one to a line (pqBuildErrorMessage3).
+
+    Args:
+        statement: what its position counts in; None leaves the extract away.
+        verbosity: terse, default, verbose or sqlstate.
+        show_context: never, errors or always.
+    """
+    head = f"{report.severity}:  "
+    if verbosity == "sqlstate":
+        return head + report.sqlstate
+    if verbosity == "verbose":
+        head += f"{report.sqlstate}: "
+    lines = [head + report.message]
+    has_position = statement is not None and report.position >= 0
+    if verbosity == "terse":
+        return lines[0] + (f" at character {report.position + 1}" if has_position else "")
+    if statement is not None and has_position:
+        lines += _extract(statement, report.position)
+    lines += _fields(report, show_context)
+    if verbosity == "verbose" and isinstance(report, PostgresError):
+        if report.table is not None:
+            lines.append(f"TABLE NAME:  {report.table}")
+        if report.constraint is not None:
+            lines.append(f"CONSTRAINT NAME:  {report.constraint}")
+    return "\n".join(lines)
+
+
+def _fields(report: PostgresError | Notice, show_context: str) -> list[str]:
+    lines = []
+    if report.detail is not None:
+        lines.append(f"DETAIL:  {report.detail}")
+    if report.hint is not None:
+        lines.append(f"HINT:  {report.hint}")
+    context = report.context if isinstance(report, PostgresError) else None
+    if context is not None and show_context != "never":
+        lines.append(f"CONTEXT:  {context}")
+    return lines
+
+
+def _extract(statement: str, position: int) -> list[str]:
+    """`LINE 1: SELECT * FROM t;` and a caret under the place (reportErrorPosition).
+
+    Long lines are cut, tabs count as one blank, and wide characters as two columns.
+    """
+    if position > len(statement):
+        return []
+    line_number, begin, end = _line_at(statement, position)
+    columns = [0]
+    for character in statement[:end]:
+        columns.append(columns[-1] + max(character_width(character), 1))
+    is_cut_left = is_cut_right = False
+    if columns[end] - columns[begin] > _DISPLAY_SIZE:
+        if columns[begin] + _DISPLAY_SIZE >= columns[position] + _MIN_RIGHT_CUT:
+            while columns[end] - columns[begin] > _DISPLAY_SIZE:
+                end -= 1
+            is_cut_right = True
+        else:
+            while columns[position] + _MIN_RIGHT_CUT < columns[end]:
+                end -= 1
+                is_cut_right = True
+            while columns[end] - columns[begin] > _DISPLAY_SIZE:
+                begin += 1
+                is_cut_left = True
+    prefix = f"LINE {line_number}: {'...' if is_cut_left else ''}"
+    text = statement[begin:end].replace("\t", " ") + ("..." if is_cut_right else "")
+    return [prefix + text, " " * (len(prefix) + columns[position] - columns[begin]) + "^"]
+
+
+def _line_at(text: str, position: int) -> tuple[int, int, int]:
+    """Number, start and end of the line that holds `position`; \\n, \\r and \\r\\n end lines."""
+    number, begin = 1, 0
+    for offset, character in enumerate(text):
+        if character not in "\r\n":
+            continue
+        if offset >= position:
+            return number, begin, offset
+        if character == "\r" or text[offset - 1 : offset] != "\r":
+            number += 1
+        begin = offset + 1
+    return number, begin, len(text)

@@ -1,0 +1,278 @@
+"""How results look: `\\pset` and its short forms `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
+from replctl.psql.print_table import Format, PrintOptions
+from replctl.psql.scan_slash import Argument, SlashScanner
+from replctl.psql.variables import PsqlError, parse_bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One of `\\pset`'s: how a value is read, what is said of it, how the list shows it."""
+
+    set: Callable[[PrintOptions, str | None], PrintOptions]
+    say: Callable[[PrintOptions], str]
+    show: Callable[[PrintOptions], str]
+
+
+def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[PrintOptions, str]:
+    """Set an option; the new options, and what `\\pset` says of it.
+
+    Raises:
+        PsqlError: there is no such option, or it does not take the value.
+    """
+    option = _OPTIONS.get(_SYNONYMS.get(name, name))
+    if option is None:
+        raise PsqlError(f"\\pset: unknown option: {name}")
+    new = option.set(options, value)
+    return new, option.say(new)
+
+
+def pset(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\pset [NAME [VALUE]]`"""
+    name, value = slash.argument(), slash.argument()
+    if name is None:
+        for known in sorted(_OPTIONS):
+            shown = _OPTIONS[known].show(context.settings.print_options)
+            print(f"{known:<24} {shown}")
+        print(flush=True)
+        return CommandStatus.DONE
+    return _set(context, name, value)
+
+
+def toggle(name: str, context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\t [on|off]`, `\\x [on|off|auto]`"""
+    return _set(context, name, slash.argument(strip_semicolons=True))
+
+
+def toggle_format(name: str, context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\a` and `\\H`: the format of that name, or back to aligned."""
+    current = context.settings.print_options.format
+    if name == "unaligned":
+        return _set(context, "format", "unaligned" if current == "aligned" else "aligned")
+    return _set(context, "format", "aligned" if current == name else name)
+
+
+def set_title(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\C [TITLE]`"""
+    return _set(context, "title", slash.argument(strip_semicolons=True))
+
+
+def set_table_attributes(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\T [ATTRIBUTES]`"""
+    return _set(context, "tableattr", slash.argument(Argument.NORMAL))
+
+
+def set_field_separator(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\f [SEPARATOR]`"""
+    return _set(context, "fieldsep", slash.argument())
+
+
+def _set(context: CommandContext, name: str, value: str | None) -> CommandResult:
+    settings = context.settings
+    settings.print_options, message = set_option(settings.print_options, name, value)
+    settings.say(message)
+    return CommandStatus.DONE
+
+
+# -- reading values
+
+
+def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], PrintOptions]:
+    def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
+        new = not getattr(options, attribute) if value is None else parse_bool(value, name)
+        return replace(options, **{attribute: new})
+
+    return set_value
+
+
+def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | None], PrintOptions]:
+    """A text; without a value it is only shown, unless the option can be unset."""
+
+    def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
+        if value is None and empty is not None:
+            return options
+        changes: dict[str, Any] = {attribute: value}
+        return replace(options, **changes)
+
+    return set_value
+
+
+def _format(options: PrintOptions, value: str | None) -> PrintOptions:
+    if not value:
+        return options
+    formats: tuple[Format, ...] = get_args(Format)
+    found = [name for name in formats if name.startswith(value.lower())]
+    # As in psql, an abbreviation for aligned and asciidoc is ambiguous.
+    if len(found) > 1:
+        raise PsqlError(f'\\pset: ambiguous abbreviation "{value}" matches both "{found[0]}" and "{found[1]}"')
+    if not found:
+        raise PsqlError(f"\\pset: allowed formats are {', '.join(sorted(formats))}")
+    return replace(options, format=found[0])
+
+
+def _line_style(options: PrintOptions, value: str | None) -> PrintOptions:
+    if not value:
+        return options
+    word = value.lower()
+    if "ascii".startswith(word):
+        return replace(options, linestyle="ascii")
+    if "unicode".startswith(word):
+        return replace(options, linestyle="unicode")
+    raise PsqlError("\\pset: allowed line styles are ascii, unicode")
+
+
+def _expanded(options: PrintOptions, value: str | None) -> PrintOptions:
+    if value is None:
+        return replace(options, expanded="on" if options.expanded == "off" else "off")
+    if value.lower() == "auto":
+        return replace(options, expanded="auto")
+    try:
+        is_on = parse_bool(value, "expanded")
+    except PsqlError as error:
+        raise PsqlError(
+            f'unrecognized value "{value}" for "expanded"\nAvailable values are: on, off, auto.'
+        ) from error
+    return replace(options, expanded="on" if is_on else "off")
+
+
+def _number(attribute: str) -> Callable[[PrintOptions, str | None], PrintOptions]:
+    def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
+        if value is None:
+            return options
+        digits = value.strip()
+        return replace(options, **{attribute: int(digits) if digits.isdigit() else 0})
+
+    return set_value
+
+
+def _csv_separator(options: PrintOptions, value: str | None) -> PrintOptions:
+    if value is None:
+        return options
+    if len(value.encode()) != 1:
+        raise PsqlError("\\pset: csv_fieldsep must be a single one-byte character")
+    if value in '"\n\r':
+        raise PsqlError(
+            "\\pset: csv_fieldsep cannot be a double quote, a newline, or a carriage return"
+        )
+    return replace(options, csv_field_separator=value)
+
+
+def _ignored(options: PrintOptions, value: str | None) -> PrintOptions:
+    return options
+
+
+# -- showing them
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def _say_expanded(options: PrintOptions) -> str:
+    if options.expanded == "auto":
+        return "Expanded display is used automatically."
+    return f"Expanded display is {options.expanded}."
+
+
+def _say_separator(what: str, separator: str) -> str:
+    if separator == "\0":
+        return f"{what} separator is zero byte."
+    shown = "<newline>" if separator == "\n" and what == "Record" else f'"{separator}"'
+    return f"{what} separator is {shown}."
+
+
+def _say_optional(what: str, value: str | None) -> str:
+    return f"{what} is unset." if value is None else f'{what} is "{value}".'
+
+
+_OPTIONS: dict[str, _Option] = {
+    "border": _Option(
+        _number("border"), lambda o: f"Border style is {o.border}.", lambda o: str(o.border)
+    ),
+    "columns": _Option(
+        _number("columns"),
+        lambda o: f"Target width is {o.columns}." if o.columns else "Target width is unset.",
+        lambda o: str(o.columns),
+    ),
+    "csv_fieldsep": _Option(
+        _csv_separator,
+        lambda o: f'Field separator for CSV is "{o.csv_field_separator}".',
+        lambda o: _quoted(o.csv_field_separator),
+    ),
+    "expanded": _Option(_expanded, _say_expanded, lambda o: o.expanded),
+    "fieldsep": _Option(
+        _text("field_separator", ""),
+        lambda o: _say_separator("Field", o.field_separator),
+        lambda o: _quoted(o.field_separator) if o.field_separator != "\0" else "''",
+    ),
+    "fieldsep_zero": _Option(
+        lambda o, value: replace(o, field_separator="\0"),
+        lambda o: _say_separator("Field", o.field_separator),
+        lambda o: _on(o.field_separator == "\0"),
+    ),
+    "footer": _Option(
+        _boolean("footer", "footer"),
+        lambda o: f"Default footer is {_on(o.footer)}.",
+        lambda o: _on(o.footer),
+    ),
+    "format": _Option(_format, lambda o: f"Output format is {o.format}.", lambda o: o.format),
+    "linestyle": _Option(
+        _line_style, lambda o: f"Line style is {o.linestyle}.", lambda o: o.linestyle
+    ),
+    "null": _Option(
+        _text("null", ""), lambda o: f'Null display is "{o.null}".', lambda o: _quoted(o.null)
+    ),
+    "numericlocale": _Option(
+        _boolean("numericlocale", "numeric_locale"),
+        lambda o: f"Locale-adjusted numeric output is {_on(o.numeric_locale)}.",
+        lambda o: _on(o.numeric_locale),
+    ),
+    # There is no pager; scripts that turn psql's off should run.
+    "pager": _Option(_ignored, lambda o: "Pager usage is off.", lambda o: "0"),
+    "pager_min_lines": _Option(
+        _ignored, lambda o: "Pager won't be used for less than 0 lines.", lambda o: "0"
+    ),
+    "recordsep": _Option(
+        _text("record_separator", ""),
+        lambda o: _say_separator("Record", o.record_separator),
+        lambda o: _quoted(o.record_separator) if o.record_separator != "\0" else "''",
+    ),
+    "recordsep_zero": _Option(
+        lambda o, value: replace(o, record_separator="\0"),
+        lambda o: _say_separator("Record", o.record_separator),
+        lambda o: _on(o.record_separator == "\0"),
+    ),
+    "tableattr": _Option(
+        _text("table_attributes", None),
+        lambda o: (
+            "Table attributes unset."
+            if o.table_attributes is None
+            else f'Table attributes are "{o.table_attributes}".'
+        ),
+        lambda o: "" if o.table_attributes is None else _quoted(o.table_attributes),
+    ),
+    "title": _Option(
+        _text("title", None),
+        lambda o: _say_optional("Title", o.title),
+        lambda o: "" if o.title is None else _quoted(o.title),
+    ),
+    "tuples_only": _Option(
+        _boolean("tuples_only", "tuples_only"),
+        lambda o: f"Tuples only is {_on(o.tuples_only)}.",
+        lambda o: _on(o.tuples_only),
+    ),
+}
+#: Other names for options, which the list does not show.
+_SYNONYMS = {"x": "expanded", "vertical": "expanded", "t": "tuples_only"}

@@ -1,0 +1,171 @@
+"""Commands about the query buffer: `\\g \\gx \\gset \\gexec \\watch \\e \\p \\r \\s \\w`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+
+from replctl.psql.command_context import (
+    CommandContext,
+    CommandResult,
+    CommandStatus,
+    NewBuffer,
+    Send,
+    Watch,
+    missing_argument,
+)
+from replctl.psql.output import Output
+from replctl.psql.print_table import PrintOptions
+from replctl.psql.pset import set_option
+from replctl.psql.scan_slash import Argument, SlashScanner
+from replctl.psql.send_query import Delivery
+from replctl.psql.variables import PsqlError
+
+
+def go(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\g [(OPTION=VALUE ...)] [FILE]`, and `\\gx`, which is expanded."""
+    options = context.settings.print_options
+    target = slash.argument(Argument.FILE_PIPE)
+    if target is not None and target.startswith("("):
+        options = _options(slash, target[1:], options)
+        target = slash.argument(Argument.FILE_PIPE)
+    if slash.command == "gx":
+        options = replace(options, expanded="on")
+    if target is not None:
+        target = os.path.expanduser(target)
+    return Send(Delivery(target=target, print_options=options))
+
+
+def _options(slash: SlashScanner, first: str, options: PrintOptions) -> PrintOptions:
+    """The options of `(format=csv null=x)`, over those of the session."""
+    word: str | None = first
+    while word is not None:
+        is_last = word.endswith(")") and slash.quote is None
+        if is_last:
+            word = word[:-1]
+        if word:
+            name, separator, value = word.partition("=")
+            options, _message = set_option(options, name, value if separator else None)
+        if is_last:
+            return options
+        word = slash.argument()
+    raise PsqlError(f"\\{slash.command}: missing right parenthesis")
+
+
+def go_set(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\gset [PREFIX]`"""
+    return Send(Delivery(gset_prefix=slash.argument() or ""))
+
+
+def go_execute(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\gexec`"""
+    return Send(Delivery(executes_values=True))
+
+
+def watch(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\watch [[i=]SECONDS] [c=TIMES] [m=MIN_ROWS]`"""
+    interval, count, min_rows = 2.0, 0, 0
+    while (word := slash.argument(strip_semicolons=True)) is not None:
+        match = re.fullmatch(r"(?:(i|interval|c|count|m|min_rows)=)?(.*)", word)
+        assert match is not None
+        name, value = match.groups()
+        try:
+            if name is None or name.startswith("i"):
+                interval = float(value)
+            elif name.startswith("c"):
+                count = int(value)
+            else:
+                min_rows = int(value)
+        except ValueError:
+            kind = {"c": "iteration count", "m": "minimum row count"}.get(
+                (name or "i")[0], "interval value"
+            )
+            raise PsqlError(f'\\watch: incorrect {kind} "{value}"') from None
+        if interval < 0:
+            raise PsqlError(f'\\watch: incorrect interval value "{value}"')
+    return Watch(interval, count, min_rows)
+
+
+def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\p`: the query buffer, or what was sent last."""
+    if context.query:
+        print(context.query, flush=True)
+    else:
+        context.settings.say("Query buffer is empty.")
+    return CommandStatus.DONE
+
+
+def reset(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\r`"""
+    context.scanner.take()
+    context.previous_statement = ""
+    context.settings.say("Query buffer reset (cleared).")
+    return CommandStatus.DONE
+
+
+def edit(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\e [FILE] [LINE]`: the query buffer, or a file that takes its place, in an editor."""
+    file, line = slash.argument(), slash.argument()
+    if file is not None and line is None and file.isdigit():
+        file, line = None, file
+    if file is not None:
+        return NewBuffer(_edited(os.path.expanduser(file), line))
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="replctl.edit.", suffix=".sql", encoding="utf-8", delete=False
+    ) as temporary:
+        text = context.query
+        temporary.write(text if not text or text.endswith("\n") else text + "\n")
+    try:
+        return NewBuffer(_edited(temporary.name, line))
+    finally:
+        os.unlink(temporary.name)
+
+
+def _edited(path: str, line: str | None) -> str:
+    names = ("PSQL_EDITOR", "EDITOR", "VISUAL")
+    editor = next((os.environ[name] for name in names if os.environ.get(name)), "vi")
+    option = os.environ.get("PSQL_EDITOR_LINENUMBER_ARG", "+" if editor.endswith("vi") else None)
+    place = f" {option}{line}" if line is not None and option is not None else ""
+    sys.stdout.flush()
+    if subprocess.run(f"exec {editor}{place} '{path}'", shell=True, check=False).returncode != 0:
+        raise PsqlError(f'could not start editor "{editor}"')
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        raise PsqlError(f"{path}: {error.strerror}") from error
+
+
+def write(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\w FILE`"""
+    target = slash.argument(Argument.FILE_PIPE)
+    if target is None:
+        raise missing_argument(slash)
+    output = Output(os.path.expanduser(target))
+    output.stream.write(context.query + "\n" if context.query else "")
+    exit_code = output.close()
+    if exit_code is not None:
+        context.settings.variables.record_shell_exit(exit_code)
+    return CommandStatus.DONE
+
+
+def history(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\s [FILE]`"""
+    file = slash.argument()
+    from replctl.psql.interactive import history_text
+
+    text = history_text(context.settings)
+    if file is None:
+        print(text, end="\n", flush=True)
+        return CommandStatus.DONE
+    try:
+        with open(os.path.expanduser(file), "w", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        raise PsqlError(f'could not save history to file "{file}": {error.strerror}') from error
+    context.settings.say(f'Wrote history to file "{file}".')
+    return CommandStatus.DONE

@@ -1,0 +1,305 @@
+"""A statement on its way: echo it, run it, print what it answers (SendQuery in psql's common.c)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from replctl.errors import InternalError, PostgresError, QueryCanceled
+from replctl.psql.output import Output
+from replctl.psql.print_table import Alignment, PrintOptions, Table
+from replctl.psql.settings import PsqlSettings, TransactionStatus
+from replctl.psql.variables import PsqlError
+from replctl.result import Result
+
+logger = logging.getLogger(__name__)
+
+#: Types whose values stand at the right of their columns (column_type_alignment in print.c).
+_RIGHT_ALIGNED = frozenset(
+    "int2 int4 int8 float4 float8 numeric oid xid xid8 cid money".split()
+)
+
+#: First words of the tags of statements that change nothing, so that AUTOSYNC has nothing to do.
+_READ_ONLY_TAGS = frozenset("SELECT SHOW SET RESET BEGIN START ROLLBACK SAVEPOINT RELEASE".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a backslash command wants done with the result of the query that it sends.
+
+    Attributes:
+        target: a file, or `|` and a program, instead of where results go.
+        print_options: instead of the session's.
+        gset_prefix: put the values of the only row into variables, named by this and the column.
+        executes_values: run each value as a statement (`\\gexec`).
+    """
+
+    target: str | None = None
+    print_options: PrintOptions | None = None
+    gset_prefix: str | None = None
+    executes_values: bool = False
+
+
+def send_query(settings: PsqlSettings, text: str, delivery: Delivery | None = None) -> bool:
+    """Run what `text` holds and print the results; whether it succeeded.
+
+    Errors are printed, and ERROR, SQLSTATE, ROW_COUNT and LAST_ERROR_* set.
+    """
+    if settings.session is None:
+        settings.messages.error("You are currently not connected to a database.")
+        return False
+    if settings.variables.is_on("SINGLESTEP") and not _is_confirmed(settings, text):
+        return True
+    if settings.variables.choice("ECHO") == "queries":
+        print(text, flush=True)
+    if settings.log_file is not None:
+        settings.log_file.write(
+            f"/******** QUERY *********/\n{text}\n/************************/\n\n"
+        )
+        settings.log_file.flush()
+    if not _begin_if_needed(settings, text):
+        return False
+    start = time.perf_counter()
+    succeeded = _run(settings, text, delivery or Delivery())
+    if settings.shows_timing:
+        print(_timing((time.perf_counter() - start) * 1000), flush=True)
+    return succeeded
+
+
+def run_silently(settings: PsqlSettings, text: str) -> bool:
+    """Run a statement of psql's own (BEGIN, COMMIT), which prints nothing unless it fails."""
+    try:
+        for result in _results(settings, text):
+            _follow_transaction(settings, result.tag)
+    except PostgresError as error:
+        settings.messages.report(error, text)
+        return False
+    return True
+
+
+@contextmanager
+def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
+    """Run a block, and report what it raises as a failure of `statement` (None: of a command).
+
+    What is raised unforeseen is reported as an internal error, and its traceback written to the
+    cluster's log.  The list that is yielded is empty after a failure, else holds True.
+    """
+    outcome = [True]
+    try:
+        yield outcome
+    except PostgresError as error:
+        _fail(settings, error, statement)
+        outcome.clear()
+    except KeyboardInterrupt:
+        _fail(settings, QueryCanceled("canceling statement due to user request"), statement)
+        outcome.clear()
+        if not settings.is_interactive:
+            raise
+    except (BrokenPipeError, PsqlError):
+        raise
+    except Exception as error:
+        if settings.session is None:
+            raise
+        _fail(settings, _unforeseen(settings, error), statement)
+        outcome.clear()
+
+
+@contextmanager
+def showing_progress(settings: PsqlSettings) -> Iterator[None]:
+    """On a terminal, show how far Spark's work is."""
+    if not settings.has_terminal or settings.session is None:
+        yield
+        return
+    from replctl.psql.progress import progress_bar
+
+    with progress_bar(settings.session):
+        yield
+
+
+def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
+    has_changes = False
+    with reporting_errors(settings, text) as succeeded:
+        row_count = 0
+        delivered = True
+        pending: Result | None = None
+        for result in _results(settings, text):
+            if pending is not None and settings.variables.is_on("SHOW_ALL_RESULTS"):
+                _print_result(settings, pending, Delivery())
+            pending = result
+            row_count = result.row_count
+            _follow_transaction(settings, result.tag)
+            has_changes |= result.tag.split(" ", 1)[0] not in _READ_ONLY_TAGS
+        if pending is not None:
+            delivered = _deliver(settings, pending, delivery)
+        settings.variables.record_success(row_count)
+    if (
+        has_changes
+        and settings.transaction_status is TransactionStatus.IDLE
+        and settings.variables.is_on("AUTOSYNC")
+    ):
+        from replctl.psql.sync import sync_subscriptions
+
+        sync_subscriptions(settings, ())
+    return bool(succeeded) and delivered
+
+
+def _results(settings: PsqlSettings, text: str) -> Iterator[Result]:
+    from replctl.execute import execute
+
+    assert settings.session is not None
+    with showing_progress(settings):
+        yield from execute(settings.session, text)
+
+
+def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
+    """With AUTOCOMMIT off, open a block before a statement that does not do so itself."""
+    if (
+        settings.variables.is_on("AUTOCOMMIT")
+        or settings.transaction_status is not TransactionStatus.IDLE
+    ):
+        return True
+    words = text.upper().split(None, 1)
+    if not words or words[0].rstrip(";") in ("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"):
+        return True
+    return run_silently(settings, "BEGIN")
+
+
+def _follow_transaction(settings: PsqlSettings, tag: str) -> None:
+    match tag:
+        case "BEGIN" | "START TRANSACTION":
+            settings.transaction_status = TransactionStatus.IN_BLOCK
+        case "COMMIT" | "ROLLBACK":
+            settings.transaction_status = TransactionStatus.IDLE
+
+
+def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -> None:
+    settings.messages.report(error, statement)
+    if statement is None:
+        return
+    if settings.variables.choice("ECHO") == "errors":
+        settings.messages.write_report(f"STATEMENT:  {statement}")
+    settings.variables.record_error(error)
+    settings.last_error = (error, statement)
+    if settings.transaction_status is TransactionStatus.IN_BLOCK:
+        settings.transaction_status = TransactionStatus.FAILED
+
+
+def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
+    assert settings.session is not None
+    log = settings.session.cluster.path / "log" / "replctl.log"
+    log.parent.mkdir(exist_ok=True)
+    handler = logging.FileHandler(log, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        logger.error("unforeseen error", exc_info=error)
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+    return InternalError(
+        f"internal error: {type(error).__name__}: {error}",
+        hint=f'This is a fault of replctl. The traceback is in "{log}".',
+    )
+
+
+def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool:
+    if result.columns is not None and delivery.gset_prefix is not None:
+        return _store_variables(settings, result, delivery.gset_prefix)
+    if result.columns is not None and delivery.executes_values:
+        values = [value for row in result.rows for value in row if value is not None]
+        return all([send_query(settings, value) for value in values])
+    if delivery.target is None:
+        _print_result(settings, result, delivery)
+        return True
+    try:
+        output = Output(delivery.target)
+    except PsqlError as error:
+        settings.messages.error(str(error))
+        return False
+    usual, settings.output = settings.output, output
+    try:
+        _print_result(settings, result, delivery)
+    except BrokenPipeError:
+        pass  # the program has read enough
+    finally:
+        settings.output = usual
+        exit_code = output.close()
+    if exit_code is not None:
+        settings.variables.record_shell_exit(exit_code)
+    return True
+
+
+def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) -> None:
+    if result.columns is not None:
+        options = delivery.print_options or settings.print_options
+        settings.print(_table(result), options)
+    if not settings.is_quiet and (result.columns is None or _is_change(result.tag)):
+        print(result.tag, file=settings.output.stream, flush=True)
+        if settings.log_file is not None:
+            print(result.tag, file=settings.log_file, flush=True)
+
+
+def _is_change(tag: str) -> bool:
+    return tag.split(" ", 1)[0] in ("INSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def _table(result: Result) -> Table:
+    assert result.columns is not None
+    alignments: list[Alignment] = [
+        "r" if column.type in _RIGHT_ALIGNED else "l" for column in result.columns
+    ]
+    return Table([column.name for column in result.columns], result.rows, alignments)
+
+
+def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> bool:
+    """`\\gset`: each value of the only row becomes a variable; NULL unsets it."""
+    assert result.columns is not None
+    if len(result.rows) != 1:
+        count = "no rows" if not result.rows else "more than one row"
+        settings.messages.error(f"{count} returned for \\gset")
+        return False
+    for column, value in zip(result.columns, result.rows[0], strict=True):
+        name = prefix + column.name
+        if settings.variables.is_special(name):
+            settings.messages.warning(
+                f'attempt to \\gset into specially treated variable "{name}" ignored'
+            )
+        elif value is None:
+            settings.variables.unset(name)
+        else:
+            try:
+                settings.variables.set(name, value)
+            except PsqlError as error:
+                settings.messages.error(str(error))
+                return False
+    return True
+
+
+def _is_confirmed(settings: PsqlSettings, text: str) -> bool:
+    print(
+        "/**(Single step mode: verify command)******************************************/\n"
+        f"{text}\n"
+        "/**(press return to proceed or enter x and return to cancel)*******************/",
+        flush=True,
+    )
+    return input() != "x"
+
+
+def _timing(milliseconds: float) -> str:
+    """`Time: 61234.568 ms (01:01.235)` (PrintTiming)."""
+    text = f"Time: {milliseconds:.3f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 1:
+        return text
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{text} ({minutes:02.0f}:{seconds:06.3f})"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{text} ({hours:02.0f}:{minutes:02.0f}:{seconds:06.3f})"
+    days, hours = divmod(hours, 24)
+    return f"{text} ({days:.0f} d {hours:02.0f}:{minutes:02.0f}:{seconds:06.3f})"

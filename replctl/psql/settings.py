@@ -1,0 +1,111 @@
+"""The state of the command while it runs: connection, variables, output (PsqlSettings in settings.h)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TextIO
+
+from replctl.errors import Notice, PostgresError
+from replctl.psql.messages import Messages
+from replctl.psql.output import Output
+from replctl.psql.print_table import PrintOptions, Table, print_table
+from replctl.psql.variables import Variables
+from replctl.session import Session
+
+
+class TransactionStatus(Enum):
+    """Whether a block is open; the value is what `%x` shows in a prompt."""
+
+    IDLE = ""
+    IN_BLOCK = "*"
+    FAILED = "!"
+
+
+@dataclass
+class PsqlSettings:
+    """What commands read and change.
+
+    Attributes:
+        connect: opens a session for (database, role, directory of the cluster or None).
+        session: the connection; None where a script has lost it.
+        print_options: what `\\pset` sets.
+        output: where results go: stdout, or what `\\o` names.
+        has_terminal: stdin and stdout are a terminal, and nobody asked for plain output.
+        is_interactive: the commands being run are typed at a prompt.
+        shows_timing: `\\timing`.
+        transaction_status: whether a block is open, as far as command tags tell.
+        last_error: the last failure and its statement, for `\\errverbose`.
+        log_file: `-L`: queries go there, too.
+        on_interrupt: called at Ctrl-C while a statement runs.
+    """
+
+    variables: Variables
+    messages: Messages
+    connect: Callable[[str, str, str | None], Session]
+    output: Output = field(default_factory=Output)
+    session: Session | None = None
+    print_options: PrintOptions = field(default_factory=PrintOptions)
+    has_terminal: bool = False
+    is_interactive: bool = False
+    shows_timing: bool = False
+    transaction_status: TransactionStatus = TransactionStatus.IDLE
+    last_error: tuple[PostgresError, str] | None = None
+    log_file: TextIO | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """QUIET: no messages, only results."""
+        return self.variables.is_on("QUIET")
+
+    @property
+    def is_styled(self) -> bool:
+        """Results go to a terminal, which takes colours."""
+        return self.has_terminal and self.output.is_stdout
+
+    def say(self, text: str) -> None:
+        """A message that QUIET suppresses: what a command has done."""
+        if not self.is_quiet:
+            print(text, flush=True)
+
+    def notice(self, notice: Notice) -> None:
+        """A notice of the session, at once."""
+        self.messages.report(notice)
+
+    def print(self, table: Table, options: PrintOptions | None = None) -> None:
+        """Write a table to where results go."""
+        chosen = options if options is not None else self.print_options
+        print_table(self.output.stream, table, chosen, styled=self.is_styled)
+        self.output.stream.flush()
+        if self.log_file is not None:
+            print_table(self.log_file, table, chosen)
+            self.log_file.flush()
+
+    def bind_session(self, session: Session) -> None:
+        """Take a session that was just opened, and set the variables that tell of it."""
+        self.session = session
+        self.transaction_status = TransactionStatus.IDLE
+        session.on_notice = self.notice
+        for name, value in (
+            ("DBNAME", session.database_name),
+            ("USER", session.role_name),
+            ("HOST", str(session.cluster.path)),
+            ("ENCODING", "UTF8"),
+            ("SERVER_VERSION_NAME", session.setting("server_version")),
+            ("SERVER_VERSION_NUM", "170000"),
+        ):
+            self.variables.set(name, value)
+
+    def release_session(self) -> None:
+        """Without a connection, nothing is known of it."""
+        self.session = None
+        self.transaction_status = TransactionStatus.IDLE
+        for name in ("DBNAME", "USER", "HOST", "ENCODING", "SERVER_VERSION_NAME"):
+            self.variables.unset(name)
+
+
+def stdout_is_terminal() -> bool:
+    """Whether what we print is read by somebody at once."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
