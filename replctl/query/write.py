@@ -113,7 +113,7 @@ class WrittenTable:
                 continue
             writer.prepare(leaf.relid)
             self.family = {**self.family, **writer.relations}
-            current = local_target(self.relation, self.family).leaves[number]
+            current = local_target(self.family[self.relation.oid], self.family).leaves[number]
             note = writer.note(changes_keys=changes_keys)
             engine.write_leaf(outcome, number, current, change, note)
         self._check_again(outcome)
@@ -125,7 +125,7 @@ class WrittenTable:
             self._writer.has_foreign_commits(relid) for relid in self._writer.written
         ):
             return
-        current = local_target(self.relation, {**self.family, **self._writer.relations})
+        current = local_target(self.family[self.relation.oid], self.family)
         problem = self._session.engine().first_collision(outcome, current)
         if problem is not None:
             raise violation(self.relation, self.family, current, problem)

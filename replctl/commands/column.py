@@ -1,0 +1,174 @@
+"""Column definitions: types, collations, and which constraint belongs to what.
+
+transformColumnDefinition() in parse_utilcmd.c and BuildDescForRelation() in tablecmds.c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Column
+from replctl.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+    UndefinedObject,
+)
+from replctl.expr.type_names import type_of
+from replctl.parser import ast
+from replctl.types.builtin import Type, system_columns
+
+_SERIAL = frozenset(["smallserial", "serial2", "serial", "serial4", "bigserial", "serial8"])
+_MAX_COLUMNS = 1600  # MaxHeapAttributeNumber
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDraft:
+    """A column on its way into a table.
+
+    Attributes:
+        column: without its number, and without a default that is still to be analysed.
+        default: the expression of DEFAULT or GENERATED.
+        constraints: those that a table has on account of the column; `columns` names it.
+    """
+
+    column: Column
+    default: ast.RawExpr | None = None
+    constraints: tuple[ast.Constraint, ...] = ()
+
+
+def column_draft(
+    environment: CatalogEnvironment, definition: ast.ColumnDef, table: str
+) -> ColumnDraft:
+    """A column as a statement defines it.
+
+    Args:
+        table: the name of its table.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with it.
+        FeatureNotSupported: it is a serial or identity column.
+    """
+    type_name = definition.type_name
+    assert type_name is not None
+    if type_name.names[-1] in _SERIAL and len(type_name.names) == 1:
+        raise FeatureNotSupported(
+            f"columns of type {type_name.names[0]} are not supported", position=type_name.pos
+        )
+    if definition.storage is not None or definition.compression is not None:
+        raise FeatureNotSupported("STORAGE and COMPRESSION of columns are not supported")
+    type_, typmod = type_of(environment, type_name)
+    column = Column(
+        0,
+        definition.name,
+        type_.name,
+        typmod,
+        _collation(environment, definition, type_),
+        dimensions=len(type_name.array_bounds),
+    )
+    return with_options(ColumnDraft(column), definition, table)
+
+
+def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
+    """Whether a column may be of its type (CheckAttributeType); looked at when the table is put together.
+
+    Raises:
+        InvalidTableDefinition: it is a pseudo-type, or a set.
+        FeatureNotSupported: its values cannot be stored.
+    """
+    type_name = definition.type_name
+    assert type_name is not None
+    if type_name.is_setof:
+        raise InvalidTableDefinition(f'column "{definition.name}" cannot be declared SETOF')
+    type_, _typmod = type_of(environment, type_name)
+    if type_.kind == "p":
+        raise InvalidTableDefinition(
+            f'column "{definition.name}" has pseudo-type {environment.format_type(type_.name)}'
+        )
+    element = type_ if type_.element is None else environment.type(type_.element)
+    if element.kind == "c" or (type_.element is not None and not type_.is_builtin):
+        raise FeatureNotSupported(
+            f"columns of type {environment.format_type(type_.name)} are not supported",
+            position=type_name.pos,
+        )
+
+
+def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> ColumnDraft:
+    """A column with the constraints that its definition lists.
+
+    Raises:
+        SqlSyntaxError: two of them contradict each other.
+    """
+    kinds = {"default": 0, "generated": 0}
+    has_null = False
+    column, default, constraints = draft.column, draft.default, list(draft.constraints)
+    where = f'column "{definition.name}" of table "{table}"'
+    for constraint in definition.constraints:
+        pos = constraint.pos
+        match constraint.kind:
+            case "null" | "not_null" as kind:
+                if has_null and column.not_null != (kind == "not_null"):
+                    raise SqlSyntaxError(
+                        f"conflicting NULL/NOT NULL declarations for {where}", position=pos
+                    )
+                has_null = True
+                column = replace(column, not_null=kind == "not_null")
+            case "default" | "generated" as kind:
+                kinds[kind] += 1
+                if kinds[kind] > 1:
+                    what = "default values" if kind == "default" else "generation clauses"
+                    raise SqlSyntaxError(f"multiple {what} specified for {where}", position=pos)
+                default = constraint.expr
+                generated = "s" if kind == "generated" else ""
+                column = replace(column, default=None, generated=generated)
+            case "identity":
+                raise FeatureNotSupported("identity columns are not supported", position=pos)
+            case "check":
+                constraints.append(constraint)
+            case _:
+                constraints.append(replace(constraint, columns=(definition.name,)))
+        if kinds["default"] and kinds["generated"]:
+            raise SqlSyntaxError(
+                f"both default and generation expression specified for {where}", position=pos
+            )
+    return ColumnDraft(column, default, tuple(constraints))
+
+
+def check_column_name(name: str) -> None:
+    """
+    Raises:
+        DuplicateColumn: it is a system column's.
+    """
+    if name in system_columns():
+        raise DuplicateColumn(f'column name "{name}" conflicts with a system column name')
+
+
+def check_column_count(count: int) -> None:
+    """
+    Raises:
+        FeatureNotSupported: a table cannot have so many columns.
+    """
+    if count > _MAX_COLUMNS:
+        raise FeatureNotSupported(f"tables can have at most {_MAX_COLUMNS} columns")
+
+
+def _collation(
+    environment: CatalogEnvironment, definition: ast.ColumnDef, type_: Type
+) -> str | None:
+    """The collation asked for, else the type's; arrays have that of their elements."""
+    element = type_ if type_.element is None else environment.type(type_.element)
+    if not definition.collation:
+        return element.collation
+    shown = ".".join(definition.collation)
+    schema_name = definition.collation[-2] if len(definition.collation) > 1 else None
+    found = environment.collation(schema_name, definition.collation[-1])
+    if found is None:
+        raise UndefinedObject(f'collation "{shown}" for encoding "UTF8" does not exist')
+    if element.collation is None:
+        raise DatatypeMismatch(
+            f"collations are not supported by type {environment.format_type(type_.name)}"
+        )
+    return found

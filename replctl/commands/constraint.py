@@ -1,0 +1,282 @@
+"""CHECK, PRIMARY KEY and UNIQUE: what a statement lists, and how it becomes a part of a table.
+
+transformIndexConstraints() in parse_utilcmd.c; AddRelationNewConstraints() in heap.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from replctl.catalog.pg_class import (
+    Constraint,
+    Relation,
+    insert_constraint,
+    update_constraint,
+)
+from replctl.catalog.ruleutils import get_expr
+from replctl.commands.ddl import Ddl, RowCheck
+from replctl.commands.expression import check_expression, columns_used
+from replctl.commands.index import IndexDraft
+from replctl.commands.naming import constraint_name
+from replctl.errors import (
+    CheckViolation,
+    DuplicateColumn,
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    InvalidTableDefinition,
+    PostgresError,
+    UndefinedColumn,
+)
+from replctl.expr import nodes
+from replctl.lake.table_read import table_source
+from replctl.parser import ast
+from replctl.spark import StagedColumn, scan, to_sql
+from replctl.types.builtin import system_columns
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintDrafts:
+    """The constraints of a statement, by what is done with them."""
+
+    checks: tuple[ast.Constraint, ...]
+    indexes: tuple[IndexDraft, ...]
+    foreign_keys: tuple[ast.Constraint, ...]
+
+
+def sorted_constraints(
+    table: str,
+    constraints: Sequence[ast.Constraint],
+    column_names: Collection[str],
+    *,
+    has_primary_key: bool = False,
+) -> ConstraintDrafts:
+    """Constraints as drafts; indexes that would be alike are one, the primary key comes first.
+
+    Args:
+        column_names: the columns that keys may name.
+        has_primary_key: the table has one already.
+
+    Raises:
+        InvalidTableDefinition: there are two primary keys.
+        UndefinedColumn, DuplicateColumn: a key names no column, or one twice.
+        FeatureNotSupported: a kind of constraint that is not there yet.
+    """
+    checks, foreign_keys = [], []
+    primary: list[IndexDraft] = []
+    unique: list[IndexDraft] = []
+    for constraint in constraints:
+        _refuse(constraint)
+        match constraint.kind:
+            case "check":
+                checks.append(constraint)
+            case "foreign":
+                foreign_keys.append(constraint)
+            case "primary":
+                if primary or has_primary_key:
+                    raise InvalidTableDefinition(
+                        f'multiple primary keys for table "{table}" are not allowed',
+                        position=constraint.pos,
+                    )
+                primary.append(_index_draft(constraint, column_names, "p"))
+            case "unique":
+                unique.append(_index_draft(constraint, column_names, "u"))
+            case _:
+                raise AssertionError(f"{constraint.kind} is no constraint of a table")
+    drafts: list[IndexDraft] = []
+    for draft in primary + unique:
+        alike = next((i for i, other in enumerate(drafts) if _is_alike(other, draft)), None)
+        if alike is None:
+            drafts.append(draft)
+        elif drafts[alike].name is None:
+            drafts[alike] = replace(drafts[alike], name=draft.name)
+    return ConstraintDrafts(tuple(checks), tuple(drafts), tuple(foreign_keys))
+
+
+def _refuse(constraint: ast.Constraint) -> None:
+    if constraint.kind == "exclusion":
+        raise FeatureNotSupported(
+            "exclusion constraints are not supported", position=constraint.pos
+        )
+    if constraint.deferrable or constraint.initially_deferred:
+        raise FeatureNotSupported(
+            "DEFERRABLE constraints are not supported", position=constraint.pos
+        )
+    if constraint.options:
+        raise FeatureNotSupported(
+            "storage parameters of constraints are not supported", position=constraint.pos
+        )
+
+
+def _index_draft(
+    constraint: ast.Constraint, column_names: Collection[str], kind: Literal["p", "u"]
+) -> IndexDraft:
+    what = "primary key" if kind == "p" else "unique"
+    seen: set[str] = set()
+    for name in constraint.columns:
+        if name not in column_names and name not in system_columns():
+            raise UndefinedColumn(
+                f'column "{name}" named in key does not exist', position=constraint.pos
+            )
+        if name in seen:
+            raise DuplicateColumn(
+                f'column "{name}" appears twice in {what} constraint', position=constraint.pos
+            )
+        seen.add(name)
+    for name in constraint.including:
+        if name not in column_names:
+            raise UndefinedColumn(
+                f'column "{name}" named in key does not exist', position=constraint.pos
+            )
+    return IndexDraft(
+        constraint.name,
+        constraint.columns,
+        kind,
+        is_unique=True,
+        including=constraint.including,
+        nulls_not_distinct=constraint.nulls_not_distinct,
+    )
+
+
+def _is_alike(one: IndexDraft, other: IndexDraft) -> bool:
+    return replace(one, name=None, kind="u") == replace(other, name=None, kind="u")
+
+
+# ---------------------------------------------------------------------------------------------
+# CHECK
+
+
+def add_checks(
+    ddl: Ddl,
+    relation: Relation,
+    constraints: Sequence[ast.Constraint],
+    *,
+    merges: bool,
+    is_local: bool = True,
+) -> list[Constraint]:
+    """Add CHECK constraints to one table.
+
+    Args:
+        merges: one that the table has by inheritance, with the same condition, is the same.
+
+    Returns:
+        the new ones, and those that were merged.
+
+    Raises:
+        DuplicateObject: their name is taken.
+        PostgresError: a condition is wrong.
+    """
+    names: set[str] = set()
+    added = []
+    for raw in constraints:
+        assert raw.expr is not None
+        expr = check_expression(ddl.environment, relation, raw.expr, ddl.now)
+        name = raw.name
+        if name is None:
+            used = [relation.column_at(a).name for a in sorted(columns_used(expr)) if a > 0]
+            only = used if len(used) == 1 else []
+            name = constraint_name(
+                ddl.catalog, relation.name, relation.schema_oid, only, "check", names
+            )
+        elif name in names:
+            raise DuplicateObject(f'check constraint "{name}" already exists')
+        names.add(name)
+        added.append(
+            add_check(
+                ddl,
+                relation,
+                Constraint(0, name, "c", check=expr, is_local=is_local, no_inherit=raw.no_inherit),
+                merges=merges,
+            )
+        )
+    return added
+
+
+def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) -> Constraint:
+    """Add a CHECK to one table, or merge it with the one of that name (MergeWithExistingConstraint).
+
+    Args:
+        check: its OID is ignored; `is_local` and `inherited_count` say how the table comes to have it.
+
+    Raises:
+        DuplicateObject: the name is taken by another constraint.
+        InvalidObjectDefinition: one of the two is not inherited, the other is.
+    """
+    assert check.check is not None
+    if check.no_inherit and relation.is_partitioned:
+        raise InvalidTableDefinition(
+            f'cannot add NO INHERIT constraint to partitioned table "{relation.name}"'
+        )
+    existing = next((c for c in relation.constraints if c.name == check.name), None)
+    if existing is not None:
+        if not merges or existing.check != check.check:
+            raise DuplicateObject(
+                f'constraint "{check.name}" for relation "{relation.name}" already exists'
+            )
+        for conflicting, what in ((existing, "non-inherited"), (check, "inherited")):
+            if conflicting.no_inherit:
+                raise InvalidObjectDefinition(
+                    f'constraint "{check.name}" conflicts with {what} constraint on relation'
+                    f' "{relation.name}"'
+                )
+        ddl.notice(f'merging constraint "{check.name}" with inherited definition')
+        if check.is_local:
+            merged = replace(existing, is_local=True)
+        elif relation.is_partition:
+            merged = replace(existing, is_local=False, inherited_count=1)
+        else:
+            merged = replace(existing, inherited_count=existing.inherited_count + 1)
+        update_constraint(ddl.catalog, merged)
+        return merged
+    columns = tuple(sorted(attnum for attnum in columns_used(check.check) if attnum > 0))
+    made = replace(check, oid=ddl.catalog.new_oid(), columns=columns)
+    insert_constraint(ddl.catalog, relation, made)
+    require_check(ddl, relation, made)
+    return made
+
+
+def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
+    """Ask that all rows of a table satisfy a CHECK."""
+    assert constraint.check is not None
+    require_rows(
+        ddl,
+        relation,
+        f"NOT {to_sql(constraint.check, lambda var: f'c{var.attnum}').text}"
+        if ddl.has_rows(relation)
+        else "",
+        lambda: CheckViolation(
+            f'check constraint "{constraint.name}" of relation "{relation.name}" is violated by some'
+            " row",
+            constraint=constraint.name,
+            table=relation.name,
+        ),
+    )
+
+
+def require_rows(
+    ddl: Ddl, relation: Relation, violated: str, error: Callable[[], PostgresError]
+) -> None:
+    """Ask that no row of a table satisfies a condition, which is Spark SQL over c<attnum>."""
+    if ddl.has_rows(relation):
+        query = f"SELECT 1 AS found FROM ({scan(table_source(relation))}) WHERE {violated}"
+        ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), lambda row: error()))
+
+
+def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:
+    """A CHECK of one table as that of another, which has columns of the same names."""
+    assert constraint.check is not None
+    attnums = {}
+    for column in source.columns:
+        found = target.column(column.name)
+        if found is not None:
+            attnums[column.attnum] = found.attnum
+    return replace(constraint, check=nodes.renumber(constraint.check, attnums))
+
+
+def same_check(ddl: Ddl, one: Relation, a: Constraint, other: Relation, b: Constraint) -> bool:
+    """Whether two CHECKs say the same of tables whose columns may have other numbers."""
+    assert a.check is not None
+    assert b.check is not None
+    return get_expr(ddl.environment, one, a.check) == get_expr(ddl.environment, other, b.check)

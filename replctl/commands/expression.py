@@ -1,0 +1,142 @@
+"""Expressions that a table keeps: DEFAULT, GENERATED, CHECK, the predicates of indexes.
+
+cookDefault() and cookConstraint() in heap.c; CheckPredicate() in indexcmds.c.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Column, Relation
+from replctl.errors import InvalidObjectDefinition
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.collate import assign_collations
+from replctl.expr.context import ExprContext
+from replctl.expr.dependency import check_dependencies
+from replctl.expr.environment import Column as ScopeColumn
+from replctl.expr.scope import RelationScope
+from replctl.parser import ast
+
+
+def relation_scope(relation: Relation) -> RelationScope:
+    """The columns of a relation, as names for its expressions."""
+    columns = tuple(
+        ScopeColumn(c.name, c.attnum, c.type, c.typmod, c.collation) for c in relation.columns
+    )
+    return RelationScope(relation.name, columns, relation.row_type, relation.schema)
+
+
+def default_expression(
+    environment: CatalogEnvironment,
+    relation: Relation,
+    column: Column,
+    raw: ast.RawExpr,
+    now: datetime | None,
+) -> nodes.Expr | None:
+    """What DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no default.
+
+    Raises:
+        InvalidObjectDefinition: a generated column depends on one, or on something that changes.
+        PostgresError: the expression is wrong, or not of the column's type.
+    """
+    context = ExprContext.GENERATED if column.generated else ExprContext.DEFAULT
+    analyzer = Analyzer(environment, relation_scope(relation), context, now=now)
+    expr = analyzer.expr(raw)
+    if column.generated:
+        _check_generated(environment, relation, expr)
+    expr = analyzer.coerce_for_assignment(
+        expr, column.type, column.typmod, column.name, -1, "default expression"
+    )
+    expr = assign_collations(environment, expr)
+    check_dependencies(expr)
+    if not column.generated and isinstance(expr, nodes.Const) and expr.value is None:
+        return None
+    return expr
+
+
+def check_expression(
+    environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
+) -> nodes.Expr:
+    """The condition of CHECK.
+
+    Raises:
+        PostgresError: the expression is wrong, or no boolean.
+    """
+    analyzer = Analyzer(environment, relation_scope(relation), ExprContext.CHECK, now=now)
+    expr = assign_collations(environment, analyzer.boolean(raw, "CHECK"))
+    check_dependencies(expr)
+    return expr
+
+
+def index_predicate(
+    environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
+) -> nodes.Expr:
+    """The condition of CREATE INDEX ... WHERE.
+
+    Raises:
+        InvalidObjectDefinition: a function in it is not immutable.
+        PostgresError: the expression is wrong, or no boolean.
+    """
+    context = ExprContext.INDEX_PREDICATE
+    analyzer = Analyzer(environment, relation_scope(relation), context, now=now)
+    expr = assign_collations(environment, analyzer.boolean(raw, "WHERE"))
+    if contains_mutable(environment, expr):
+        raise InvalidObjectDefinition("functions in index predicate must be marked IMMUTABLE")
+    check_dependencies(expr)
+    return expr
+
+
+def columns_used(expr: nodes.Expr) -> set[int]:
+    """The attnums of the columns in an expression; 0 stands for the whole row."""
+    return {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
+
+
+def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
+    """Whether anything in an expression is not immutable (contain_mutable_functions)."""
+    for node in nodes.walk(expr):
+        match node:
+            case nodes.SqlValueFunction():
+                return True
+            case nodes.FuncExpr(function_oid=oid):
+                if environment.function(oid).volatility != "i":
+                    return True
+            case (
+                nodes.OpExpr(operator_oid=oid)
+                | nodes.DistinctExpr(operator_oid=oid)
+                | nodes.NullIfExpr(operator_oid=oid)
+                | nodes.ScalarArrayOpExpr(operator_oid=oid)
+            ):
+                if environment.operator(oid).volatility != "i":
+                    return True
+            case nodes.CoerceViaIO() if _is_mutable_conversion(node):
+                return True
+    return False
+
+
+def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
+    """Text forms that depend on settings: those of dates and times, but for intervals as text."""
+    mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
+    return bool(mutable & {node.type, node.arg.type})
+
+
+def _check_generated(environment: CatalogEnvironment, relation: Relation, expr: nodes.Expr) -> None:
+    for node in nodes.walk(expr):
+        if not isinstance(node, nodes.Var):
+            continue
+        if node.attnum == 0:
+            raise InvalidObjectDefinition(
+                "cannot use whole-row variable in column generation expression",
+                detail="This would cause the generated column to depend on its own value.",
+                position=node.pos,
+            )
+        if node.attnum > 0 and relation.column_at(node.attnum).generated:
+            name = relation.column_at(node.attnum).name
+            raise InvalidObjectDefinition(
+                f'cannot use generated column "{name}" in column generation expression',
+                detail="A generated column cannot reference another generated column.",
+                position=node.pos,
+            )
+    if contains_mutable(environment, expr):
+        raise InvalidObjectDefinition("generation expression is not immutable")

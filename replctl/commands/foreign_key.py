@@ -1,0 +1,225 @@
+"""FOREIGN KEY (ATAddForeignKeyConstraint in tablecmds.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Column, Constraint, Relation, children_of, insert_constraint
+from replctl.commands.ddl import Ddl, RowCheck
+from replctl.commands.naming import constraint_name
+from replctl.errors import (
+    DatatypeMismatch,
+    DuplicateObject,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidForeignKey,
+    InvalidTableDefinition,
+    PostgresError,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from replctl.expr.coerce import Coercion
+from replctl.lake.table_read import relation_sources, table_source
+from replctl.lake.violation import orphan
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.spark import StagedColumn, scan
+from replctl.types.builtin import SystemRelation
+
+_ACTIONS = {"no action": "a", "restrict": "r"}
+#: Types whose values are compared with each other (operator families of btree).
+_FAMILIES = (
+    frozenset(("int2", "int4", "int8")),
+    frozenset(("float4", "float8")),
+    frozenset(("date", "timestamp", "timestamptz")),
+)
+
+
+def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
+    """Add a foreign key to a table and its partitions.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with it.
+        FeatureNotSupported: it does something to rows that refer to others when those go.
+    """
+    assert raw.references is not None
+    for event, action in (("DELETE", raw.on_delete), ("UPDATE", raw.on_update)):
+        if action not in _ACTIONS:
+            raise FeatureNotSupported(
+                f"ON {event} {action.upper()} is not supported", position=raw.pos
+            )
+    if raw.match == "partial":
+        raise FeatureNotSupported("MATCH PARTIAL not yet implemented", position=raw.pos)
+    if raw.skip_validation and relation.oid not in ddl.made:
+        raise FeatureNotSupported("NOT VALID constraints are not supported", position=raw.pos)
+    name = _name(ddl, relation, raw)
+    other = _referenced(ddl, relation, raw.references)
+    columns = [_column(relation, column) for column in raw.columns]
+    ref_columns = _referenced_columns(other, raw.ref_columns)
+    if len(columns) != len(ref_columns):
+        raise InvalidForeignKey(
+            "number of referencing and referenced columns for foreign key disagree"
+        )
+    coercion = Coercion(ddl.environment)
+    for column, ref_column in zip(columns, ref_columns, strict=True):
+        _check_types(ddl, coercion, name, column, ref_column)
+    constraint = Constraint(
+        ddl.catalog.new_oid(),
+        name,
+        "f",
+        tuple(column.attnum for column in columns),
+        index_oid=_index_of(other, ref_columns),
+        ref_relid=other.oid,
+        ref_columns=tuple(column.attnum for column in ref_columns),
+        on_update=_ACTIONS[raw.on_update],
+        on_delete=_ACTIONS[raw.on_delete],
+        match="f" if raw.match == "full" else "s",
+        no_inherit=not relation.is_partitioned,
+    )
+    insert_constraint(ddl.catalog, relation, constraint)
+    require_references(ddl, relation, constraint, other)
+    for child_oid in children_of(ddl.catalog, relation.oid):
+        child = ddl.relation(child_oid)
+        if child.is_partition:
+            clone_foreign_key(ddl, relation, constraint, child)
+
+
+def clone_foreign_key(
+    ddl: Ddl, relation: Relation, constraint: Constraint, partition: Relation
+) -> None:
+    """Give a partition a foreign key of the partitioned table above it (CloneFkReferencing)."""
+    names = [relation.column_at(attnum).name for attnum in constraint.columns]
+    columns = tuple(_column(partition, name).attnum for name in names)
+    name = constraint.name
+    if any(c.name == name for c in partition.constraints):
+        name = constraint_name(ddl.catalog, partition.name, partition.schema_oid, names, "fkey")
+    cloned = replace(
+        constraint,
+        oid=ddl.catalog.new_oid(),
+        name=name,
+        columns=columns,
+        parent_oid=constraint.oid,
+        is_local=False,
+        inherited_count=1,
+        no_inherit=not partition.is_partitioned,
+    )
+    insert_constraint(ddl.catalog, partition, cloned)
+    other = ddl.relation(constraint.ref_relid)
+    require_references(ddl, partition, cloned, other)
+    for child_oid in children_of(ddl.catalog, partition.oid):
+        clone_foreign_key(ddl, partition, cloned, ddl.relation(child_oid))
+
+
+def require_references(
+    ddl: Ddl, relation: Relation, constraint: Constraint, other: Relation
+) -> None:
+    """Ask that every row of a table refers to one that is there."""
+    if not ddl.has_rows(relation):
+        return
+    sources = [scan(source) for source in relation_sources(ddl.catalog, other)]
+    referenced = " UNION ALL ".join(
+        f"SELECT {', '.join(f'c{a} AS x{i}' for i, a in enumerate(constraint.ref_columns))}"
+        f" FROM ({source})"
+        for source in sources
+    )
+    names = [f"c{attnum}" for attnum in constraint.columns]
+    present = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    same = " AND ".join(f"n.{name} = r.x{i}" for i, name in enumerate(names))
+    rows = f"SELECT {', '.join(names)} FROM ({scan(table_source(relation))})"
+    query = f"SELECT * FROM ({rows} WHERE {present}) n"
+    if referenced:
+        query += f" LEFT ANTI JOIN ({referenced}) r ON {same}"
+    if constraint.match == "f":
+        mixed = " OR ".join(f"{name} IS NOT NULL" for name in names)
+        query += f" UNION ALL {rows} WHERE NOT ({present}) AND ({mixed})"
+
+    def error(values: Sequence[str | None]) -> PostgresError:
+        return orphan(relation, other, constraint, values)
+
+    columns = [relation.column_at(attnum) for attnum in constraint.columns]
+    ddl.require(
+        RowCheck(
+            query,
+            tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
+            error,
+        )
+    )
+
+
+def _name(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> str:
+    if raw.name is None:
+        return constraint_name(ddl.catalog, relation.name, relation.schema_oid, raw.columns, "fkey")
+    if any(constraint.name == raw.name for constraint in relation.constraints):
+        raise DuplicateObject(
+            f'constraint "{raw.name}" for relation "{relation.name}" already exists'
+        )
+    return raw.name
+
+
+def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
+    """The table at the other end."""
+    if name.name == relation.name and name.schema in (None, relation.schema):
+        found = ddl.environment.relation_oid(name.schema, name.name)
+        if found == relation.oid:
+            return relation
+    other = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+    if isinstance(other, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
+    if other.kind not in ("r", "p"):
+        raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
+    if other.persistence != "p" and relation.persistence == "p":
+        raise InvalidTableDefinition(
+            "constraints on permanent tables may reference only permanent tables"
+        )
+    return other
+
+
+def _column(relation: Relation, name: str) -> Column:
+    column = relation.column(name)
+    if column is None:
+        raise UndefinedColumn(
+            f'column "{name}" referenced in foreign key constraint does not exist'
+        )
+    return column
+
+
+def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
+    """The columns that are referred to: those named, which have to be a key, or the primary key."""
+    if not names:
+        key = other.primary_key
+        if key is None:
+            raise UndefinedObject(f'there is no primary key for referenced table "{other.name}"')
+        return list(other.index_columns(key))
+    columns = [_column(other, name) for name in names]
+    if len(set(names)) != len(names):
+        raise InvalidForeignKey("foreign key referenced-columns list must not contain duplicates")
+    if not _index_of(other, columns):
+        raise InvalidForeignKey(
+            f'there is no unique constraint matching given keys for referenced table "{other.name}"'
+        )
+    return columns
+
+
+def _index_of(other: Relation, columns: Sequence[Column]) -> int:
+    """The unique index over just these columns; 0 if there is none."""
+    attnums = {column.attnum for column in columns}
+    found = [i for i in other.indexes if i.is_plain_unique and set(i.key) == attnums]
+    found.sort(key=lambda index: (not index.is_primary, index.oid))
+    return found[0].oid if found else 0
+
+
+def _check_types(
+    ddl: Ddl, coercion: Coercion, name: str, column: Column, ref_column: Column
+) -> None:
+    types = {column.type, ref_column.type}
+    is_comparable = any(types <= family for family in _FAMILIES)
+    if is_comparable or coercion.can_coerce_implicitly(column.type, ref_column.type):
+        return
+    shown = [ddl.environment.format_type(c.type) for c in (column, ref_column)]
+    raise DatatypeMismatch(
+        f'foreign key constraint "{name}" cannot be implemented',
+        detail=f'Key columns "{column.name}" and "{ref_column.name}" are of incompatible types:'
+        f" {shown[0]} and {shown[1]}.",
+    )

@@ -1,0 +1,353 @@
+"""CREATE INDEX, and the indexes of PRIMARY KEY and UNIQUE (indexcmds.c).
+
+An index is catalog only: Spark needs none, but unique ones are enforced, and identify rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from replctl.catalog.pg_class import (
+    Column,
+    Constraint,
+    Index,
+    Relation,
+    children_of,
+    find_relation_oid,
+    insert_constraint,
+    insert_index,
+    update_column,
+    update_constraint,
+    update_index,
+)
+from replctl.commands.ddl import Ddl, RowCheck, carry_out
+from replctl.commands.expression import columns_used, index_predicate
+from replctl.commands.naming import index_name
+from replctl.errors import (
+    DuplicateObject,
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    NotNullViolation,
+    UndefinedColumn,
+    UndefinedObject,
+    UniqueViolation,
+    WrongObjectType,
+)
+from replctl.expr import nodes
+from replctl.lake.table_read import table_source
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.session import Session
+from replctl.spark import StagedColumn, scan, to_sql
+from replctl.types.builtin import SystemRelation, system_columns
+from replctl.types.quote import quote_identifier
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDraft:
+    """An index on its way to a table, its columns by name.
+
+    Attributes:
+        kind: p(rimary key) or u(nique) for the index of a constraint, '' for one of its own.
+        predicate: over the table's columns.
+    """
+
+    name: str | None
+    columns: tuple[str, ...]
+    kind: Literal["p", "u", ""]
+    is_unique: bool
+    including: tuple[str, ...] = ()
+    nulls_not_distinct: bool = False
+    predicate: nodes.Expr | None = None
+
+
+def create_index(session: Session, statement: ast.CreateIndex) -> str:
+    """Add an index to a table and its partitions.
+
+    Raises:
+        PostgresError: what is wrong with it, or the first key that rows have twice.
+        FeatureNotSupported: it is over expressions, or of another kind than btree.
+    """
+    return carry_out(session, lambda ddl: _create_index(ddl, statement))
+
+
+def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
+    found = QueryAnalyzer(ddl.environment).relation(replace(statement.relation, pos=-1))
+    if isinstance(found, SystemRelation):
+        raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')
+    relation, tag = found, "CREATE INDEX"
+    _refuse(statement)
+    if statement.name is not None and _exists(ddl, relation, statement.name):
+        if not statement.if_not_exists:
+            raise DuplicateTable(f'relation "{statement.name}" already exists')
+        ddl.notice(f'relation "{statement.name}" already exists, skipping', sqlstate="42P07")
+        return tag
+    for element in statement.elements:
+        if element.name is not None and relation.column(element.name) is None:
+            raise UndefinedColumn(f'column "{element.name}" does not exist', position=element.pos)
+    predicate = None
+    if statement.where is not None:
+        predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)
+    draft = IndexDraft(
+        statement.name,
+        tuple(element.name or "" for element in statement.elements),
+        "",
+        statement.is_unique,
+        statement.including,
+        statement.nulls_not_distinct,
+        predicate,
+    )
+    recurses = statement.relation.inherit
+    define_index(ddl, relation, draft, recurses=recurses)
+    return tag
+
+
+def _refuse(statement: ast.CreateIndex) -> None:
+    if statement.access_method != "btree":
+        raise FeatureNotSupported(f'access method "{statement.access_method}" is not supported')
+    for element in statement.elements:
+        if element.expr is not None:
+            raise FeatureNotSupported(
+                "indexes over expressions are not supported", position=element.pos
+            )
+        if element.collation or element.opclass:
+            raise FeatureNotSupported(
+                "COLLATE and operator classes of indexes are not supported", position=element.pos
+            )
+
+
+def _exists(ddl: Ddl, relation: Relation, name: str) -> bool:
+    return find_relation_oid(ddl.catalog, name, relation.schema_oid) is not None
+
+
+# ---------------------------------------------------------------------------------------------
+# Defining
+
+
+def define_index(
+    ddl: Ddl,
+    relation: Relation,
+    draft: IndexDraft,
+    *,
+    parent: Index | None = None,
+    recurses: bool = True,
+) -> Index:
+    """Add an index, with its constraint, to a relation and to its partitions (DefineIndex).
+
+    Args:
+        parent: the index of the partitioned table above that it belongs to.
+
+    Raises:
+        DuplicateTable, DuplicateObject: its name is taken.
+        FeatureNotSupported: rows of different partitions could have equal keys.
+    """
+    if draft.kind == "p" and relation.primary_key is not None:
+        raise InvalidTableDefinition(
+            f'multiple primary keys for table "{relation.name}" are not allowed'
+        )
+    key = [_key_column(relation, name) for name in draft.columns]
+    including = tuple(_key_column(relation, name) for name in draft.including)
+    for attnum in key:
+        _check_indexable(ddl, relation, attnum)
+    if draft.is_unique and relation.is_partitioned:
+        _check_partition_key(relation, key, draft)
+    name = draft.name or _chosen_name(ddl, relation, draft)
+    if _exists(ddl, relation, name):
+        raise DuplicateTable(f'relation "{name}" already exists')
+    if draft.kind and any(constraint.name == name for constraint in relation.constraints):
+        raise DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
+    index = Index(
+        ddl.catalog.new_oid(),
+        name,
+        tuple(key),
+        including,
+        draft.is_unique,
+        draft.kind == "p",
+        nulls_not_distinct=draft.nulls_not_distinct,
+        predicate=draft.predicate,
+        parent_oid=0 if parent is None else parent.oid,
+    )
+    insert_index(ddl.catalog, relation, index)
+    if draft.kind:
+        _insert_index_constraint(ddl, relation, index, draft.kind, parent)
+    if draft.kind == "p":
+        for column in relation.index_columns(index):
+            if not column.not_null:
+                require_not_null(ddl, relation, column)
+                update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
+    if draft.is_unique:
+        require_unique(ddl, relation, index)
+    if relation.is_partitioned and recurses:
+        for child_oid in children_of(ddl.catalog, relation.oid):
+            index_of_partition(ddl, relation, ddl.relation(child_oid), index, draft.kind)
+    return index
+
+
+def index_of_partition(
+    ddl: Ddl, parent: Relation, partition: Relation, index: Index, kind: Literal["p", "u", ""]
+) -> None:
+    """Give a partition an index like its parent's: one that it has already, or a new one."""
+    names = tuple(column.name for column in parent.index_columns(index))
+    including = tuple(parent.column_at(attnum).name for attnum in index.including)
+    attnums = {c.attnum: _key_column(partition, c.name) for c in parent.columns}
+    predicate = None if index.predicate is None else nodes.renumber(index.predicate, attnums)
+    for candidate in partition.indexes:
+        constraint = constraint_of(partition, candidate)
+        is_alike = (
+            not candidate.parent_oid
+            and tuple(c.name for c in partition.index_columns(candidate)) == names
+            and tuple(partition.column_at(a).name for a in candidate.including) == including
+            and candidate.is_unique == index.is_unique
+            and candidate.nulls_not_distinct == index.nulls_not_distinct
+            and candidate.predicate == predicate
+            and (not kind or (constraint is not None and constraint.kind == kind))
+        )
+        if is_alike:
+            _attach_index(ddl, partition, candidate, index, parent)
+            return
+    draft = IndexDraft(
+        None, names, kind, index.is_unique, including, index.nulls_not_distinct, predicate
+    )
+    define_index(ddl, partition, draft, parent=index)
+
+
+def _attach_index(
+    ddl: Ddl, partition: Relation, candidate: Index, index: Index, parent: Relation
+) -> None:
+    update_index(ddl.catalog, replace(candidate, parent_oid=index.oid))
+    own, above = constraint_of(partition, candidate), constraint_of(ddl.relation(parent.oid), index)
+    if own is not None and above is not None:
+        update_constraint(
+            ddl.catalog, replace(own, parent_oid=above.oid, is_local=False, inherited_count=1)
+        )
+
+
+def constraint_of(relation: Relation, index: Index) -> Constraint | None:
+    """The constraint that an index enforces."""
+    return next(
+        (c for c in relation.constraints if c.index_oid == index.oid and c.kind in "pu"), None
+    )
+
+
+def require_not_null(ddl: Ddl, relation: Relation, column: Column) -> None:
+    """Ask that no row of a table has NULL in a column."""
+    if not ddl.has_rows(relation):
+        return
+    rows = scan(table_source(relation))
+    query = f"SELECT 1 AS found FROM ({rows}) WHERE c{column.attnum} IS NULL"
+
+    def error(values: Sequence[str | None]) -> NotNullViolation:
+        return NotNullViolation(
+            f'column "{column.name}" of relation "{relation.name}" contains null values',
+            table=relation.name,
+        )
+
+    ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), error))
+
+
+def require_unique(ddl: Ddl, relation: Relation, index: Index) -> None:
+    """Ask that no two rows of a table have the same key."""
+    if not ddl.has_rows(relation):
+        return
+    columns = relation.index_columns(index)
+    names = ", ".join(f"c{column.attnum}" for column in columns)
+    conditions = [] if index.nulls_not_distinct else [f"c{c.attnum} IS NOT NULL" for c in columns]
+    if index.predicate is not None:
+        conditions.append(to_sql(index.predicate, lambda var: f"c{var.attnum}").text)
+    rows = (
+        f"SELECT * FROM ({scan(table_source(relation))}) WHERE {' AND '.join(conditions) or 'TRUE'}"
+    )
+    shown_names = ", ".join(quote_identifier(column.name) for column in columns)
+
+    def error(values: Sequence[str | None]) -> UniqueViolation:
+        shown = ", ".join("null" if value is None else value for value in values)
+        return UniqueViolation(
+            f'could not create unique index "{index.name}"',
+            detail=f"Key ({shown_names})=({shown}) is duplicated.",
+            constraint=index.name,
+            table=relation.name,
+        )
+
+    ddl.require(
+        RowCheck(
+            f"SELECT {names} FROM ({rows}) GROUP BY {names} HAVING count(*) > 1 ORDER BY {names}",
+            tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
+            error,
+        )
+    )
+
+
+def _insert_index_constraint(
+    ddl: Ddl, relation: Relation, index: Index, kind: Literal["p", "u"], parent: Index | None
+) -> None:
+    above = None
+    if parent is not None:
+        (parent_relid,) = (
+            oid
+            for oid in relation.parents
+            if any(i.oid == parent.oid for i in ddl.relation(oid).indexes)
+        )
+        above = constraint_of(ddl.relation(parent_relid), parent)
+    constraint = Constraint(
+        ddl.catalog.new_oid(),
+        index.name,
+        kind,
+        index.key,
+        index.oid,
+        parent_oid=0 if above is None else above.oid,
+        is_local=above is None,
+        inherited_count=0 if above is None else 1,
+        no_inherit=not relation.is_partitioned,
+    )
+    insert_constraint(ddl.catalog, relation, constraint)
+
+
+def _key_column(relation: Relation, name: str) -> int:
+    column = relation.column(name)
+    if column is not None:
+        return column.attnum
+    if name in system_columns():
+        raise FeatureNotSupported("index creation on system columns is not supported")
+    raise UndefinedColumn(f'column "{name}" does not exist')
+
+
+def _check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
+    type_ = ddl.environment.type(relation.column_at(attnum).type)
+    element = type_ if type_.element is None else ddl.environment.type(type_.element)
+    if not (type_.has_btree and element.has_btree):
+        raise UndefinedObject(
+            f"data type {ddl.environment.format_type(type_.name)} has no default operator class for"
+            ' access method "btree"',
+            hint="You must specify an operator class for the index or define a default operator class"
+            " for the data type.",
+        )
+
+
+def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDraft) -> None:
+    """A unique index of a partitioned table has to have all columns of the partition key."""
+    what = {"p": "PRIMARY KEY", "u": "UNIQUE", "": "UNIQUE"}[draft.kind]
+    partition_key = relation.partition_key
+    assert partition_key is not None
+    for attnum in partition_key.attnums:
+        if attnum not in key:
+            name = relation.column_at(attnum).name
+            raise FeatureNotSupported(
+                "unique constraint on partitioned table must include all partitioning columns",
+                detail=f'{what} constraint on table "{relation.name}" lacks column "{name}" which is'
+                " part of the partition key.",
+            )
+
+
+def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
+    label = {"p": "pkey", "u": "key", "": "idx"}[draft.kind]
+    names = (*draft.columns, *draft.including)
+    return index_name(ddl.catalog, relation.name, relation.schema_oid, names, label)
+
+
+def uses_column(index: Index, attnum: int) -> bool:
+    """Whether an index has a column in its key, beside it, or in its predicate."""
+    in_predicate = set() if index.predicate is None else columns_used(index.predicate)
+    return attnum in index.key or attnum in index.including or attnum in in_predicate

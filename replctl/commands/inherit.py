@@ -1,0 +1,246 @@
+"""INHERITS and PARTITION OF: which columns and checks a table has from others (MergeAttributes in
+tablecmds.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Column, Constraint, Relation
+from replctl.commands.column import ColumnDraft
+from replctl.commands.constraint import renumbered_check
+from replctl.commands.ddl import Ddl
+from replctl.errors import (
+    CollationMismatch,
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateObject,
+    DuplicateTable,
+    InsufficientPrivilege,
+    InvalidColumnDefinition,
+    UndefinedColumn,
+    WrongObjectType,
+)
+from replctl.expr import nodes
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.types.builtin import SystemRelation
+
+
+def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
+    """The tables that INHERITS names.
+
+    Raises:
+        UndefinedTable: one of them does not exist.
+        WrongObjectType: nothing can inherit from it.
+        DuplicateTable: it is named twice.
+    """
+    parents: list[Relation] = []
+    for name in names:
+        parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+        if isinstance(parent, SystemRelation):
+            raise InsufficientPrivilege(f'permission denied: "{parent.name}" is a system catalog')
+        if parent.oid in {other.oid for other in parents}:
+            raise DuplicateTable(f'relation "{parent.name}" would be inherited from more than once')
+        parents.append(parent)
+    return parents
+
+
+def check_parent(parent: Relation) -> None:
+    """Whether a table may inherit from another.
+
+    Raises:
+        WrongObjectType: that one is partitioned, or a partition.
+    """
+    if parent.is_partitioned:
+        raise WrongObjectType(f'cannot inherit from partitioned table "{parent.name}"')
+    if parent.is_partition:
+        raise WrongObjectType(f'cannot inherit from partition "{parent.name}"')
+
+
+def check_own_columns(drafts: Sequence[ColumnDraft]) -> None:
+    """
+    Raises:
+        DuplicateColumn: a name occurs twice.
+    """
+    names: set[str] = set()
+    for draft in drafts:
+        if draft.column.name in names:
+            raise DuplicateColumn(f'column "{draft.column.name}" specified more than once')
+        names.add(draft.column.name)
+
+
+def merged_columns(
+    ddl: Ddl, parents: Sequence[Relation], own: Sequence[ColumnDraft]
+) -> list[ColumnDraft]:
+    """The columns of a table with parents: theirs first, merged with its own, numbered.
+
+    Raises:
+        DatatypeMismatch, CollationMismatch, InvalidColumnDefinition: columns of one name differ.
+    """
+    columns: list[ColumnDraft] = []
+    places: dict[str, int] = {}
+    conflicting: set[str] = set()
+    for parent in parents:
+        check_parent(parent)
+        attnums: dict[int, int] = {}
+        for column in parent.columns:
+            place = places.get(column.name)
+            if place is None:
+                places[column.name] = place = len(columns)
+                columns.append(ColumnDraft(_inherited(column, place + 1)))
+            else:
+                ddl.notice(f'merging multiple inherited definitions of column "{column.name}"')
+                current = columns[place].column
+                _check_alike(ddl, current, column, f'inherited column "{column.name}"')
+                if current.default is None:
+                    current = replace(current, default=column.default)
+                elif column.default not in (None, current.default):
+                    conflicting.add(column.name)
+                merged = replace(
+                    current,
+                    not_null=current.not_null or column.not_null,
+                    inherited_count=current.inherited_count + 1,
+                )
+                columns[place] = replace(columns[place], column=merged)
+            attnums[column.attnum] = place + 1
+        _renumber_generated(columns, parent, attnums)
+    for number, draft in enumerate(own, start=1):
+        place = places.get(draft.column.name)
+        if place is None:
+            columns.append(replace(draft, column=replace(draft.column, attnum=len(columns) + 1)))
+            continue
+        columns[place] = _merged_with_own(ddl, columns[place], draft, is_moved=place + 1 != number)
+        if draft.default is not None:
+            conflicting.discard(draft.column.name)
+    for draft in columns:
+        if draft.column.name in conflicting:
+            raise InvalidColumnDefinition(
+                f'column "{draft.column.name}" inherits conflicting default values',
+                hint="To resolve the conflict, specify a default explicitly.",
+            )
+    return columns
+
+
+def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[ColumnDraft]:
+    """The columns of a partition: its parent's, with the options that its definition lists.
+
+    Raises:
+        UndefinedColumn: an option is for a column that the parent does not have.
+    """
+    attnums = {column.attnum: i for i, column in enumerate(parent.columns, start=1)}
+    columns = [ColumnDraft(_inherited(c, attnums[c.attnum])) for c in parent.columns]
+    _renumber_generated(columns, parent, attnums)
+    places = {column.name: i for i, column in enumerate(parent.columns)}
+    for option in options:
+        place = places.get(option.column.name)
+        if place is None:
+            raise UndefinedColumn(f'column "{option.column.name}" does not exist')
+        column = columns[place].column
+        merged = replace(column, not_null=column.not_null or option.column.not_null)
+        if option.default is not None:
+            _check_default(column, option.column)
+            merged = replace(merged, default=None)
+        columns[place] = ColumnDraft(merged, option.default)
+    return columns
+
+
+def inherited_checks(parents: Sequence[Relation], child: Relation) -> list[Constraint]:
+    """The CHECKs that a new table has from its parents, in the numbering of its columns.
+
+    Raises:
+        DuplicateObject: parents have different ones of one name.
+    """
+    checks: dict[str, Constraint] = {}
+    for parent in parents:
+        for check in parent.checks():
+            if check.no_inherit:
+                continue
+            mine = renumbered_check(check, parent, child)
+            other = checks.get(check.name)
+            if other is None:
+                checks[check.name] = replace(mine, is_local=False, inherited_count=1, parent_oid=0)
+            elif other.check == mine.check:
+                checks[check.name] = replace(other, inherited_count=other.inherited_count + 1)
+            else:
+                raise DuplicateObject(
+                    f'check constraint name "{check.name}" appears multiple times but with'
+                    " different expressions"
+                )
+    return list(checks.values())
+
+
+def _inherited(column: Column, attnum: int) -> Column:
+    return replace(
+        column,
+        attnum=attnum,
+        is_local=False,
+        inherited_count=1,
+        missing_value=None,
+    )
+
+
+def _renumber_generated(
+    columns: list[ColumnDraft], parent: Relation, attnums: dict[int, int]
+) -> None:
+    """Generated columns refer to others by number."""
+    for column in parent.columns:
+        if column.generated and column.default is not None:
+            place = attnums[column.attnum] - 1
+            expr = nodes.renumber(column.default, attnums)
+            draft = columns[place]
+            if draft.column.default == column.default:
+                columns[place] = replace(draft, column=replace(draft.column, default=expr))
+
+
+def _merged_with_own(
+    ddl: Ddl, inherited: ColumnDraft, own: ColumnDraft, *, is_moved: bool
+) -> ColumnDraft:
+    name = own.column.name
+    if is_moved:
+        ddl.notice(
+            f'moving and merging column "{name}" with inherited definition',
+            detail="User-specified column moved to the position of the inherited column.",
+        )
+    else:
+        ddl.notice(f'merging column "{name}" with inherited definition')
+    _check_alike(ddl, inherited.column, own.column, f'column "{name}"')
+    column = replace(
+        inherited.column,
+        is_local=True,
+        not_null=inherited.column.not_null or own.column.not_null,
+    )
+    if own.default is not None:
+        _check_default(inherited.column, own.column)
+        column = replace(column, default=None)
+    return ColumnDraft(column, own.default, own.constraints)
+
+
+def _check_default(inherited: Column, own: Column) -> None:
+    """A column is generated in all tables of a tree, or in none."""
+    name = own.name
+    if inherited.generated and not own.generated:
+        raise InvalidColumnDefinition(
+            f'column "{name}" inherits from generated column but specifies default'
+        )
+    if own.generated and not inherited.generated:
+        raise InvalidColumnDefinition(
+            f'child column "{name}" specifies generation expression',
+            hint="A child table column cannot be generated unless its parent column is.",
+        )
+
+
+def _check_alike(ddl: Ddl, one: Column, other: Column, what: str) -> None:
+    if (one.type, one.typmod) != (other.type, other.typmod):
+        shown = [ddl.environment.format_type(c.type, c.typmod) for c in (one, other)]
+        raise DatatypeMismatch(
+            f"{what} has a type conflict", detail=f"{shown[0]} versus {shown[1]}"
+        )
+    if one.collation != other.collation:
+        raise CollationMismatch(
+            f"{what} has a collation conflict",
+            detail=f'"{one.collation}" versus "{other.collation}"',
+        )
+    if one.generated != other.generated and what.startswith("inherited"):
+        raise InvalidColumnDefinition(f"{what} has a generation conflict")

@@ -1,0 +1,105 @@
+"""LIKE: columns, and on request more, copied from another table (transformTableLikeClause() and
+expandTableLikeClause() in parse_utilcmd.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from replctl.catalog.pg_class import Column, Relation
+from replctl.commands.column import ColumnDraft
+from replctl.commands.constraint import add_check, renumbered_check
+from replctl.commands.ddl import Ddl
+from replctl.commands.index import IndexDraft, constraint_of, define_index
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.types.builtin import SystemRelation
+
+_OPTIONS = frozenset(("constraints", "defaults", "generated", "indexes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A table to copy from, and what beside its columns: constraints, defaults, generated, indexes."""
+
+    source: Relation
+    options: frozenset[str]
+
+
+def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
+    """What a LIKE clause means.
+
+    Raises:
+        UndefinedTable: there is no such table.
+    """
+    source = QueryAnalyzer(ddl.environment).relation(clause.relation)
+    if isinstance(source, SystemRelation):
+        raise FeatureNotSupported("LIKE of a system catalog is not supported", position=clause.pos)
+    included = set(_OPTIONS) if "all" in clause.including else set(clause.including)
+    excluded = set(_OPTIONS) if "all" in clause.excluding else set(clause.excluding)
+    return Like(source, frozenset(included - excluded))
+
+
+def like_columns(like: Like) -> list[ColumnDraft]:
+    """The columns, with NOT NULL but without defaults."""
+    return [
+        ColumnDraft(
+            replace(
+                column,
+                attnum=0,
+                default=None,
+                generated=column.generated if "generated" in like.options else "",
+                is_local=True,
+                inherited_count=0,
+                missing_value=None,
+            )
+        )
+        for column in like.source.columns
+    ]
+
+
+def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
+    """A table's columns with the defaults and generation expressions that they are to have."""
+    by_name = {column.name: column for column in columns}
+    for like in likes:
+        for source in like.source.columns:
+            option = "generated" if source.generated else "defaults"
+            if source.default is not None and option in like.options:
+                attnums = {c.attnum: by_name[c.name].attnum for c in like.source.columns}
+                default = nodes.renumber(source.default, attnums)
+                by_name[source.name] = replace(by_name[source.name], default=default)
+    return tuple(by_name[column.name] for column in columns)
+
+
+def like_members(ddl: Ddl, oid: int, likes: Sequence[Like]) -> None:
+    """Give a new table the constraints and indexes that it is to have of others."""
+    for like in likes:
+        if "constraints" in like.options:
+            for check in like.source.checks():
+                relation = ddl.relation(oid)
+                mine = renumbered_check(check, like.source, relation)
+                copied = replace(mine, is_local=True, inherited_count=0, parent_oid=0)
+                add_check(ddl, relation, copied, merges=True)
+        if "indexes" in like.options:
+            for index in sorted(like.source.indexes, key=lambda index: index.oid):
+                _copy_index(ddl, ddl.relation(oid), like.source, index.oid)
+
+
+def _copy_index(ddl: Ddl, relation: Relation, source: Relation, index_oid: int) -> None:
+    index = next(index for index in source.indexes if index.oid == index_oid)
+    constraint = constraint_of(source, index)
+    names = {c.attnum: c.name for c in source.columns}
+    attnums = {c.attnum: found.attnum for c in source.columns if (found := relation.column(c.name))}
+    draft = IndexDraft(
+        None,
+        tuple(names[attnum] for attnum in index.key),
+        "" if constraint is None else constraint.kind,  # type: ignore[arg-type]
+        index.is_unique,
+        tuple(names[attnum] for attnum in index.including),
+        index.nulls_not_distinct,
+        None if index.predicate is None else nodes.renumber(index.predicate, attnums),
+    )
+    define_index(ddl, relation, draft)

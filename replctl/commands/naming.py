@@ -1,0 +1,148 @@
+"""Names of new objects: where they are made, and what they are called if the statement does not say.
+
+PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(), ChooseRelationName()
+and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in pg_constraint.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from replctl.catalog import schema
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import find_relation_oid
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidSchemaName
+from replctl.expr.environment import SYSTEM_SCHEMA
+
+_MAX_NAME = 63  # NAMEDATALEN - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema that an object is made in."""
+
+    oid: int
+    name: str
+
+
+def creation_schema(
+    environment: CatalogEnvironment,
+    schema_name: str | None,
+    name: str,
+    *,
+    database: str | None = None,
+    pos: int = -1,
+) -> Schema:
+    """The schema that `schema_name.name` is to be made in: the one named, else the first of the search path.
+
+    Raises:
+        InvalidSchemaName: there is none.
+        FeatureNotSupported: it is another database's.
+        InsufficientPrivilege: it is pg_catalog.
+    """
+    if database is not None and database != environment.database:
+        raise FeatureNotSupported(
+            f'cross-database references are not implemented: "{database}.{schema_name}.{name}"',
+            position=pos,
+        )
+    if schema_name is None:
+        if not environment.path:
+            raise InvalidSchemaName("no schema has been selected to create in", position=pos)
+        found_name, oid = environment.path[0]
+        return Schema(oid, found_name)
+    found = environment.schema_oid(schema_name)
+    if found is None:
+        raise InvalidSchemaName(f'schema "{schema_name}" does not exist', position=pos)
+    if schema_name == SYSTEM_SCHEMA:
+        raise InsufficientPrivilege(
+            f'permission denied to create "{schema_name}.{name}"',
+            detail="System catalog modifications are currently disallowed.",
+        )
+    return Schema(found, schema_name)
+
+
+def object_name(first: str, second: str | None, label: str) -> str:
+    """(`t`, `a`, `key`) -> `t_a_key`, its parts cut where the whole would be too long."""
+    available = _MAX_NAME - len(label.encode()) - 1 - (0 if second is None else 1)
+    a, b = len(first.encode()), 0 if second is None else len(second.encode())
+    while a + b > available:
+        if a > b:
+            a -= 1
+        else:
+            b -= 1
+    parts = [_clipped(first, a)]
+    if second is not None:
+        parts.append(_clipped(second, b))
+    return "_".join([*parts, label])
+
+
+def _clipped(name: str, length: int) -> str:
+    """The first bytes of a name, without a part of a character at the end (pg_mbcliplen)."""
+    return name.encode()[:length].decode(errors="ignore")
+
+
+def index_name(
+    catalog: Catalog,
+    table: str,
+    schema_oid: int,
+    column_names: Sequence[str],
+    label: str,
+) -> str:
+    """A name for an index that no relation and, unless the label is `idx`, no constraint has.
+
+    Args:
+        label: pkey, key or idx.
+    """
+    second = None if label == "pkey" else _joined(column_names)
+    number, suffix = 0, label
+    while True:
+        candidate = object_name(table, second, suffix)
+        is_taken = find_relation_oid(catalog, candidate, schema_oid) is not None or (
+            label != "idx" and _is_constraint(catalog, candidate, schema_oid)
+        )
+        if not is_taken:
+            return candidate
+        number += 1
+        suffix = f"{label}{number}"
+
+
+def constraint_name(
+    catalog: Catalog,
+    table: str,
+    schema_oid: int,
+    column_names: Sequence[str],
+    label: str,
+    others: Collection[str] = (),
+) -> str:
+    """A name for a check or a foreign key that no constraint of the schema has.
+
+    Args:
+        label: check or fkey.
+        others: names that the statement gives to further constraints.
+    """
+    second = _joined(column_names) if column_names else None
+    number, suffix = 0, label
+    while True:
+        candidate = object_name(table, second, suffix)
+        if candidate not in others and not _is_constraint(catalog, candidate, schema_oid):
+            return candidate
+        number += 1
+        suffix = f"{label}{number}"
+
+
+def _joined(column_names: Sequence[str]) -> str:
+    """`a_b`: as many columns as fit (ChooseIndexNameAddition)."""
+    text = ""
+    for name in column_names:
+        text = f"{text}_{name}" if text else name
+        if len(text.encode()) > _MAX_NAME:
+            break
+    return text
+
+
+def _is_constraint(catalog: Catalog, name: str, schema_oid: int) -> bool:
+    table = schema.pg_constraint
+    row = catalog.first(table, table.c.conname == name, table.c.connamespace == schema_oid)
+    return row is not None

@@ -1,0 +1,169 @@
+"""Partitioned tables and their partitions: PARTITION BY, PARTITION OF (partition.c, tablecmds.c)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog.pg_class import (
+    PartitionBound,
+    PartitionKey,
+    Relation,
+    children_of,
+    leaf_partitions,
+)
+from replctl.commands.constraint import require_rows
+from replctl.commands.ddl import Ddl
+from replctl.commands.foreign_key import clone_foreign_key
+from replctl.commands.index import constraint_of, index_of_partition
+from replctl.errors import (
+    CheckViolation,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    InvalidParameterValue,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from replctl.lake.partition import own_rules, partition_tree
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.spark import PartitionRule, accepts_sql
+from replctl.types.builtin import SystemRelation, system_columns
+
+_MAX_KEYS = 32  # PARTITION_MAX_KEYS
+_STRATEGIES = {"list": "l", "range": "r", "hash": "h"}
+
+
+def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
+    """The table that PARTITION OF names.
+
+    Raises:
+        UndefinedTable: there is none.
+        InvalidObjectDefinition: it is not partitioned.
+    """
+    parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+    if isinstance(parent, SystemRelation) or not parent.is_partitioned:
+        raise InvalidObjectDefinition(f'"{parent.name}" is not partitioned')
+    return parent
+
+
+def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> PartitionKey:
+    """What PARTITION BY means for a table (ComputePartitionAttrs).
+
+    Raises:
+        PostgresError: a column does not exist, or cannot be a key.
+        FeatureNotSupported: the key is an expression.
+    """
+    strategy = _STRATEGIES.get(spec.strategy.lower())
+    if strategy is None:
+        raise InvalidParameterValue(f'unrecognized partitioning strategy "{spec.strategy}"')
+    if strategy == "l" and len(spec.elements) != 1:
+        raise InvalidObjectDefinition(
+            'cannot use "list" partition strategy with more than one column'
+        )
+    if len(spec.elements) > _MAX_KEYS:
+        raise InvalidObjectDefinition(
+            f"cannot partition using more than {_MAX_KEYS} columns", position=spec.pos
+        )
+    attnums = tuple(_key_attnum(ddl, relation, item, strategy) for item in spec.elements)
+    return PartitionKey(strategy, attnums)  # type: ignore[arg-type]
+
+
+def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strategy: str) -> int:
+    name, pos = element.name, element.pos
+    if name is None:
+        raise FeatureNotSupported(
+            "partition keys that are expressions are not supported", position=pos
+        )
+    column = relation.column(name)
+    if column is None and name in system_columns():
+        raise InvalidObjectDefinition(
+            f'cannot use system column "{name}" in partition key', position=pos
+        )
+    if column is None:
+        raise UndefinedColumn(
+            f'column "{name}" named in partition key does not exist', position=pos
+        )
+    if column.generated:
+        raise InvalidObjectDefinition(
+            "cannot use generated column in partition key",
+            detail=f'Column "{name}" is a generated column.',
+            position=pos,
+        )
+    if element.collation or element.opclass:
+        raise FeatureNotSupported(
+            "COLLATE and operator classes of partition keys are not supported", position=pos
+        )
+    method = "hash" if strategy == "h" else "btree"
+    type_ = ddl.environment.type(column.type)
+    if not (type_.has_hash if strategy == "h" else type_.has_btree):
+        raise UndefinedObject(
+            f"data type {ddl.environment.format_type(column.type)} has no default operator class for"
+            f' access method "{method}"',
+            hint=f"You must specify a {method} operator class or define a default {method} operator"
+            " class for the data type.",
+        )
+    return column.attnum
+
+
+def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
+    """Give a partition the indexes and foreign keys of the table above it."""
+    for index in sorted(parent.indexes, key=lambda index: index.oid):
+        constraint = constraint_of(parent, index)
+        kind = "" if constraint is None else constraint.kind
+        current = ddl.relation(partition.oid)
+        index_of_partition(ddl, parent, current, index, kind)  # type: ignore[arg-type]
+    for constraint in parent.foreign_keys():
+        clone_foreign_key(ddl, parent, constraint, ddl.relation(partition.oid))
+
+
+def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
+    """The partition that takes what no other does."""
+    for oid in children_of(ddl.catalog, parent.oid):
+        child = ddl.relation(oid)
+        if child.partition_bound is not None and child.partition_bound.kind == "default":
+            return child
+    return None
+
+
+def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -> None:
+    """Ask that the default partition has no rows of a new one (check_default_partition_contents)."""
+    default = default_partition(ddl, parent)
+    if default is None or bound.kind == "default":
+        return
+    key = parent.partition_key
+    assert key is not None
+    names = [parent.column_at(attnum).name for attnum in key.attnums]
+    for leaf in leaf_partitions(ddl.catalog, default):
+        columns = [leaf.column(name) for name in names]
+        found = [column for column in columns if column is not None]
+        rule = PartitionRule(
+            key.strategy,
+            tuple(column.attnum for column in found),
+            tuple((column.type, column.typmod) for column in found),
+            bound,
+        )
+        require_rows(
+            ddl,
+            leaf,
+            accepts_sql([rule], lambda attnum: f"c{attnum}") if ddl.has_rows(leaf) else "",
+            lambda: CheckViolation(
+                f'updated partition constraint for default partition "{default.name}" would be'
+                " violated by some row",
+                table=default.name,
+            ),
+        )
+
+
+def require_partition_rows(ddl: Ddl, partition: Relation) -> None:
+    """Ask that all rows of a partition belong to it (QueuePartitionConstraintValidation)."""
+    family = partition_tree(ddl.catalog, partition)
+    for leaf in leaf_partitions(ddl.catalog, partition):
+        rules = own_rules(leaf, family)
+        require_rows(
+            ddl,
+            leaf,
+            f"NOT {accepts_sql(rules, lambda attnum: f'c{attnum}')}",
+            lambda name=leaf.name: CheckViolation(  # type: ignore[misc]
+                f'partition constraint of relation "{name}" is violated by some row', table=name
+            ),
+        )

@@ -1,0 +1,297 @@
+"""CREATE TABLE (transformCreateStmt() in parse_utilcmd.c, DefineRelation() in tablecmds.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import (
+    PartitionBound,
+    Relation,
+    RelKind,
+    find_relation_oid,
+    insert_parent,
+    insert_relation,
+)
+from replctl.catalog.pg_type import find_type, insert_type, type_oid
+from replctl.commands.column import (
+    ColumnDraft,
+    check_column_count,
+    check_column_name,
+    check_type,
+    column_draft,
+    with_options,
+)
+from replctl.commands.constraint import ConstraintDrafts, add_check, add_checks, sorted_constraints
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.expression import default_expression
+from replctl.commands.foreign_key import add_foreign_key
+from replctl.commands.index import define_index
+from replctl.commands.inherit import (
+    check_own_columns,
+    find_parents,
+    inherited_checks,
+    merged_columns,
+    partition_columns,
+)
+from replctl.commands.like import Like, find_like, like_columns, like_defaults, like_members
+from replctl.commands.naming import Schema, creation_schema
+from replctl.commands.partition import (
+    complete_partition,
+    find_partitioned,
+    partition_key,
+    require_default_without,
+)
+from replctl.commands.partition_bound import analyze_bound, check_new_bound
+from replctl.errors import (
+    DuplicateObject,
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    InvalidTableDefinition,
+    UndefinedObject,
+)
+from replctl.lake.storage import give_storage
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.types.builtin import Type
+
+_TAG = "CREATE TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """What stands between the parentheses: columns in order, constraints, and tables that are copied."""
+
+    columns: tuple[ColumnDraft, ...]
+    constraints: tuple[ast.Constraint, ...]
+    likes: tuple[Like, ...]
+
+
+def create_table(session: Session, statement: ast.CreateTable) -> str:
+    """Make a table, a partitioned one, or a partition.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with its definition.
+        FeatureNotSupported: what is not there yet.
+    """
+    if statement.location is not None:
+        from replctl.commands.adopt import create_table_at
+
+        return create_table_at(session, statement)
+    _refuse(statement)
+    return carry_out(session, lambda ddl: _create_table(ddl, statement))
+
+
+def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
+    """CREATE TABLE AS and CREATE MATERIALIZED VIEW.
+
+    Raises:
+        FeatureNotSupported: always, for now.
+    """
+    what = "CREATE MATERIALIZED VIEW" if statement.is_materialized_view else "CREATE TABLE AS"
+    raise FeatureNotSupported(f"{what} is not supported")
+
+
+def _refuse(statement: ast.CreateTable) -> None:
+    if statement.persistence == "temporary":
+        raise FeatureNotSupported("temporary tables are not supported")
+    if statement.on_commit is not None:
+        raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
+    if statement.options:
+        raise FeatureNotSupported("storage parameters of tables are not supported")
+    if statement.tablespace is not None:
+        raise FeatureNotSupported("tablespaces are not supported")
+    if statement.access_method not in (None, "heap", "delta"):
+        raise UndefinedObject(f'access method "{statement.access_method}" does not exist')
+
+
+def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
+    place = table_place(ddl, statement)
+    if place is None:
+        return _TAG
+    name = statement.relation.name
+    elements = _elements(ddl, statement)
+    parents = _parents(ddl, statement)
+    parent_columns = [column.name for parent in parents for column in parent.columns]
+    names = [draft.column.name for draft in elements.columns] + parent_columns
+    drafts = sorted_constraints(name, elements.constraints, names)
+    if statement.partition_of is not None:
+        check_own_columns(elements.columns)
+        columns = partition_columns(parents[0], elements.columns)
+    else:
+        check_own_columns(elements.columns)
+        columns = merged_columns(ddl, parents, elements.columns)
+    for element in statement.elements:
+        if isinstance(element, ast.ColumnDef) and element.type_name is not None:
+            check_column_name(element.name)
+            check_type(ddl.environment, element)
+    check_column_count(len(columns))
+    if statement.partition_spec is not None and parents and statement.partition_of is None:
+        raise InvalidObjectDefinition("cannot create partitioned table as inheritance child")
+    check_relation_name(ddl, place, name)
+    relation = _insert(ddl, statement, place, columns, elements.likes, parents)
+    for number, parent in enumerate(parents, start=1):
+        insert_parent(ddl.catalog, relation.oid, parent.oid, number)
+    for check in inherited_checks(parents, relation):
+        add_check(ddl, relation, check, merges=False)
+    if statement.partition_of is not None:
+        complete_partition(ddl, parents[0], relation)
+    _add_own(ddl, relation, drafts)
+    like_members(ddl, relation.oid, elements.likes)
+    return _TAG
+
+
+def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
+    """The schema that a table is made in; None if it is there and IF NOT EXISTS says to leave it.
+
+    Raises:
+        InvalidSchemaName: there is no such schema.
+    """
+    target = statement.relation
+    place = creation_schema(
+        ddl.environment, target.schema, target.name, database=target.catalog, pos=target.pos
+    )
+    exists = find_relation_oid(ddl.catalog, target.name, place.oid) is not None
+    if exists and statement.if_not_exists:
+        ddl.notice(f'relation "{target.name}" already exists, skipping', sqlstate="42P07")
+        return None
+    return place
+
+
+def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
+    """Whether a name is free for a table and its row type.
+
+    Raises:
+        DuplicateTable, DuplicateObject: it is not.
+    """
+    if find_relation_oid(ddl.catalog, name, place.oid) is not None:
+        raise DuplicateTable(f'relation "{name}" already exists')
+    type_ = find_type(ddl.catalog, place.oid, name)
+    if type_ is None:
+        return
+    if type_.element is not None:
+        _move_array_type(ddl, place, type_)
+        return
+    raise DuplicateObject(
+        f'type "{name}" already exists',
+        hint="A relation has an associated type of the same name, so you must use a name that doesn't"
+        " conflict with any existing type.",
+    )
+
+
+def _move_array_type(ddl: Ddl, place: Schema, array: Type) -> None:
+    """An array type, which nobody has named, makes room (moveArrayTypeName)."""
+    name = f"_{array.sql_name}"
+    while find_type(ddl.catalog, place.oid, name) is not None:
+        name = f"_{name}"
+    pg_type = schema.pg_type
+    ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(array.name), typname=name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Parts
+
+
+def _elements(ddl: Ddl, statement: ast.CreateTable) -> _Elements:
+    table = statement.relation.name
+    columns: list[ColumnDraft] = []
+    constraints: list[ast.Constraint] = []
+    likes: list[Like] = []
+    for element in statement.elements:
+        match element:
+            case ast.ColumnDef():
+                if statement.partition_of is None:
+                    draft = column_draft(ddl.environment, element, table)
+                else:
+                    draft = with_options(_option(element), element, table)
+                columns.append(draft)
+                constraints += draft.constraints
+            case ast.Constraint():
+                constraints.append(element)
+            case ast.TableLike():
+                like = find_like(ddl, element)
+                likes.append(like)
+                columns += like_columns(like)
+    return _Elements(tuple(columns), tuple(constraints), tuple(likes))
+
+
+def _option(element: ast.ColumnDef) -> ColumnDraft:
+    from replctl.catalog.pg_class import Column
+
+    return ColumnDraft(Column(0, element.name, ""))
+
+
+def _parents(ddl: Ddl, statement: ast.CreateTable) -> list[Relation]:
+    if statement.partition_of is not None:
+        return [find_partitioned(ddl, statement.partition_of)]
+    return find_parents(ddl, statement.inherits)
+
+
+def _insert(
+    ddl: Ddl,
+    statement: ast.CreateTable,
+    place: Schema,
+    drafts: Sequence[ColumnDraft],
+    likes: Sequence[Like],
+    parents: Sequence[Relation],
+) -> Relation:
+    """Enter the relation with its columns and their defaults, its key and its bound."""
+    kind: RelKind = "r" if statement.partition_spec is None else "p"
+    relation = new_relation(ddl, place, statement.relation.name, kind)
+    relation = replace(
+        relation,
+        columns=like_defaults(likes, [draft.column for draft in drafts]),
+        persistence="u" if statement.persistence == "unlogged" else "p",
+    )
+    if statement.partition_bound is not None:
+        bound = _bound(ddl, relation, parents[0], statement.partition_bound)
+        relation = replace(relation, is_partition=True, partition_bound=bound)
+    if statement.partition_spec is not None:
+        key = partition_key(ddl, relation, statement.partition_spec)
+        relation = replace(relation, partition_key=key)
+    columns = list(relation.columns)
+    for i, draft in enumerate(drafts):
+        if draft.default is not None:
+            default = default_expression(
+                ddl.environment, relation, columns[i], draft.default, ddl.now
+            )
+            columns[i] = replace(columns[i], default=default)
+    relation = replace(relation, columns=tuple(columns))
+    insert_relation(ddl.catalog, relation)
+    if kind == "r":
+        give_storage(ddl.catalog, ddl.session.cluster, relation)
+    return relation
+
+
+def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
+    """A relation that is not entered yet, but has its OID and its row type."""
+    oid = ddl.catalog.new_oid()
+    ddl.made.add(oid)
+    owner = ddl.session.role_oid
+    row_type = insert_type(ddl.catalog, name, place.oid, owner, kind="c", relid=oid)
+    return Relation(oid, name, place.name, place.oid, kind, owner, row_type)
+
+
+def _bound(
+    ddl: Ddl, relation: Relation, parent: Relation, raw: ast.PartitionBound
+) -> PartitionBound:
+    bound = analyze_bound(ddl, parent, raw)
+    check_new_bound(ddl, parent, relation.name, bound, raw)
+    require_default_without(ddl, parent, bound)
+    return bound
+
+
+def _add_own(ddl: Ddl, relation: Relation, drafts: ConstraintDrafts) -> None:
+    current = ddl.relation(relation.oid)
+    add_checks(ddl, current, drafts.checks, merges=True)
+    add_indexes_and_references(ddl, relation.oid, drafts)
+
+
+def add_indexes_and_references(ddl: Ddl, oid: int, drafts: ConstraintDrafts) -> None:
+    """Add the keys that a statement lists for a table, and its foreign keys behind them."""
+    for index in drafts.indexes:
+        define_index(ddl, ddl.relation(oid), index)
+    for constraint in drafts.foreign_keys:
+        add_foreign_key(ddl, ddl.relation(oid), constraint)
