@@ -172,7 +172,7 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
     if type_ is None:
         return
     if type_.element is not None:
-        _move_array_type(ddl, place, type_)
+        move_array_type(ddl, place, type_)
         return
     raise DuplicateObject(
         f'type "{name}" already exists',
@@ -181,7 +181,7 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
     )
 
 
-def _move_array_type(ddl: Ddl, place: Schema, array: Type) -> None:
+def move_array_type(ddl: Ddl, place: Schema, array: Type) -> None:
     """An array type, which nobody has named, makes room (moveArrayTypeName)."""
     name = f"_{array.sql_name}"
     while find_type(ddl.catalog, place.oid, name) is not None:

@@ -1,0 +1,139 @@
+"""Functions and operators that users made; how they are found is namespace.py's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.transaction import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A row of pg_proc; types are named as in typed expressions."""
+
+    oid: int
+    name: str
+    schema_oid: int
+    owner: int
+    language: str
+    volatility: str  # i(mmutable), s(table), v(olatile)
+    is_strict: bool
+    returns_set: bool
+    result: str
+    arguments: tuple[str, ...]
+    argument_names: tuple[str, ...]
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserOperator:
+    """A row of pg_operator; `left` is '' for a prefix operator."""
+
+    oid: int
+    name: str
+    schema_oid: int
+    owner: int
+    left: str
+    right: str
+    result: str
+    function_oid: int
+
+
+def list_functions(catalog: Catalog) -> list[UserFunction]:
+    """All functions of the database, in their order of creation."""
+    rows = catalog.select(schema.pg_proc, order_by=[schema.pg_proc.c.oid])
+    return [_function(row) for row in rows]
+
+
+def list_operators(catalog: Catalog) -> list[UserOperator]:
+    """All operators of the database, in their order of creation."""
+    table = schema.pg_operator
+    return [_operator(row) for row in catalog.select(table, order_by=[table.c.oid])]
+
+
+def insert_function(catalog: Catalog, function: UserFunction) -> None:
+    """Add a function."""
+    catalog.insert(schema.pg_proc, oid=function.oid, **_function_values(function))
+
+
+def update_function(catalog: Catalog, function: UserFunction) -> None:
+    """Put a function's new definition in the place of its old one."""
+    table = schema.pg_proc
+    catalog.update(table, table.c.oid == function.oid, **_function_values(function))
+
+
+def delete_function(catalog: Catalog, oid: int) -> None:
+    """Remove a function."""
+    catalog.delete(schema.pg_proc, schema.pg_proc.c.oid == oid)
+
+
+def insert_operator(catalog: Catalog, operator: UserOperator) -> None:
+    """Add an operator."""
+    catalog.insert(
+        schema.pg_operator,
+        oid=operator.oid,
+        oprname=operator.name,
+        oprnamespace=operator.schema_oid,
+        oprowner=operator.owner,
+        oprleft=type_oid(operator.left),
+        oprright=type_oid(operator.right),
+        oprresult=type_oid(operator.result),
+        oprcode=operator.function_oid,
+    )
+
+
+def delete_operator(catalog: Catalog, oid: int) -> None:
+    """Remove an operator."""
+    catalog.delete(schema.pg_operator, schema.pg_operator.c.oid == oid)
+
+
+def _function_values(function: UserFunction) -> dict[str, Any]:
+    names = ",".join(function.argument_names) if any(function.argument_names) else None
+    return {
+        "proname": function.name,
+        "pronamespace": function.schema_oid,
+        "proowner": function.owner,
+        "prolang": function.language,
+        "provolatile": function.volatility,
+        "proisstrict": function.is_strict,
+        "proretset": function.returns_set,
+        "prorettype": type_oid(function.result),
+        "proargtypes": " ".join(str(type_oid(argument)) for argument in function.arguments),
+        "proargnames": names,
+        "prosrc": function.body,
+    }
+
+
+def _function(row: Any) -> UserFunction:
+    arguments = tuple(type_name(int(oid)) for oid in row.proargtypes.split())
+    names = tuple(row.proargnames.split(",")) if row.proargnames else ("",) * len(arguments)
+    return UserFunction(
+        oid=int(row.oid),
+        name=str(row.proname),
+        schema_oid=int(row.pronamespace),
+        owner=int(row.proowner),
+        language=str(row.prolang),
+        volatility=str(row.provolatile),
+        is_strict=bool(row.proisstrict),
+        returns_set=bool(row.proretset),
+        result=type_name(int(row.prorettype)),
+        arguments=arguments,
+        argument_names=names,
+        body=str(row.prosrc),
+    )
+
+
+def _operator(row: Any) -> UserOperator:
+    return UserOperator(
+        oid=int(row.oid),
+        name=str(row.oprname),
+        schema_oid=int(row.oprnamespace),
+        owner=int(row.oprowner),
+        left=type_name(int(row.oprleft)),
+        right=type_name(int(row.oprright)),
+        result=type_name(int(row.oprresult)),
+        function_oid=int(row.oprcode),
+    )

@@ -1,0 +1,108 @@
+"""CREATE DATABASE and DROP DATABASE (dbcommands.c)."""
+
+from __future__ import annotations
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import initial_schemas
+from replctl.catalog.pg_replication_slots import list_slots
+from replctl.catalog.pg_subscription import list_subscriptions
+from replctl.catalog.transaction import Catalog
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.schema import role_oid
+from replctl.errors import DuplicateDatabase, FeatureNotSupported, InvalidCatalogName, ObjectInUse
+from replctl.parser import ast
+from replctl.session import Session
+
+#: Options that say what is so anyway.
+_HARMLESS = {
+    "encoding": ("utf8", "utf-8", "default"),
+    "template": ("template0", "template1", "default"),
+    "connection limit": ("-1",),
+    "connection_limit": ("-1",),
+    "allow_connections": ("true", "on"),
+}
+
+
+def create_database(session: Session, statement: ast.CreateDatabase) -> str:
+    """Make a database with its schemas.
+
+    Raises:
+        DuplicateDatabase: it is there already.
+        FeatureNotSupported: an option that has no meaning here.
+    """
+    return carry_out(session, lambda ddl: _create_database(ddl, statement))
+
+
+def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
+    owner = ddl.session.role_oid
+    for option in statement.options:
+        value = (option.value or "").lower()
+        if option.name == "owner":
+            owner = role_oid(ddl.catalog, option.value or "")
+        elif value not in _HARMLESS.get(option.name, ()):
+            raise FeatureNotSupported(
+                f'option "{option.name}" of CREATE DATABASE is not supported', position=option.pos
+            )
+    if find_database(ddl.catalog, statement.name) is not None:
+        raise DuplicateDatabase(f'database "{statement.name}" already exists')
+    oid = ddl.catalog.new_oid()
+    ddl.catalog.insert(schema.pg_database, oid=oid, datname=statement.name, datdba=owner)
+    for row in initial_schemas(oid):
+        ddl.catalog.insert(schema.pg_namespace, **row)
+    return "CREATE DATABASE"
+
+
+def drop_database(session: Session, statement: ast.DropDatabase) -> str:
+    """Remove a database with all that is in it.
+
+    Raises:
+        InvalidCatalogName: there is none of that name.
+        ObjectInUse: it is the session's own, or slots or subscriptions belong to it.
+    """
+    return carry_out(session, lambda ddl: _drop_database(ddl, statement))
+
+
+def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
+    name = statement.name
+    oid = find_database(ddl.catalog, name)
+    if oid is None:
+        if not statement.missing_ok:
+            raise InvalidCatalogName(f'database "{name}" does not exist')
+        ddl.notice(f'database "{name}" does not exist, skipping')
+        return "DROP DATABASE"
+    if oid == ddl.session.database_oid:
+        raise ObjectInUse("cannot drop the currently open database")
+    slots = [s for s in list_slots(ddl.catalog.connection) if s.database_oid == oid]
+    if slots:
+        verb, noun = ("is", "slot") if len(slots) == 1 else ("are", "slots")
+        raise ObjectInUse(
+            f'database "{name}" is used by an active logical replication slot',
+            detail=f"There {verb} {len(slots)} active {noun}.",
+        )
+    subscriptions = [
+        s for s in list_subscriptions(ddl.catalog, all_databases=True) if s.database_oid == oid
+    ]
+    if subscriptions:
+        verb, noun = ("is", "") if len(subscriptions) == 1 else ("are", "s")
+        raise ObjectInUse(
+            f'database "{name}" is being used by logical replication subscription',
+            detail=f"There {verb} {len(subscriptions)} subscription{noun}.",
+        )
+    _empty(ddl, oid)
+    ddl.catalog.delete(schema.pg_database, schema.pg_database.c.oid == oid)
+    return "DROP DATABASE"
+
+
+def _empty(ddl: Ddl, oid: int) -> None:
+    """Remove a database's definitions; its Delta files stay until VACUUM."""
+    catalog = ddl.catalog
+    inside = Catalog(catalog.connection, oid, backend=catalog.backend, xid=catalog.xid)
+    for table in schema.metadata.sorted_tables:
+        if table.info.get("versioned") and not table.info["shared"]:
+            inside.delete(table)
+
+
+def find_database(catalog: Catalog, name: str) -> int | None:
+    """The OID of the database of that name."""
+    row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)
+    return None if row is None else int(row.oid)

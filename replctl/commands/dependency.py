@@ -1,0 +1,421 @@
+"""What depends on what, and dropping with or without it (dependency.c).
+
+Only what PostgreSQL reports is an object here: a table's own indexes, row type and memberships of
+publications go with it without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import (
+    Column,
+    Constraint,
+    Relation,
+    children_of,
+    delete_constraint,
+    delete_index,
+    delete_relation,
+    get_relation,
+    load_relations,
+    relation_oids,
+    update_column,
+)
+from replctl.catalog.pg_namespace import delete_schema, schema_names
+from replctl.catalog.pg_proc import (
+    delete_function,
+    delete_operator,
+    list_functions,
+    list_operators,
+)
+from replctl.catalog.pg_publication import (
+    PublishedTable,
+    delete_published_table,
+    publications_by_oid,
+    published_tables,
+)
+from replctl.catalog.pg_subscription import (
+    RelState,
+    delete_subscription_relation,
+    get_subscription,
+    subscription_relations,
+    subscriptions_of_relation,
+)
+from replctl.catalog.pg_type import delete_type, type_name
+from replctl.commands.ddl import Ddl
+from replctl.commands.expression import columns_used
+from replctl.commands.function import function_signature, operator_signature
+from replctl.commands.index import uses_column
+from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
+from replctl.expr import nodes
+from replctl.types.quote import quote_identifier
+
+_MAX_REPORTED = 100  # MAX_REPORTED_DEPS
+
+Kind = Literal[
+    "schema", "table", "column", "default", "constraint", "index", "type", "function", "operator",
+    "membership",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Something that can be dropped; `number` is a column's attnum."""
+
+    kind: Kind
+    oid: int
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """An object with what it depends on; `is_silent`: it goes with that without CASCADE."""
+
+    object: Object
+    on: Object
+    is_silent: bool = False
+
+
+def drop_objects(
+    ddl: Ddl, objects: Sequence[Object], behavior: Literal["restrict", "cascade"]
+) -> None:
+    """Drop objects, and with CASCADE all that depends on them (performMultipleDeletions).
+
+    Raises:
+        DependentObjectsStillExist: without CASCADE, if anything does (2BP01).
+    """
+    found: dict[Object, Dependent] = {}
+    for target in objects:
+        _collect(ddl, target, set(objects), found)
+    loud = [dependent for dependent in found.values() if not dependent.is_silent]
+    if loud and behavior == "restrict":
+        if len(objects) == 1:
+            head = f"cannot drop {describe(ddl, objects[0])} because other objects depend on it"
+        else:
+            head = "cannot drop desired object(s) because other objects depend on them"
+        lines = [
+            f"{describe(ddl, dependent.object)} depends on {describe(ddl, dependent.on)}"
+            for dependent in loud
+        ]
+        raise DependentObjectsStillExist(
+            head,
+            detail=_listed(lines),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+    if len(loud) == 1:
+        ddl.notice(f"drop cascades to {describe(ddl, loud[0].object)}")
+    elif loud:
+        lines = [f"drop cascades to {describe(ddl, dependent.object)}" for dependent in loud]
+        ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
+    for gone in reversed([*objects, *(o for o in found if o not in objects)]):
+        _delete(ddl, gone)
+
+
+def _collect(
+    ddl: Ddl, target: Object, objects: set[Object], found: dict[Object, Dependent]
+) -> None:
+    for dependent in sorted(_dependents(ddl, target), key=lambda item: item.object.oid):
+        if dependent.object in objects:
+            continue
+        known = found.get(dependent.object)
+        if known is None:
+            found[dependent.object] = dependent
+            _collect(ddl, dependent.object, objects, found)
+        elif dependent.is_silent and not known.is_silent:
+            found[dependent.object] = dependent
+
+
+def _listed(lines: Sequence[str]) -> str:
+    if len(lines) <= _MAX_REPORTED:
+        return "\n".join(lines)
+    rest = len(lines) - _MAX_REPORTED
+    noun = "object" if rest == 1 else "objects"
+    return "\n".join([*lines[:_MAX_REPORTED], f"and {rest} other {noun} (see server log for list)"])
+
+
+# ---------------------------------------------------------------------------------------------
+# What depends on an object
+
+
+def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
+    match target.kind:
+        case "schema":
+            for made in _in_schema(ddl, target.oid):
+                yield Dependent(made, target)
+        case "table":
+            relation = get_relation(ddl.catalog, target.oid)
+            assert relation is not None
+            for oid in children_of(ddl.catalog, target.oid):
+                yield Dependent(Object("table", oid), target, ddl.relation(oid).is_partition)
+            for other, constraint in _references_to(ddl, relation):
+                if other.oid != relation.oid:
+                    yield Dependent(Object("constraint", constraint.oid), target)
+            if relation.row_type:
+                yield from _users_of_type(ddl, relation.row_type, target)
+        case "column":
+            yield from _users_of_column(ddl, ddl.relation(target.oid), target)
+        case "constraint":
+            relation, constraint = _constraint(ddl, target.oid)
+            if constraint.kind in "pu":
+                index = Object("index", constraint.index_oid)
+                for _other, reference in _references_to(ddl, relation):
+                    if reference.index_oid == constraint.index_oid:
+                        yield Dependent(Object("constraint", reference.oid), index)
+            for child_oid in children_of(ddl.catalog, relation.oid):
+                for child in ddl.relation(child_oid).constraints:
+                    if child.parent_oid == constraint.oid:
+                        yield Dependent(Object("constraint", child.oid), target, is_silent=True)
+        case "index":
+            relation = indexed_relation(ddl, target.oid)
+            for _other, reference in _references_to(ddl, relation):
+                if reference.index_oid == target.oid:
+                    yield Dependent(Object("constraint", reference.oid), target)
+            for child_oid in children_of(ddl.catalog, target.oid):
+                yield Dependent(Object("index", child_oid), target, is_silent=True)
+        case "type":
+            yield from _users_of_type(ddl, type_name(target.oid), target)
+        case "function":
+            for operator in list_operators(ddl.catalog):
+                if operator.function_oid == target.oid:
+                    yield Dependent(Object("operator", operator.oid), target)
+            yield from _users_in_expressions(
+                ddl, target, lambda node: getattr(node, "function_oid", 0) == target.oid
+            )
+        case "operator":
+            yield from _users_in_expressions(
+                ddl, target, lambda node: getattr(node, "operator_oid", 0) == target.oid
+            )
+
+
+def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
+    made = [Object("table", oid) for oid in relation_oids(ddl.catalog, "rp", schema_oid)]
+    pg_type = schema.pg_type
+    for row in ddl.catalog.select(
+        pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype == "e"
+    ):
+        made.append(Object("type", int(row.oid)))
+    made += [
+        Object("function", function.oid)
+        for function in list_functions(ddl.catalog)
+        if function.schema_oid == schema_oid
+    ]
+    made += [
+        Object("operator", operator.oid)
+        for operator in list_operators(ddl.catalog)
+        if operator.schema_oid == schema_oid
+    ]
+    return made
+
+
+def _references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
+    """The foreign keys that refer to a table, but for those of partitions, which go with their parent's."""
+    table = schema.pg_constraint
+    rows = ddl.catalog.select(
+        table,
+        table.c.confrelid == relation.oid,
+        table.c.conparentid == 0,
+        order_by=[table.c.oid],
+    )
+    others = load_relations(ddl.catalog, {int(row.conrelid) for row in rows})
+    found = []
+    for row in rows:
+        other = others[int(row.conrelid)]
+        found.append((other, next(c for c in other.constraints if c.oid == int(row.oid))))
+    return found
+
+
+def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[Dependent]:
+    attnum = target.number
+    for index in relation.indexes:
+        if uses_column(index, attnum):
+            constraint = next((c for c in relation.constraints if c.index_oid == index.oid), None)
+            gone = (
+                Object("index", index.oid)
+                if constraint is None
+                else Object("constraint", constraint.oid)
+            )
+            yield Dependent(gone, target, is_silent=True)
+    for constraint in relation.constraints:
+        if constraint.kind in "cf" and attnum in constraint.columns:
+            yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
+    for other, constraint in _references_to(ddl, relation):
+        if attnum in constraint.ref_columns:
+            is_own = other.oid == relation.oid and attnum in constraint.columns
+            yield Dependent(Object("constraint", constraint.oid), target, is_silent=is_own)
+    for column in relation.columns:
+        is_generated = column.generated and column.default is not None
+        if is_generated and column.default and attnum in columns_used(column.default):
+            yield Dependent(Object("column", relation.oid, column.attnum), target)
+    for membership in published_tables(ddl.catalog, relids=[relation.oid]):
+        if _uses(membership, attnum):
+            yield Dependent(Object("membership", membership.oid), target)
+
+
+def _uses(membership: PublishedTable, attnum: int) -> bool:
+    used = set() if membership.row_filter is None else columns_used(membership.row_filter)
+    return attnum in used or attnum in (membership.columns or ())
+
+
+def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
+    array = ddl.environment.type(name).array
+    names = {name, array}
+    for relation in _tables(ddl):
+        for column in relation.columns:
+            if column.type in names:
+                yield Dependent(Object("column", relation.oid, column.attnum), target)
+    for function in list_functions(ddl.catalog):
+        if names & {function.result, *function.arguments}:
+            yield Dependent(Object("function", function.oid), target)
+
+
+def _users_in_expressions(
+    ddl: Ddl, target: Object, is_use: Callable[[nodes.Node], bool]
+) -> Iterator[Dependent]:
+    """Defaults, generated columns and CHECKs that call something."""
+    for relation in _tables(ddl):
+        for column in relation.columns:
+            if column.default is not None and any(map(is_use, nodes.walk(column.default))):
+                kind: Kind = "column" if column.generated else "default"
+                yield Dependent(Object(kind, relation.oid, column.attnum), target)
+        for constraint in relation.checks():
+            assert constraint.check is not None
+            if any(map(is_use, nodes.walk(constraint.check))):
+                yield Dependent(Object("constraint", constraint.oid), target)
+
+
+def _tables(ddl: Ddl) -> list[Relation]:
+    return list(load_relations(ddl.catalog, relation_oids(ddl.catalog, "rp")).values())
+
+
+def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:
+    row = ddl.catalog.first(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
+    assert row is not None
+    relation = ddl.relation(int(row.conrelid))
+    return relation, next(c for c in relation.constraints if c.oid == oid)
+
+
+def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
+    """The table that an index is on."""
+    row = ddl.catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
+    assert row is not None
+    return ddl.relation(int(row.indrelid))
+
+
+# ---------------------------------------------------------------------------------------------
+# Names (getObjectDescription)
+
+
+def describe(ddl: Ddl, target: Object) -> str:
+    """`table t`, `column a of table s.t`, `constraint c on table t`, ..."""
+    environment = ddl.environment
+    match target.kind:
+        case "schema":
+            return f"schema {quote_identifier(schema_names(ddl.catalog)[target.oid])}"
+        case "table" | "index":
+            return f"{target.kind} {environment.relation_name(target.oid)}"
+        case "column" | "default":
+            name = quote_identifier(ddl.relation(target.oid).column_at(target.number).name)
+            shown = f"column {name} of table {environment.relation_name(target.oid)}"
+            return shown if target.kind == "column" else f"default value for {shown}"
+        case "constraint":
+            relation, constraint = _constraint(ddl, target.oid)
+            name = quote_identifier(constraint.name)
+            return f"constraint {name} on table {environment.relation_name(relation.oid)}"
+        case "type":
+            return f"type {environment.format_type(type_name(target.oid))}"
+        case "function":
+            function = next(f for f in list_functions(ddl.catalog) if f.oid == target.oid)
+            return f"function {function_signature(ddl, function, ',')}"
+        case "operator":
+            operator = next(o for o in list_operators(ddl.catalog) if o.oid == target.oid)
+            return f"operator {operator_signature(ddl, operator)}"
+        case "membership":
+            member = next(m for m in published_tables(ddl.catalog) if m.oid == target.oid)
+            publication = publications_by_oid(ddl.catalog, [member.publication_oid])
+            name = quote_identifier(publication[member.publication_oid].name)
+            table = environment.relation_name(member.relid)
+            return f"publication of table {table} in publication {name}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Going
+
+
+def _delete(ddl: Ddl, target: Object) -> None:
+    """Remove an object, if it has not gone with another."""
+    catalog = ddl.catalog
+    match target.kind:
+        case "schema":
+            table = schema.pg_publication_namespace
+            catalog.delete(table, table.c.pnnspid == target.oid)
+            delete_schema(catalog, target.oid)
+        case "table":
+            relation = get_relation(catalog, target.oid)
+            if relation is not None:
+                _forget_subscriptions(ddl, relation)
+                delete_relation(catalog, relation)
+        case "column":
+            _delete_column(ddl, target)
+        case "default":
+            relation = ddl.relation(target.oid)
+            column = relation.column_at(target.number)
+            update_column(catalog, relation.oid, replace(column, default=None))
+        case "constraint":
+            _delete_constraint(ddl, target.oid)
+        case "index":
+            delete_index(catalog, target.oid)
+        case "type":
+            delete_type(catalog, type_name(target.oid))
+        case "function":
+            delete_function(catalog, target.oid)
+        case "operator":
+            delete_operator(catalog, target.oid)
+        case "membership":
+            delete_published_table(catalog, target.oid)
+
+
+def _delete_column(ddl: Ddl, target: Object) -> None:
+    """A dropped column keeps its number and its place in storage (RemoveAttributeById)."""
+    relation = get_relation(ddl.catalog, target.oid)
+    if relation is None or all(c.attnum != target.number for c in relation.columns):
+        return
+    column = relation.column_at(target.number)
+    dropped = Column(
+        column.attnum,
+        f"........pg.dropped.{column.attnum}........",
+        "",
+        column.typmod,
+        is_dropped=True,
+        dimensions=column.dimensions,
+    )
+    update_column(ddl.catalog, relation.oid, dropped)
+
+
+def _delete_constraint(ddl: Ddl, oid: int) -> None:
+    row = ddl.catalog.first(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
+    if row is None:
+        return
+    delete_constraint(ddl.catalog, oid)
+    if row.contype in ("p", "u") and row.conindid:
+        delete_index(ddl.catalog, int(row.conindid))
+
+
+def _forget_subscriptions(ddl: Ddl, relation: Relation) -> None:
+    """A table leaves the subscriptions that write it (RemoveSubscriptionRel)."""
+    for oid in subscriptions_of_relation(ddl.catalog, relation.oid):
+        member = next(
+            m for m in subscription_relations(ddl.catalog, oid) if m.relid == relation.oid
+        )
+        subscription = get_subscription(ddl.catalog, oid)
+        if member.state is not RelState.READY and subscription is not None:
+            raise ObjectNotInPrerequisiteState(
+                f'could not drop relation mapping for subscription "{subscription.name}"',
+                detail=f'Table synchronization for relation "{relation.name}" is in progress and is'
+                f' in state "{member.state.value}".',
+                hint="Use ALTER SUBSCRIPTION ... ENABLE to enable subscription if not already enabled"
+                " or use DROP SUBSCRIPTION ... to drop the subscription.",
+            )
+        delete_subscription_relation(ddl.catalog, oid, relation.oid)

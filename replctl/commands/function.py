@@ -1,0 +1,195 @@
+"""CREATE FUNCTION and CREATE OPERATOR: catalog only, so that row filters can refuse what they name
+(functioncmds.c, operatorcmds.c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog.pg_proc import (
+    UserFunction,
+    UserOperator,
+    insert_function,
+    insert_operator,
+    list_functions,
+    list_operators,
+    update_function,
+)
+from replctl.catalog.pg_type import get_type
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.naming import creation_schema
+from replctl.errors import (
+    DuplicateFunction,
+    FeatureNotSupported,
+    InvalidFunctionDefinition,
+    UndefinedFunction,
+    UndefinedObject,
+)
+from replctl.expr.type_names import split_name, type_of
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.types.quote import quote_identifier
+
+_LANGUAGES = ("sql", "plpgsql")
+_VOLATILITY = {"immutable": "i", "stable": "s", "volatile": "v"}
+
+
+def create_function(session: Session, statement: ast.CreateFunction) -> str:
+    """Enter a function; it can be named, but not called.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with its declaration.
+        FeatureNotSupported: its language, or a kind of parameter.
+    """
+    return carry_out(session, lambda ddl: _create_function(ddl, statement))
+
+
+def create_operator(session: Session, statement: ast.CreateOperator) -> str:
+    """Enter an operator.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with its declaration.
+    """
+    return carry_out(session, lambda ddl: _create_operator(ddl, statement))
+
+
+def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
+    schema_name, name = split_name(ddl.environment, statement.names)
+    place = creation_schema(ddl.environment, schema_name, name)
+    options = {option.name: option.value or "" for option in statement.options}
+    language = _language(options)
+    arguments = tuple(_argument(ddl, parameter) for parameter in statement.parameters)
+    if statement.returns is None:
+        raise InvalidFunctionDefinition("function result type must be specified")
+    result, _typmod = type_of(ddl.environment, replace(statement.returns, pos=-1))
+    if "as" not in options:
+        raise InvalidFunctionDefinition("no function body specified")
+    function = UserFunction(
+        0,
+        name,
+        place.oid,
+        ddl.session.role_oid,
+        language,
+        _VOLATILITY[options.get("volatility", "volatile")],
+        options.get("strict") == "true",
+        statement.returns.is_setof,
+        result.name,
+        arguments,
+        tuple(parameter.name or "" for parameter in statement.parameters),
+        options["as"],
+    )
+    _enter(ddl, function, or_replace=statement.or_replace)
+    return "CREATE FUNCTION"
+
+
+def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
+    """Add a function, or put it in the place of the one with these argument types."""
+    existing = next(
+        (
+            other
+            for other in list_functions(ddl.catalog)
+            if (other.name, other.schema_oid) == (function.name, function.schema_oid)
+            and other.arguments == function.arguments
+        ),
+        None,
+    )
+    if existing is None:
+        insert_function(ddl.catalog, replace(function, oid=ddl.catalog.new_oid()))
+        return
+    if not or_replace:
+        raise DuplicateFunction(
+            f'function "{function.name}" already exists with same argument types'
+        )
+    if (existing.result, existing.returns_set) != (function.result, function.returns_set):
+        raise InvalidFunctionDefinition(
+            "cannot change return type of existing function",
+            hint=f"Use DROP FUNCTION {function_signature(ddl, existing)} first.",
+        )
+    update_function(ddl.catalog, replace(function, oid=existing.oid, owner=existing.owner))
+
+
+def _language(options: dict[str, str]) -> str:
+    if "language" not in options:
+        raise InvalidFunctionDefinition("no language specified")
+    language = options["language"].lower()
+    if language in ("c", "internal"):
+        raise FeatureNotSupported(f"functions in language {language} are not supported")
+    if language not in _LANGUAGES:
+        raise UndefinedObject(f'language "{language}" does not exist')
+    return language
+
+
+def _argument(ddl: Ddl, parameter: ast.FunctionParameter) -> str:
+    if parameter.mode != "in":
+        raise FeatureNotSupported(f"{parameter.mode.upper()} parameters are not supported")
+    if parameter.default is not None:
+        raise FeatureNotSupported("default values of parameters are not supported")
+    try:
+        type_, _typmod = type_of(ddl.environment, replace(parameter.type_name, pos=-1))
+    except UndefinedObject as error:
+        shown = ".".join(parameter.type_name.names)
+        raise UndefinedObject(f"type {shown} does not exist") from error
+    return type_.name
+
+
+def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") -> str:
+    """`f(integer, text)`, with its schema unless the search path finds it."""
+    shown = [ddl.environment.format_type(argument) for argument in function.arguments]
+    visible = any(oid == function.schema_oid for _name, oid in ddl.environment.path)
+    schema_name = ddl.environment.schema_name(function.schema_oid) or ""
+    prefix = "" if visible else f"{quote_identifier(schema_name)}."
+    return f"{prefix}{quote_identifier(function.name)}({separator.join(shown)})"
+
+
+def operator_signature(ddl: Ddl, operator: UserOperator) -> str:
+    """`===(integer,integer)`, with its schema unless the search path finds it."""
+    environment = ddl.environment
+    left = environment.format_type(operator.left) if operator.left else "NONE"
+    visible = any(oid == operator.schema_oid for _name, oid in environment.path)
+    schema_name = environment.schema_name(operator.schema_oid) or ""
+    prefix = "" if visible else f"{quote_identifier(schema_name)}."
+    return f"{prefix}{operator.name}({left},{environment.format_type(operator.right)})"
+
+
+def _create_operator(ddl: Ddl, statement: ast.CreateOperator) -> str:
+    schema_name, name = split_name(ddl.environment, statement.names)
+    place = creation_schema(ddl.environment, schema_name, name)
+    if not statement.function:
+        raise InvalidFunctionDefinition("operator function must be specified")
+    if statement.right is None and statement.left is None:
+        raise InvalidFunctionDefinition("operator argument types must be specified")
+    if statement.right is None:
+        raise InvalidFunctionDefinition(
+            "operator right argument type must be specified",
+            detail="Postfix operators are not supported.",
+        )
+    types = [item for item in (statement.left, statement.right) if item is not None]
+    names = tuple(type_of(ddl.environment, replace(item, pos=-1))[0].name for item in types)
+    function_schema, function_name = split_name(ddl.environment, statement.function)
+    function = next(
+        (
+            candidate
+            for _place, candidate in ddl.environment.functions(function_schema, function_name)
+            if candidate.argument_types == names
+        ),
+        None,
+    )
+    if function is None:
+        shown = ", ".join(ddl.environment.format_type(item) for item in names)
+        raise UndefinedFunction(f"function {'.'.join(statement.function)}({shown}) does not exist")
+    operator = UserOperator(
+        ddl.catalog.new_oid(),
+        name,
+        place.oid,
+        ddl.session.role_oid,
+        names[0] if len(names) > 1 else "",
+        names[-1],
+        get_type(ddl.catalog, function.result).name,
+        function.oid,
+    )
+    for other in list_operators(ddl.catalog):
+        same_name = (other.name, other.schema_oid) == (name, place.oid)
+        if same_name and (other.left, other.right) == (operator.left, operator.right):
+            raise DuplicateFunction(f"operator {name} already exists")
+    insert_operator(ddl.catalog, operator)
+    return "CREATE OPERATOR"
