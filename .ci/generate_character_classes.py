@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Write replctl/adt/data/character_class.tsv: what the classes of regular expressions hold in C.UTF-8.
+
+    .ci/generate_character_classes.py 'host=localhost user=postgres dbname=postgres'
+
+A line is a class and its ranges of code points, in hexadecimal, those of ASCII included.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+TARGET = Path(__file__).resolve().parent.parent / "replctl" / "adt" / "data" / "character_class.tsv"
+CLASSES = ("alpha", "alnum", "upper", "lower", "space", "punct", "graph", "print", "cntrl", "blank")
+QUERY = """
+SELECT string_agg(to_hex(low) || CASE WHEN low = high THEN '' ELSE '-' || to_hex(high) END, ' '
+                  ORDER BY low)
+  FROM (SELECT min(code) AS low, max(code) AS high
+          FROM (SELECT code, code - row_number() OVER (ORDER BY code) AS island
+                  FROM generate_series(1, x'10ffff'::int) AS code
+                 WHERE code NOT BETWEEN x'd800'::int AND x'dfff'::int
+                   AND chr(code) ~ '[[:{name}:]]') AS members
+         GROUP BY island) AS islands
+"""
+
+
+def main(conninfo: str) -> None:
+    lines = []
+    for name in CLASSES:
+        command = ["psql", conninfo, "-X", "-A", "-t", "-c", QUERY.format(name=name)]
+        ranges = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+        lines.append(f"{name}\t{ranges.strip()}\n")
+    TARGET.write_text("".join(lines), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

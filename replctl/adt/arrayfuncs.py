@@ -1,0 +1,242 @@
+"""Arrays: lists, with None for NULL.  PostgreSQL's arrayfuncs.c and array_userfuncs.c.
+
+An array whose lower bound is not 1 (types.array_.BoundedArray) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from replctl.errors import ArraySubscriptError, FeatureNotSupported, error_class
+from replctl.types import text as type_text
+from replctl.types.array_ import BoundedArray
+
+Key = Callable[[Any], Any]
+
+
+def plain(value: Any) -> Any:
+    """An array, if it begins at 1."""
+    if isinstance(value, BoundedArray):
+        raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
+    return value
+
+
+def dimensions(value: list[Any]) -> list[int]:
+    """[[1, 2, 3]] -> [1, 3]; the empty array has none."""
+    result = []
+    item: Any = value
+    while isinstance(item, list) and item:
+        result.append(len(item))
+        item = item[0]
+    return result
+
+
+def flat(value: list[Any]) -> Iterator[Any]:
+    """All elements."""
+    for item in value:
+        if isinstance(item, list):
+            yield from flat(item)
+        else:
+            yield item
+
+
+def sort_key(value: list[Any], key: Key) -> tuple[Any, ...]:
+    """Element by element, NULL last; then the number of elements, then the dimensions (array_cmp)."""
+    items = tuple((1,) if item is None else (0, key(item)) for item in flat(value))
+    return items, len(items), len(dimensions(value)), dimensions(value)
+
+
+def _bound(value: list[Any], dimension: int) -> int | None:
+    sizes = dimensions(value)
+    return sizes[dimension - 1] if 1 <= dimension <= len(sizes) else None
+
+
+def _concat(a: list[Any] | None, b: list[Any] | None) -> list[Any] | None:
+    if a is None or b is None:
+        return b if a is None else a
+    if not a or not b:
+        return a or b
+    sizes_a, sizes_b = dimensions(a), dimensions(b)
+    error = ArraySubscriptError("cannot concatenate incompatible arrays")
+    if len(sizes_a) == len(sizes_b):
+        if sizes_a[1:] != sizes_b[1:]:
+            raise error
+        return a + b
+    if len(sizes_a) == len(sizes_b) + 1 and sizes_a[1:] == sizes_b:
+        return [*a, b]
+    if len(sizes_b) == len(sizes_a) + 1 and sizes_b[1:] == sizes_a:
+        return [a, *b]
+    raise error
+
+
+def _one_dimension(value: list[Any], what: str) -> None:
+    if len(dimensions(value)) > 1:
+        raise FeatureNotSupported(what)
+
+
+def _append(value: list[Any] | None, item: Any) -> list[Any]:
+    if value and len(dimensions(value)) > 1:
+        raise error_class("22000")("argument must be empty or one-dimensional array")
+    return [*(value or []), item]
+
+
+def _prepend(item: Any, value: list[Any] | None) -> list[Any]:
+    if value and len(dimensions(value)) > 1:
+        raise error_class("22000")("argument must be empty or one-dimensional array")
+    return [item, *(value or [])]
+
+
+def _dims(value: list[Any]) -> str | None:
+    return "".join(f"[1:{size}]" for size in dimensions(value)) or None
+
+
+def _fill(item: Any, sizes: list[int | None] | None) -> list[Any]:
+    if sizes is None or any(size is None for size in sizes):
+        raise error_class("22004")("dimension array or low bound array cannot be null")
+    result: Any = item
+    for size in reversed(sizes):
+        assert size is not None
+        if size < 0:
+            raise ArraySubscriptError("invalid array length")
+        result = [result] * size
+    return result if isinstance(result, list) and sizes and all(sizes) else []
+
+
+def _trim(value: list[Any], count: int) -> list[Any]:
+    if not 0 <= count <= len(value):
+        raise ArraySubscriptError(f"number of elements to trim must be between 0 and {len(value)}")
+    return value[: len(value) - count]
+
+
+class _Keyed:
+    """The functions that compare elements."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+
+    def _same(self, a: Any, b: Any) -> bool:
+        """NULL is equal to NULL."""
+        if a is None or b is None:
+            return a is None and b is None
+        return bool(self._key(a) == self._key(b))
+
+    def position(self, value: list[Any] | None, item: Any, start: int | None = 1) -> int | None:
+        if value is None:
+            return None
+        _one_dimension(value, "searching for elements in multidimensional arrays is not supported")
+        if start is None:
+            raise error_class("22004")("initial position must not be null")
+        for i, element in enumerate(value, start=1):
+            if i >= start and self._same(element, item):
+                return i
+        return None
+
+    def positions(self, value: list[Any] | None, item: Any) -> list[int] | None:
+        if value is None:
+            return None
+        _one_dimension(value, "searching for elements in multidimensional arrays is not supported")
+        return [i for i, element in enumerate(value, start=1) if self._same(element, item)]
+
+    def remove(self, value: list[Any] | None, item: Any) -> list[Any] | None:
+        if value is None:
+            return None
+        _one_dimension(value, "removing elements from multidimensional arrays is not supported")
+        return [element for element in value if not self._same(element, item)]
+
+    def replace(self, value: list[Any] | None, old: Any, new: Any) -> list[Any] | None:
+        if value is None:
+            return None
+        return [
+            self.replace(item, old, new)
+            if isinstance(item, list)
+            else (new if self._same(item, old) else item)
+            for item in value
+        ]
+
+    def contains(self, a: list[Any], b: list[Any]) -> bool:
+        """NULL is never contained."""
+        mine = {self._key(item) for item in flat(a) if item is not None}
+        return all(item is not None and self._key(item) in mine for item in flat(b))
+
+    def contained(self, a: list[Any], b: list[Any]) -> bool:
+        return self.contains(b, a)
+
+    def overlap(self, a: list[Any], b: list[Any]) -> bool:
+        mine = {self._key(item) for item in flat(a) if item is not None}
+        return any(item is not None and self._key(item) in mine for item in flat(b))
+
+    def larger(self, a: list[Any], b: list[Any]) -> list[Any]:
+        return a if sort_key(a, self._key) > sort_key(b, self._key) else b
+
+    def smaller(self, a: list[Any], b: list[Any]) -> list[Any]:
+        return a if sort_key(a, self._key) < sort_key(b, self._key) else b
+
+
+def _to_text(element: str) -> Callable[..., str | None]:
+    """array_to_string of arrays of that element type."""
+
+    def apply(value: list[Any] | None, delimiter: str | None, null: str | None = None) -> str | None:
+        if value is None or delimiter is None:
+            return None
+        shown = [null if item is None else type_text.render(element, item) for item in flat(value)]
+        return delimiter.join(item for item in shown if item is not None)
+
+    return apply
+
+
+#: prosrc -> function
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "array_append": _append,
+    "array_prepend": _prepend,
+    "array_cat": _concat,
+    "array_length": _bound,
+    "array_upper": _bound,
+    "array_lower": lambda value, dimension: None if _bound(value, dimension) is None else 1,
+    "array_ndims": lambda value: len(dimensions(value)) or None,
+    "array_dims": _dims,
+    "array_cardinality": lambda value: sum(1 for _item in flat(value)),
+    "array_fill": _fill,
+    "trim_array": _trim,
+}
+
+#: Functions that compare elements: prosrc -> function of the element's key.
+KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
+    "array_position": lambda key: _Keyed(key).position,
+    "array_position_start": lambda key: _Keyed(key).position,
+    "array_positions": lambda key: _Keyed(key).positions,
+    "array_remove": lambda key: _Keyed(key).remove,
+    "array_replace": lambda key: _Keyed(key).replace,
+    "arraycontains": lambda key: _Keyed(key).contains,
+    "arraycontained": lambda key: _Keyed(key).contained,
+    "arrayoverlap": lambda key: _Keyed(key).overlap,
+    "array_larger": lambda key: _Keyed(key).larger,
+    "array_smaller": lambda key: _Keyed(key).smaller,
+}
+
+#: Functions that print elements: prosrc -> function of the element's type.
+PRINTING: dict[str, Callable[[str], Callable[..., Any]]] = {
+    "array_to_text": _to_text,
+    "array_to_text_null": _to_text,
+}
+
+
+def subscript(value: list[Any], indexes: list[int]) -> Any:
+    """value[i][j]; NULL outside, and where there are fewer or more dimensions."""
+    if len(indexes) != len(dimensions(value)):
+        return None
+    item: Any = value
+    for index in indexes:
+        if not 1 <= index <= len(item):
+            return None
+        item = item[index - 1]
+    return item
+
+
+def array_slice(value: list[Any], lower: int | None, upper: int | None) -> list[Any]:
+    """value[lower:upper] of one dimension."""
+    if len(dimensions(value)) > 1:
+        raise FeatureNotSupported("slices of arrays of more than one dimension are not supported")
+    return value[max(lower or 1, 1) - 1 : max(len(value) if upper is None else upper, 0)]
+
+

@@ -1,0 +1,57 @@
+"""Upper and lower case as the collation C.UTF-8 maps characters, one to one, and as C does, ASCII alone.
+
+PostgreSQL's pg_locale_builtin and unicode_case.c.
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+from functools import cache
+
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_ASCII_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+
+
+def is_ascii_collation(collation: str | None) -> bool:
+    """Whether a collation knows the letters of ASCII alone."""
+    return collation in ("C", "POSIX")
+
+
+def lower(text: str, *, ascii_only: bool = False) -> str:
+    """Each letter by itself: no `i` with a dot, no final sigma."""
+    if ascii_only or text.isascii():
+        return text.translate(_ASCII_LOWER)
+    return "".join(map(_lower, text))
+
+
+def upper(text: str, *, ascii_only: bool = False) -> str:
+    """A letter stays that has no upper case of one letter."""
+    if ascii_only or text.isascii():
+        return text.translate(_ASCII_UPPER)
+    return "".join(map(_upper, text))
+
+
+def _lower(char: str) -> str:
+    mapped = char.lower()
+    return mapped if len(mapped) == 1 else mapped[0]
+
+
+def _upper(char: str) -> str:
+    for mapped in (char.upper(), char.title()):
+        if len(mapped) == 1:
+            return mapped
+    return char
+
+
+@cache
+def translation_pairs(*, to_lower: bool, ascii_only: bool) -> tuple[str, str]:
+    """All characters that a mapping changes, and what it makes of them, in the same order."""
+    function = lower if to_lower else upper
+    codes = range(128) if ascii_only else range(sys.maxunicode + 1)
+    source = [
+        char
+        for char in map(chr, codes)
+        if not "\ud800" <= char <= "\udfff" and function(char, ascii_only=ascii_only) != char
+    ]
+    return "".join(source), "".join(function(char, ascii_only=ascii_only) for char in source)

@@ -1,0 +1,148 @@
+"""All functions by what implements them in PostgreSQL (pg_proc.prosrc), with what they need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from replctl.adt import (
+    arrayfuncs,
+    case_mapping,
+    comparison,
+    extract,
+    float_,
+    int_,
+    interval,
+    json_,
+    jsonb,
+    like,
+    network,
+    numeric,
+    rangetypes,
+    regexp,
+    timestamp,
+    varbit,
+    varlena,
+)
+from replctl.errors import FeatureNotSupported
+from replctl.types import builtin
+from replctl.types import text as type_text
+from replctl.types.builtin import Function
+
+Callee: TypeAlias = Callable[..., Any]
+
+PLAIN: dict[str, Callee] = {
+    name: function
+    for module in (int_, float_, numeric, varlena, like, regexp, interval, timestamp, extract, jsonb,
+                   json_, arrayfuncs, varbit, network)  # fmt: skip
+    for name, function in module.FUNCTIONS.items()
+}
+_COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED}
+
+#: Length coercions: prosrc -> type.
+_COERCIONS = {"varchar": "varchar", "bpchar": "bpchar", "numeric": "numeric", "bit": "bit", "varbit": "varbit",
+              "timestamp_scale": "timestamp", "timestamptz_scale": "timestamptz", "time_scale": "time",
+              "timetz_scale": "timetz", "interval_scale": "interval"}  # fmt: skip
+
+#: Functions that are not strict although pg_proc says so for their like, or take "any".
+_ANY = frozenset({"text_concat", "text_concat_ws"})
+
+
+def callee(function: Function, types: Sequence[str], collation: str | None) -> Callee:
+    """What computes a function of values of these types; NULL arguments are the caller's matter.
+
+    Raises:
+        FeatureNotSupported: nothing does.
+    """
+    source, argument_types = function.source, tuple(types)
+    name = comparison.operator_of_function(source, argument_types)
+    if name is not None and len(types) == 2:
+        return comparison.compare(name, *argument_types)
+    for found in (
+        PLAIN.get(f"{function.name}({','.join(function.argument_types)})"),
+        PLAIN.get(source),
+        _typed(source, argument_types, function.result),
+    ):
+        if found is not None:
+            return found
+    if source in _COLLATED:
+        collated = _COLLATED[source]
+        if case_mapping.is_ascii_collation(collation):
+            return lambda *args: collated(*args, ascii_only=True)
+        return collated
+    raise unsupported(function, types)
+
+
+def prepared(source: str) -> tuple[tuple[int, ...], Callee] | None:
+    """For functions that need constants: which arguments, and what makes a function of them."""
+    return regexp.PREPARED.get(source)
+
+
+def unsupported(function: Function, types: Sequence[str]) -> FeatureNotSupported:
+    """The error of a function that nothing computes."""
+    shown = ", ".join(
+        builtin.types()[name].sql_name if name in builtin.types() else name for name in types
+    )
+    return FeatureNotSupported(f"function {function.name}({shown}) is not supported")
+
+
+def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
+    if source in _COERCIONS:
+        return _coercion(_COERCIONS[source])
+    if source in arrayfuncs.KEYED:
+        return arrayfuncs.KEYED[source](comparison.key_of(_element(types)))
+    if source in arrayfuncs.PRINTING:
+        return arrayfuncs.PRINTING[source](_element(types))
+    if source in rangetypes.TYPED:
+        kinds = [item for item in (*types, result) if item in rangetypes.ELEMENTS]
+        return rangetypes.TYPED[source](comparison.range_type(kinds[0])) if kinds else None
+    if source in _ANY:
+        return _concatenation(source, types)
+    if source in ("textanycat", "anytextcat"):
+        return _text_and_any(types)
+    return None
+
+
+def _element(types: tuple[str, ...]) -> str:
+    for item in types:
+        known = builtin.types().get(item)
+        if known is not None and known.is_array and known.element is not None:
+            return known.element
+    raise FeatureNotSupported("functions of arrays of unknown type are not supported")
+
+
+def _coercion(type_name: str) -> Callee:
+    def coerce(value: Any, typmod: int, explicit: bool = True) -> Any:
+        return type_text.coerce_typmod(type_name, value, typmod, explicit=explicit)
+
+    return coerce
+
+
+@cache
+def shown_as_text(type_name: str) -> Callee:
+    """A value as concat() shows it: by the output function."""
+    return lambda value: type_text.render(type_name, value)
+
+
+def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
+    """concat() and concat_ws(): NULLs are left out."""
+    show = [shown_as_text(item) for item in types]
+
+    def concat(*args: Any) -> str:
+        return "".join(f(arg) for f, arg in zip(show, args, strict=True) if arg is not None)
+
+    def concat_ws(separator: str | None, *args: Any) -> str | None:
+        if separator is None:
+            return None
+        texts = (f(arg) for f, arg in zip(show[1:], args, strict=True) if arg is not None)
+        return separator.join(texts)
+
+    return concat if source == "text_concat" else concat_ws
+
+
+def _text_and_any(types: tuple[str, ...]) -> Callee:
+    """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its blanks."""
+    casts = {"bool": lambda value: "true" if value else "false", "bpchar": lambda value: value.rstrip(" ")}
+    show = [casts.get(item) or shown_as_text(item) for item in types]
+    return lambda a, b: show[0](a) + show[1](b)

@@ -1,0 +1,492 @@
+"""Typed expressions as functions of Python.  PostgreSQL's execExprInterp.c.
+
+`compiled` gives a function of a row, a sequence in which Param(n) is item n - 1: what an engine cannot
+compute itself, it has computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from replctl.adt import arrayfuncs, case_mapping, comparison, functions, network
+from replctl.errors import FeatureNotSupported, PostgresError
+from replctl.expr import nodes
+from replctl.types import builtin
+from replctl.types import text as type_text
+
+#: (row, what Param(0) stands for) -> value
+Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
+_UNKNOWN = object()
+
+
+def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
+    """A function of rows.
+
+    Raises:
+        FeatureNotSupported: part of the expression is not implemented.
+    """
+    step = _compile(expr)
+    return lambda row: step(row, None)
+
+
+def _compile(expr: nodes.Expr) -> Step:
+    match expr:
+        case nodes.Param(number=0):
+            return lambda row, operand: operand
+        case nodes.Param(number=number):
+            return lambda row, operand: row[number - 1]
+        case nodes.Const():
+            value = constant(expr)
+            return lambda row, operand: value
+        case nodes.OpExpr():
+            oid = _function_of_operator(expr.operator_oid, expr.name)
+            return _call(oid, expr.args, expr.input_collation)
+        case nodes.FuncExpr():
+            if expr.returns_set:
+                raise FeatureNotSupported(f"function {expr.name} is not supported here")
+            return _call(expr.function_oid, expr.args, expr.input_collation)
+        case nodes.DistinctExpr():
+            return _distinct(expr)
+        case nodes.NullIfExpr():
+            return _null_if(expr)
+        case nodes.ScalarArrayOpExpr():
+            return _any_or_all(expr)
+        case nodes.BoolExpr():
+            return _boolean(expr)
+        case nodes.NullTest():
+            return _null_test(expr)
+        case nodes.BooleanTest():
+            return _boolean_test(expr)
+        case nodes.CaseExpr():
+            return _case(expr)
+        case nodes.CoalesceExpr():
+            return _coalesce([_compile(arg) for arg in expr.args])
+        case nodes.MinMaxExpr():
+            return _min_max(expr)
+        case nodes.RowCompareExpr():
+            return _row_comparison(expr)
+        case nodes.RelabelType():
+            return _relabel(expr)
+        case nodes.CoerceViaIO():
+            return _via_text(expr)
+        case nodes.ArrayCoerceExpr():
+            return _array_coercion(expr)
+        case nodes.ArrayExpr():
+            return _array(expr)
+        case nodes.CollateExpr(arg=arg) | nodes.NamedArgExpr(arg=arg):
+            return _compile(arg)
+        case nodes.SubscriptingRef():
+            return _subscript(expr)
+    raise FeatureNotSupported(f"{type(expr).__name__} is not supported here")
+
+
+def constant(expr: nodes.Const) -> Any:
+    """The value of a constant."""
+    if expr.value is None:
+        return None
+    if expr.type == "unknown":
+        return expr.value
+    return arrayfuncs.plain(type_text.parse(expr.type, expr.value))
+
+
+def _function_of_operator(operator_oid: int, name: str) -> int:
+    for operator in builtin.operators().get(name, ()):
+        if operator.oid == operator_oid:
+            return operator.function_oid
+    raise FeatureNotSupported(f"user-defined operator {name} is not supported")
+
+
+def _function(oid: int) -> builtin.Function:
+    function = builtin.function_by_oid().get(oid)
+    if function is None:
+        raise FeatureNotSupported("user-defined functions are not supported")
+    return function
+
+
+def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
+    function = _function(oid)
+    needs = functions.prepared(function.source)
+    if needs is not None:
+        return _prepared_call(function, args, collation, *needs)
+    types = [arg.type for arg in args]
+    steps = [_compile(arg) for arg in args]
+    callee = functions.callee(function, types, collation)
+    if not function.is_strict:
+        return lambda row, operand: callee(*[step(row, operand) for step in steps])
+    match steps:
+        case [first]:
+
+            def call_one(row: Sequence[Any], operand: Any) -> Any:
+                value = first(row, operand)
+                return None if value is None else callee(value)
+
+            return call_one
+        case [first, second]:
+
+            def call_two(row: Sequence[Any], operand: Any) -> Any:
+                left, right = first(row, operand), second(row, operand)
+                return None if left is None or right is None else callee(left, right)
+
+            return call_two
+
+    def call(row: Sequence[Any], operand: Any) -> Any:
+        values = [step(row, operand) for step in steps]
+        return None if any(value is None for value in values) else callee(*values)
+
+    return call
+
+
+def folded(expr: nodes.Expr) -> Any:
+    """The value of an expression without columns; `_UNKNOWN` if it has some."""
+    if any(isinstance(node, nodes.Param | nodes.Var) for node in nodes.walk(expr)):
+        return _UNKNOWN
+    return compiled(expr)(())
+
+
+def _prepared_call(
+    function: builtin.Function,
+    args: Sequence[nodes.Expr],
+    collation: str | None,
+    places: tuple[int, ...],
+    prepare: Callable[..., Any],
+) -> Step:
+    """A function of regular expressions, which have to be known before the first row."""
+    constants = []
+    for place in places:
+        try:
+            value = folded(args[place])
+        except FeatureNotSupported:
+            raise
+        except PostgresError as error:
+            return _raising(error, [])
+        if value is _UNKNOWN:
+            raise FeatureNotSupported(
+                f"function {function.name} with a pattern that is not a constant is not supported"
+            )
+        if value is None:
+            return lambda row, operand: None
+        constants.append(value)
+    steps = [_compile(arg) for i, arg in enumerate(args) if i not in places]
+    try:
+        callee = prepare(*constants, ascii_only=case_mapping.is_ascii_collation(collation))
+    except FeatureNotSupported:
+        raise
+    except PostgresError as error:
+        return _raising(error, steps)
+
+    def call(row: Sequence[Any], operand: Any) -> Any:
+        values = [step(row, operand) for step in steps]
+        return None if any(value is None for value in values) else callee(*values)
+
+    return call
+
+
+def _raising(error: PostgresError, steps: list[Step]) -> Step:
+    """An error that comes as soon as the function is called, which NULL prevents."""
+
+    def call(row: Sequence[Any], operand: Any) -> Any:
+        if any(step(row, operand) is None for step in steps):
+            return None
+        raise error
+
+    return call
+
+
+def _equality(operator_oid: int, args: tuple[nodes.Expr, nodes.Expr]) -> Callable[[Any, Any], Any]:
+    function = _function(_function_of_operator(operator_oid, "="))
+    return functions.callee(function, [arg.type for arg in args], None)
+
+
+def _distinct(expr: nodes.DistinctExpr) -> Step:
+    equal = _equality(expr.operator_oid, expr.args)
+    first, second = (_compile(arg) for arg in expr.args)
+
+    def evaluate(row: Sequence[Any], operand: Any) -> bool:
+        left, right = first(row, operand), second(row, operand)
+        if left is None or right is None:
+            return (left is None) != (right is None)
+        return not equal(left, right)
+
+    return evaluate
+
+
+def _null_if(expr: nodes.NullIfExpr) -> Step:
+    equal = _equality(expr.operator_oid, expr.args)
+    first, second = (_compile(arg) for arg in expr.args)
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        left, right = first(row, operand), second(row, operand)
+        return None if left is not None and right is not None and equal(left, right) else left
+
+    return evaluate
+
+
+def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
+    left, array = expr.args
+    element = builtin.types()[array.type].element
+    assert element is not None
+    function = _function(_function_of_operator(expr.operator_oid, expr.name))
+    item_test = nodes.FuncExpr(
+        function.oid,
+        function.name,
+        "bool",
+        (nodes.Param(1, left.type), nodes.Param(2, element)),
+        input_collation=expr.input_collation,
+    )
+    value, items = _compile(left), _compile(array)
+    if functions.prepared(function.source) is not None:
+        return _any_pattern(expr, function, value)
+    test = _compile(item_test)
+    use_or = expr.use_or
+
+    def evaluate(row: Sequence[Any], operand: Any) -> bool | None:
+        elements = items(row, operand)
+        if elements is None:
+            return None
+        tested = value(row, operand)
+        return _combined((test((tested, x), None) for x in arrayfuncs.flat(elements)), use_or)
+
+    return evaluate
+
+
+def _any_pattern(expr: nodes.ScalarArrayOpExpr, function: builtin.Function, value: Step) -> Step:
+    """`text ~ ANY (constant array)`: one prepared test for each pattern."""
+    patterns = folded(expr.args[1])
+    if patterns is _UNKNOWN:
+        raise FeatureNotSupported("patterns that are not constants are not supported")
+    if patterns is None:
+        return lambda row, operand: None
+    tests = [
+        _compile(
+            nodes.FuncExpr(
+                function.oid,
+                function.name,
+                "bool",
+                (nodes.Param(1, "text"), nodes.Const("text", pattern)),
+                input_collation=expr.input_collation,
+            )
+        )
+        for pattern in arrayfuncs.flat(patterns)
+    ]
+
+    def evaluate(row: Sequence[Any], operand: Any) -> bool | None:
+        tested = value(row, operand)
+        return _combined((test((tested,), None) for test in tests), expr.use_or)
+
+    return evaluate
+
+
+def _combined(results: Any, use_or: bool) -> bool | None:
+    """OR or AND of three-valued results; what comes behind the deciding one is not computed."""
+    has_null = False
+    for result in results:
+        if result is None:
+            has_null = True
+        elif bool(result) is use_or:
+            return use_or
+    return None if has_null else not use_or
+
+
+def _boolean(expr: nodes.BoolExpr) -> Step:
+    steps = [_compile(arg) for arg in expr.args]
+    if expr.op == "not":
+        (step,) = steps
+
+        def negate(row: Sequence[Any], operand: Any) -> bool | None:
+            value = step(row, operand)
+            return None if value is None else not value
+
+        return negate
+    use_or = expr.op == "or"
+    return lambda row, operand: _combined((step(row, operand) for step in steps), use_or)
+
+
+def _null_test(expr: nodes.NullTest) -> Step:
+    """A row is null if all its fields are, and not null if none is."""
+    args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
+    steps, is_null = [_compile(arg) for arg in args], expr.is_null
+    return lambda row, operand: all((step(row, operand) is None) is is_null for step in steps)
+
+
+def _boolean_test(expr: nodes.BooleanTest) -> Step:
+    step, negated = _compile(expr.arg), expr.test.startswith("not ")
+    wanted = {"true": True, "false": False, "unknown": None}[expr.test.removeprefix("not ")]
+    return lambda row, operand: (step(row, operand) is wanted) is not negated
+
+
+def _case(expr: nodes.CaseExpr) -> Step:
+    tested = None if expr.arg is None else _compile(expr.arg)
+    whens = [(_compile(when.condition), _compile(when.result)) for when in expr.whens]
+    default = _compile(expr.default)
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        inner = operand if tested is None else tested(row, operand)
+        for condition, result in whens:
+            if condition(row, inner):
+                return result(row, operand)
+        return default(row, operand)
+
+    return evaluate
+
+
+def _coalesce(steps: list[Step]) -> Step:
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        for step in steps:
+            value = step(row, operand)
+            if value is not None:
+                return value
+        return None
+
+    return evaluate
+
+
+def _min_max(expr: nodes.MinMaxExpr) -> Step:
+    """NULLs do not count; of equal values the first is taken."""
+    steps, key = [_compile(arg) for arg in expr.args], comparison.key_of(expr.type)
+    choose = max if expr.op == "greatest" else min
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        values = [value for step in steps if (value := step(row, operand)) is not None]
+        return choose(values, key=key) if values else None
+
+    return evaluate
+
+
+def _row_comparison(expr: nodes.RowCompareExpr) -> Step:
+    """(a, b) < (c, d): NULL as soon as a column that decides is."""
+    if expr.name not in comparison.OPERATORS:
+        raise FeatureNotSupported(f"comparison of rows by {expr.name} is not supported")
+    pairs = [
+        (_compile(left), _compile(right), comparison.compare("=", left.type, right.type),
+         comparison.compare(expr.name, left.type, right.type))
+        for left, right in zip(expr.left, expr.right, strict=True)
+    ]  # fmt: skip
+    if_equal = "=" in expr.name
+
+    def evaluate(row: Sequence[Any], operand: Any) -> bool | None:
+        for first, second, equal, test in pairs:
+            left, right = first(row, operand), second(row, operand)
+            if left is None or right is None:
+                return None
+            if not equal(left, right):
+                return test(left, right)
+        return if_equal
+
+    return evaluate
+
+
+def _relabel(expr: nodes.RelabelType) -> Step:
+    step = _compile(expr.arg)
+    if (expr.arg.type, expr.type) != ("cidr", "inet"):
+        return step
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value = step(row, operand)
+        return None if value is None else network.dump(network.load(value))
+
+    return evaluate
+
+
+def _via_text(expr: nodes.CoerceViaIO) -> Step:
+    step, source, target = _compile(expr.arg), expr.arg.type, expr.type
+    for name in (source, target):
+        if not type_text.is_supported(name):
+            raise FeatureNotSupported(f"values of type {name} are not supported")
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value = step(row, operand)
+        if value is None:
+            return None
+        return arrayfuncs.plain(type_text.parse(target, type_text.render(source, value)))
+
+    return evaluate
+
+
+def _array_coercion(expr: nodes.ArrayCoerceExpr) -> Step:
+    array, element = _compile(expr.arg), _compile(expr.element)
+
+    def convert(value: Any, row: Sequence[Any]) -> Any:
+        if isinstance(value, list):
+            return [convert(item, row) for item in value]
+        return element(row, value)
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value = array(row, operand)
+        return None if value is None else convert(value, row)
+
+    return evaluate
+
+
+def _array(expr: nodes.ArrayExpr) -> Step:
+    steps = [_compile(element) for element in expr.elements]
+    if not expr.is_multidimensional:
+        return lambda row, operand: [step(row, operand) for step in steps]
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        items = [step(row, operand) for step in steps]
+        present = [item for item in items if item]
+        if not present:
+            return []
+        sizes = arrayfuncs.dimensions(present[0])
+        if len(present) < len(items) or any(arrayfuncs.dimensions(x) != sizes for x in present):
+            raise _mismatch()
+        return items
+
+    return evaluate
+
+
+def _mismatch() -> PostgresError:
+    from replctl.errors import ArraySubscriptError
+
+    return ArraySubscriptError(
+        "multidimensional arrays must have array expressions with matching dimensions"
+    )
+
+
+def _subscript(expr: nodes.SubscriptingRef) -> Step:
+    container = _compile(expr.arg)
+    if expr.arg.type == "jsonb":
+        return _jsonb_subscript(expr, container)
+    uppers = [None if item is None else _compile(item) for item in expr.upper]
+    if expr.lower is None:
+
+        def element(row: Sequence[Any], operand: Any) -> Any:
+            value = container(row, operand)
+            indexes = [step(row, operand) for step in uppers if step is not None]
+            if value is None or any(index is None for index in indexes):
+                return None
+            return arrayfuncs.subscript(value, indexes)
+
+        return element
+    if len(uppers) != 1:
+        raise FeatureNotSupported("slices of arrays of more than one dimension are not supported")
+    (upper,) = uppers
+    lower = None if expr.lower[0] is None else _compile(expr.lower[0])
+
+    def part(row: Sequence[Any], operand: Any) -> Any:
+        value = container(row, operand)
+        bounds = [None if step is None else step(row, operand) for step in (lower, upper)]
+        given = [bound for step, bound in zip((lower, upper), bounds, strict=True) if step is not None]
+        if value is None or any(bound is None for bound in given):
+            return None
+        return arrayfuncs.array_slice(value, *bounds)
+
+    return part
+
+
+def _jsonb_subscript(expr: nodes.SubscriptingRef, container: Step) -> Step:
+    """value['a'][0]: as #>"""
+    if expr.lower is not None:
+        raise FeatureNotSupported("jsonb subscript does not support slices")
+    steps = [_compile(item) for item in expr.upper if item is not None]
+    extract = functions.PLAIN["jsonb_extract_path"]
+
+    def evaluate(row: Sequence[Any], operand: Any) -> Any:
+        value = container(row, operand)
+        path = [step(row, operand) for step in steps]
+        if value is None or any(item is None for item in path):
+            return None
+        return extract(value, [str(item) for item in path])
+
+    return evaluate

@@ -1,0 +1,127 @@
+"""json: text whose parts come out as they were written.  PostgreSQL's jsonfuncs.c."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from replctl.errors import InvalidParameterValue
+
+_BLANKS = " \t\n\r"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
+
+
+def _end(text: str, start: int) -> int:
+    """Where the value that begins at `start` ends."""
+    depth = 0
+    for match in _TOKEN.finditer(text, start):
+        token = match[0]
+        if token in "[{":
+            depth += 1
+        elif token in "]}":
+            depth -= 1
+        if depth == 0:
+            return match.end()
+    return len(text)
+
+
+def _skip(text: str, i: int) -> int:
+    while i < len(text) and text[i] in _BLANKS:
+        i += 1
+    return i
+
+
+def _members(text: str) -> Iterator[tuple[str, str]]:
+    """Keys and values of an object."""
+    i = _skip(text, _skip(text, 0) + 1)
+    while text[i] != "}":
+        end = _end(text, i)
+        key = json.loads(text[i:end], strict=False)
+        i = _skip(text, _skip(text, end) + 1)
+        end = _end(text, i)
+        yield key, text[i:end]
+        i = _skip(text, end)
+        if text[i] == ",":
+            i = _skip(text, i + 1)
+
+
+def _items(text: str) -> Iterator[str]:
+    """Elements of an array."""
+    i = _skip(text, _skip(text, 0) + 1)
+    while text[i] != "]":
+        end = _end(text, i)
+        yield text[i:end]
+        i = _skip(text, end)
+        if text[i] == ",":
+            i = _skip(text, i + 1)
+
+
+def _first(text: str) -> str:
+    return text[_skip(text, 0)]
+
+
+def _field(text: str, name: str) -> str | None:
+    """The last member of that name."""
+    if _first(text) != "{":
+        return None
+    found = None
+    for key, value in _members(text):
+        if key == name:
+            found = value
+    return found
+
+
+def _element(text: str, index: int) -> str | None:
+    if _first(text) != "[":
+        return None
+    items = list(_items(text))
+    return items[index] if -len(items) <= index < len(items) else None
+
+
+def _as_text(value: str | None) -> str | None:
+    if value is None or value == "null":
+        return None
+    return str(json.loads(value, strict=False)) if value.startswith('"') else value
+
+
+def _at_path(text: str, path: list[str | None]) -> str | None:
+    value: str | None = text if path else text.strip(_BLANKS)
+    if not path:
+        return value
+    for step in path:
+        if step is None or value is None:
+            return None
+        if _first(value) == "{":
+            value = _field(value, step)
+        elif _first(value) == "[" and re.fullmatch(r"\s*[+-]?[0-9]+", step, re.ASCII):
+            value = _element(value, int(step))
+        else:
+            return None
+    return value
+
+
+def _type_of(text: str) -> str:
+    names = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+    return names.get(_first(text), "number")
+
+
+def _array_length(text: str) -> int:
+    if _first(text) == "[":
+        return sum(1 for _item in _items(text))
+    what = "non-array" if _first(text) == "{" else "scalar"
+    raise InvalidParameterValue(f"cannot get array length of a {what}")
+
+
+#: prosrc -> function
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "json_object_field": _field,
+    "json_object_field_text": lambda text, name: _as_text(_field(text, name)),
+    "json_array_element": _element,
+    "json_array_element_text": lambda text, index: _as_text(_element(text, index)),
+    "json_extract_path": _at_path,
+    "json_extract_path_text": lambda text, path: _as_text(_at_path(text, path)),
+    "json_typeof": _type_of,
+    "json_array_length": _array_length,
+}

@@ -1,0 +1,424 @@
+"""jsonb.  PostgreSQL's jsonfuncs.c, jsonb_op.c and jsonb_util.c.
+
+A value is its canonical text; parsed it is None, bool, Decimal, str, list, or dict with its keys in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cmp_to_key, lru_cache
+from json.encoder import encode_basestring
+from typing import Any
+
+from replctl.adt import numeric
+from replctl.errors import InvalidParameterValue, error_class
+from replctl.types.numeric import numeric_in, numeric_out
+
+_decoder = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
+_KIND = {type(None): 0, str: 1, Decimal: 2, bool: 3, list: 4, dict: 5}
+_KIND_NAMES = ("null", "string", "numeric", "boolean", "array", "object")
+_TYPE_NAMES = ("null", "string", "number", "boolean", "array", "object")
+
+
+@lru_cache(2000)
+def load(text: str) -> Any:
+    """The value of a canonical text; callers do not change it."""
+    return _decoder.decode(text)
+
+
+def dump(value: Any) -> str:
+    """The canonical text."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if isinstance(value, Decimal):
+        return numeric_out(value)
+    if isinstance(value, dict):
+        shown = (f"{encode_basestring(k)}: {dump(value[k])}" for k in sorted(value, key=_key_order))
+        return f"{{{', '.join(shown)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(dump, value))}]"
+    return {None: "null", True: "true", False: "false"}[value]
+
+
+def _key_order(key: str) -> tuple[int, bytes]:
+    encoded = key.encode()
+    return len(encoded), encoded
+
+
+def as_text(value: Any) -> str | None:
+    """What ->> gives: a string without quotes, NULL for null."""
+    if value is None:
+        return None
+    return value if isinstance(value, str) else dump(value)
+
+
+class _Missing:
+    """There is no such member, which is not the same as null."""
+
+
+_MISSING = _Missing()
+
+
+def _element(value: Any, index: int) -> Any:
+    """The element of an array; of a scalar, the scalar itself counts as the array's only element."""
+    if isinstance(value, dict):
+        return _MISSING
+    items = value if isinstance(value, list) else [value]
+    return items[index] if -len(items) <= index < len(items) else _MISSING
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name, _MISSING) if isinstance(value, dict) else _MISSING
+
+
+def _result(value: Any) -> str | None:
+    return None if value is _MISSING else dump(value)
+
+
+def _text_result(value: Any) -> str | None:
+    return None if value is _MISSING else as_text(value)
+
+
+def _index(step: str) -> int | None:
+    digits = step.strip(" \t\n\v\f\r")
+    number = digits[1:] if digits[:1] in ("-", "+") else digits
+    if not (number.isascii() and number.isdigit()):
+        return None
+    value = int(digits)
+    return value if -(2**31) <= value < 2**31 else None
+
+
+def _at_path(value: Any, path: list[str | None]) -> Any:
+    if any(step is None for step in path):
+        return _MISSING
+    for step in path:
+        assert step is not None
+        if isinstance(value, dict):
+            value = _field(value, step)
+        elif isinstance(value, list):
+            index = _index(step)
+            value = _MISSING if index is None else _element(value, index)
+        else:
+            return _MISSING
+        if value is _MISSING:
+            return value
+    return value
+
+
+def contains(left: Any, right: Any) -> bool:
+    """`left @> right`; an array contains a scalar as an element, at the top alone."""
+    if isinstance(left, list) and not isinstance(right, list | dict):
+        return any(_is_equal(item, right) for item in left)
+    return _contains(left, right)
+
+
+def _contains(left: Any, right: Any) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return all(key in left and _contains(left[key], item) for key, item in right.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return all(any(_contains(mine, item) for mine in left) for item in right)
+    return _is_equal(left, right)
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    return compare(a, b) == 0
+
+
+def compare(a: Any, b: Any, *, is_top: bool = True) -> int:
+    """The B-tree order: object > array > boolean > number > string > null.
+
+    As compareJsonbContainers walks: an empty array at the top is less than everything.
+    """
+    kind_a, kind_b = _KIND[type(a)], _KIND[type(b)]
+    if kind_a != kind_b:
+        if is_top:
+            empty_a, empty_b = a == [] and kind_a == 4, b == [] and kind_b == 4
+            if empty_a or empty_b:
+                return -1 if empty_a else 1
+        return -1 if kind_a < kind_b else 1
+    if kind_a == 0:
+        return 0
+    if kind_a == 4:
+        return _compare_lists(a, b)
+    if kind_a == 5:
+        return _compare_objects(a, b)
+    if kind_a == 1:
+        a, b = a.encode(), b.encode()
+    return int(a > b) - int(a < b)
+
+
+def _compare_lists(a: list[Any], b: list[Any]) -> int:
+    if len(a) != len(b):
+        return -1 if len(a) < len(b) else 1
+    for x, y in zip(a, b, strict=True):
+        order = compare(x, y, is_top=False)
+        if order:
+            return order
+    return 0
+
+
+def _compare_objects(a: dict[str, Any], b: dict[str, Any]) -> int:
+    if len(a) != len(b):
+        return -1 if len(a) < len(b) else 1
+    keys_a, keys_b = (sorted(item, key=_key_order) for item in (a, b))
+    for key_a, key_b in zip(keys_a, keys_b, strict=True):
+        if key_a != key_b:
+            return -1 if key_a.encode() < key_b.encode() else 1
+        order = compare(a[key_a], b[key_b], is_top=False)
+        if order:
+            return order
+    return 0
+
+
+key = cmp_to_key(lambda a, b: compare(load(a), load(b)))
+
+
+def _has(value: Any, name: str) -> bool:
+    """`?`: a key, a string among the elements, or the string itself."""
+    if isinstance(value, dict):
+        return name in value
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, str) and item == name for item in items)
+
+
+def _concat(a: Any, b: Any) -> Any:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return {**a, **b}
+    return [*(a if isinstance(a, list) else [a]), *(b if isinstance(b, list) else [b])]
+
+
+def _cannot(what: str) -> Exception:
+    return InvalidParameterValue(f"cannot {what}")
+
+
+def _delete(value: Any, name: str) -> Any:
+    if not isinstance(value, dict | list):
+        raise _cannot("delete from scalar")
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if key != name}
+    return [item for item in value if item != name or not isinstance(item, str)]
+
+
+def _delete_array(value: Any, names: list[str | None]) -> Any:
+    for name in names:
+        if name is not None:
+            value = _delete(value, name)
+    if not isinstance(value, dict | list):
+        raise _cannot("delete from scalar")
+    return value
+
+
+def _delete_index(value: Any, index: int) -> Any:
+    if isinstance(value, dict):
+        raise _cannot("delete from object using integer index")
+    if not isinstance(value, list):
+        raise _cannot("delete from scalar")
+    if not -len(value) <= index < len(value):
+        return value
+    position = index % len(value)
+    return value[:position] + value[position + 1 :]
+
+
+def _path_index(step: str | None, place: int) -> int:
+    index = None if step is None else _index(step)
+    if index is None:
+        raise error_class("22P02")(f'path element at position {place} is not an integer: "{step}"')
+    return index
+
+
+def _changed(
+    value: Any, path: list[str | None], place: int, change: Callable[[Any, str | int, bool], Any]
+) -> Any:
+    """A copy in which `change(container, key, is_there)` has been done where a path ends."""
+    step = path[place]
+    if step is None:
+        raise error_class("22004")(f"path element at position {place + 1} is null")
+    if isinstance(value, dict):
+        if place == len(path) - 1:
+            return change(dict(value), step, step in value)
+        if step in value:
+            return {**value, step: _changed(value[step], path, place + 1, change)}
+        return value
+    if isinstance(value, list):
+        index = _path_index(step, place + 1)
+        is_there = -len(value) <= index < len(value)
+        if place == len(path) - 1:
+            return change(list(value), index, is_there)
+        if is_there:
+            copy = list(value)
+            copy[index] = _changed(value[index], path, place + 1, change)
+            return copy
+    return value
+
+
+def _delete_path(value: Any, path: list[str | None]) -> Any:
+    if not isinstance(value, dict | list):
+        raise _cannot("delete path in scalar")
+
+    def remove(container: Any, key: str | int, is_there: bool) -> Any:
+        if is_there:
+            del container[key]
+        return container
+
+    return _changed(value, path, 0, remove) if value and path else value
+
+
+def _set(value: Any, path: list[str | None], new: Any, create: bool = True) -> Any:
+    if not isinstance(value, dict | list):
+        raise _cannot("set path in scalar")
+
+    def put(container: Any, key: Any, is_there: bool) -> Any:
+        if is_there or (create and isinstance(container, dict)):
+            container[key] = new
+        elif create:
+            container.insert(0 if key < 0 else len(container), new)
+        return container
+
+    return _changed(value, path, 0, put) if path and (value or create) else value
+
+
+def _insert(value: Any, path: list[str | None], new: Any, after: bool = False) -> Any:
+    if not isinstance(value, dict | list):
+        raise _cannot("set path in scalar")
+
+    def put(container: Any, key: Any, is_there: bool) -> Any:
+        if isinstance(container, dict):
+            if is_there:
+                raise InvalidParameterValue(
+                    "cannot replace existing key",
+                    hint="Try using the function jsonb_set to replace key value.",
+                )
+            container[key] = new
+        elif is_there:
+            position = key % len(container)
+            container.insert(position + after, new)
+        else:
+            container.insert(0 if key < 0 else len(container), new)
+        return container
+
+    return _changed(value, path, 0, put) if path else value
+
+
+def _strip_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strip_nulls(item) for key, item in value.items() if item is not None}
+    return [_strip_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _pretty(value: Any, indent: int = 0) -> str:
+    inner, outer = " " * 4 * (indent + 1), " " * 4 * indent
+    if isinstance(value, dict):
+        lines = [
+            f"{inner}{encode_basestring(key)}: {_pretty(value[key], indent + 1)}"
+            for key in sorted(value, key=_key_order)
+        ]
+    elif isinstance(value, list):
+        lines = [inner + _pretty(item, indent + 1) for item in value]
+    else:
+        return dump(value)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    body = ",\n".join(lines)
+    return f"{opening}\n{body}\n{outer}{closing}" if lines else f"{opening}\n{outer}{closing}"
+
+
+def _array_length(value: Any) -> int:
+    if isinstance(value, list):
+        return len(value)
+    what = "non-array" if isinstance(value, dict) else "scalar"
+    raise InvalidParameterValue(f"cannot get array length of a {what}")
+
+
+def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
+    convert = numeric.FUNCTIONS.get(f"numeric_{type_name}", lambda value: value)
+
+    def apply(text: str) -> Any:
+        value = load(text)
+        wanted: type = bool if type_name == "bool" else Decimal
+        if type(value) is not wanted:
+            kind = _KIND_NAMES[_KIND[type(value)]]
+            raise InvalidParameterValue(f"cannot cast jsonb {kind} to type {shown}")
+        return value if wanted is bool else convert(value)
+
+    return apply
+
+
+def _object(pairs: list[Any]) -> str:
+    """jsonb_object(text[]): keys and values in turn, or in pairs."""
+    if pairs and isinstance(pairs[0], list):
+        if any(len(pair) != 2 for pair in pairs):
+            raise error_class("2202E")("array must have two columns")
+        items = [(pair[0], pair[1]) for pair in pairs]
+    else:
+        if len(pairs) % 2:
+            raise error_class("2202E")("array must have even number of elements")
+        items = list(zip(pairs[::2], pairs[1::2], strict=True))
+    return _from_items(items)
+
+
+def _object_of_two(keys: list[Any], values: list[Any]) -> str:
+    if len(keys) != len(values):
+        raise error_class("2202E")("mismatched array dimensions")
+    return _from_items(list(zip(keys, values, strict=True)))
+
+
+def _from_items(items: list[tuple[Any, Any]]) -> str:
+    if any(key is None for key, _ in items):
+        raise error_class("22004")("null value not allowed for object key")
+    return dump(dict(items))
+
+
+def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of parsed values that gives no jsonb."""
+    return lambda text, *rest: function(load(text), *rest)
+
+
+def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of parsed values that gives a jsonb."""
+    return lambda text, *rest: dump(function(load(text), *rest))
+
+
+#: prosrc -> function
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "jsonb_object_field": lambda text, name: _result(_field(load(text), name)),
+    "jsonb_object_field_text": lambda text, name: _text_result(_field(load(text), name)),
+    "jsonb_array_element": lambda text, index: _result(_element(load(text), index)),
+    "jsonb_array_element_text": lambda text, index: _text_result(_element(load(text), index)),
+    "jsonb_extract_path": lambda text, path: _result(_at_path(load(text), path)),
+    "jsonb_extract_path_text": lambda text, path: _text_result(_at_path(load(text), path)),
+    "jsonb_contains": lambda a, b: contains(load(a), load(b)),
+    "jsonb_contained": lambda a, b: contains(load(b), load(a)),
+    "jsonb_exists": _of_value(_has),
+    "jsonb_exists_any": lambda text, names: any(
+        _has(load(text), name) for name in names if name is not None
+    ),
+    "jsonb_exists_all": lambda text, names: all(
+        _has(load(text), name) for name in names if name is not None
+    ),
+    "jsonb_concat": lambda a, b: dump(_concat(load(a), load(b))),
+    "jsonb_delete": _of_values(_delete),
+    "jsonb_delete_idx": _of_values(_delete_index),
+    "jsonb_delete_array": _of_values(_delete_array),
+    "jsonb_delete_path": _of_values(_delete_path),
+    "jsonb_set": lambda text, path, new, create=True: dump(
+        _set(load(text), path, load(new), create)
+    ),
+    "jsonb_insert": lambda text, path, new, after=False: dump(
+        _insert(load(text), path, load(new), after)
+    ),
+    "jsonb_strip_nulls": _of_values(_strip_nulls),
+    "jsonb_pretty": _of_value(_pretty),
+    "jsonb_typeof": _of_value(lambda value: _TYPE_NAMES[_KIND[type(value)]]),
+    "jsonb_array_length": _of_value(_array_length),
+    "jsonb_object": _object,
+    "jsonb_object_two_arg": _object_of_two,
+    "jsonb_bool": _cast("bool", "boolean"),
+    "jsonb_numeric": _cast("numeric", "numeric"),
+    "jsonb_int2": _cast("int2", "smallint"),
+    "jsonb_int4": _cast("int4", "integer"),
+    "jsonb_int8": _cast("int8", "bigint"),
+    "jsonb_float4": _cast("float4", "real"),
+    "jsonb_float8": _cast("float8", "double precision"),
+}
+

@@ -1,0 +1,202 @@
+"""inet and cidr: canonical text.  PostgreSQL's network.c."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from replctl.adt.checks import integer
+from replctl.errors import InvalidParameterValue, NumericValueOutOfRange
+from replctl.types.inet import network_in
+
+
+class Address(NamedTuple):
+    """An address as a number; `size` is 32 or 128."""
+
+    size: int
+    number: int
+    bits: int
+
+    @property
+    def host_mask(self) -> int:
+        return (1 << (self.size - self.bits)) - 1
+
+    @property
+    def network(self) -> int:
+        return self.number & ~self.host_mask
+
+
+@lru_cache(2000)
+def load(text: str) -> Address:
+    address, _, bits = text.partition("/")
+    parsed = ip_address(address)
+    size = 32 if parsed.version == 4 else 128
+    return Address(size, int(parsed), int(bits) if bits else size)
+
+
+def dump(value: Address, *, is_cidr: bool = False) -> str:
+    """The canonical text; an inet of full length has no mask."""
+    return network_in(f"{_host(value)}/{value.bits}", is_cidr)
+
+
+def _host(value: Address) -> str:
+    """The address alone, as inet_net_ntop writes it."""
+    from replctl.types.inet import _ipv6_text
+
+    octets = value.number.to_bytes(value.size // 8)
+    return ".".join(map(str, octets)) if value.size == 32 else _ipv6_text(octets)
+
+
+def key(text: str) -> _Ordered:
+    """Family, then the common network bits, then their number, then all bits (network_cmp_internal)."""
+    return _Ordered(load(text))
+
+
+class _Ordered:
+    """Compares as network_cmp."""
+
+    def __init__(self, value: Address) -> None:
+        self._value = value
+
+    def _compare(self, other: _Ordered) -> int:
+        a, b = self._value, other._value
+        if a.size != b.size:
+            return -1 if a.size < b.size else 1
+        shift = a.size - min(a.bits, b.bits)
+        for x, y in (
+            (a.number >> shift, b.number >> shift),
+            (a.bits, b.bits),
+            (a.number, b.number),
+        ):
+            if x != y:
+                return -1 if x < y else 1
+        return 0
+
+    def __lt__(self, other: _Ordered) -> bool:
+        return self._compare(other) < 0
+
+    def __le__(self, other: _Ordered) -> bool:
+        return self._compare(other) <= 0
+
+    def __gt__(self, other: _Ordered) -> bool:
+        return self._compare(other) > 0
+
+    def __ge__(self, other: _Ordered) -> bool:
+        return self._compare(other) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Ordered) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+
+def _within(a: Address, b: Address, *, or_equal: bool) -> bool:
+    """a << b"""
+    if a.size != b.size or (a.bits < b.bits or (a.bits == b.bits and not or_equal)):
+        return False
+    return (a.number ^ b.number) >> (b.size - b.bits) == 0
+
+
+def _overlap(a: Address, b: Address) -> bool:
+    shift = a.size - min(a.bits, b.bits)
+    return a.size == b.size and (a.number ^ b.number) >> shift == 0
+
+
+def _set_length(value: Address, bits: int) -> Address:
+    if bits == -1:
+        bits = value.size
+    if not 0 <= bits <= value.size:
+        raise InvalidParameterValue(f"invalid mask length: {bits}")
+    return value._replace(bits=bits)
+
+
+def _logical(verb: str, function: Callable[[int, int], int]) -> Callable[[str, str], str]:
+    def apply(left: str, right: str) -> str:
+        a, b = load(left), load(right)
+        if a.size != b.size:
+            raise InvalidParameterValue(f"cannot {verb} inet values of different sizes")
+        return dump(Address(a.size, function(a.number, b.number), max(a.bits, b.bits)))
+
+    return apply
+
+
+def _plus(value: Address, count: int) -> str:
+    number = value.number + count
+    if not 0 <= number < 1 << value.size:
+        raise NumericValueOutOfRange("result is out of range")
+    return dump(value._replace(number=number))
+
+
+def _difference(a: Address, b: Address) -> int:
+    if a.size != b.size:
+        raise InvalidParameterValue("cannot subtract inet values of different sizes")
+    difference = a.number - b.number
+    if not -(2**63) <= difference < 2**63:
+        raise NumericValueOutOfRange("result is out of range")
+    return integer(difference, "int8")
+
+
+def _merge(a: Address, b: Address) -> str:
+    if a.size != b.size:
+        raise InvalidParameterValue("cannot merge addresses from different families")
+    bits = min(a.bits, b.bits)
+    while bits and (a.number ^ b.number) >> (a.size - bits):
+        bits -= 1
+    merged = Address(a.size, a.number, bits)
+    return dump(merged._replace(number=merged.network), is_cidr=True)
+
+
+def _loaded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of addresses as one of texts."""
+    return lambda *args: function(*(load(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+def _abbreviated_cidr(value: Address) -> str:
+    """cidr_abbrev: octets behind the mask are left out."""
+    if value.size == 128:
+        return dump(value, is_cidr=True)
+    octets = value.number.to_bytes(4)[: max((value.bits + 7) // 8, 1)]
+    return f"{'.'.join(map(str, octets))}/{value.bits}"
+
+
+#: prosrc -> function
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "network_sub": _loaded(lambda a, b: _within(a, b, or_equal=False)),
+    "network_subeq": _loaded(lambda a, b: _within(a, b, or_equal=True)),
+    "network_sup": _loaded(lambda a, b: _within(b, a, or_equal=False)),
+    "network_supeq": _loaded(lambda a, b: _within(b, a, or_equal=True)),
+    "network_overlap": _loaded(_overlap),
+    "network_host": _loaded(_host),
+    "network_show": _loaded(lambda a: f"{_host(a)}/{a.bits}"),
+    "network_masklen": _loaded(lambda a: a.bits),
+    "network_family": _loaded(lambda a: 4 if a.size == 32 else 6),
+    "network_network": _loaded(lambda a: dump(a._replace(number=a.network), is_cidr=True)),
+    "network_broadcast": _loaded(lambda a: dump(a._replace(number=a.number | a.host_mask))),
+    "network_netmask": _loaded(
+        lambda a: dump(Address(a.size, ((1 << a.size) - 1) & ~a.host_mask, a.size))
+    ),
+    "network_hostmask": _loaded(lambda a: dump(Address(a.size, a.host_mask, a.size))),
+    "inet_to_cidr": _loaded(lambda a: dump(a._replace(number=a.network), is_cidr=True)),
+    "inet_set_masklen": _loaded(lambda a, bits: dump(_set_length(a, bits))),
+    "cidr_set_masklen": _loaded(
+        lambda a, bits: (lambda v: dump(v._replace(number=v.network), is_cidr=True))(
+            _set_length(a, bits)
+        )
+    ),
+    "inet_same_family": _loaded(lambda a, b: a.size == b.size),
+    "inet_merge": _loaded(_merge),
+    "inetnot": _loaded(lambda a: dump(a._replace(number=((1 << a.size) - 1) ^ a.number))),
+    "inetand": _logical("AND", lambda a, b: a & b),
+    "inetor": _logical("OR", lambda a, b: a | b),
+    "inetpl": _loaded(_plus),
+    "int8pl_inet(int8,inet)": lambda count, text: _plus(load(text), count),
+    "inetmi_int8": _loaded(lambda a, count: _plus(a, -count)),
+    "inetmi": _loaded(_difference),
+    "inet_abbrev": lambda text: text,
+    "cidr_abbrev": _loaded(_abbreviated_cidr),
+    "network_larger": lambda a, b: a if key(a) > key(b) else b,
+    "network_smaller": lambda a, b: a if key(a) < key(b) else b,
+}
