@@ -30,10 +30,10 @@ from replctl.psql.variables import PsqlError, parse_bool
 Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 
 #: Commands of psql, without modifiers, that replctl does not have.
-_UNSUPPORTED = frozenset(
-    """bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp dE des det deu dew
-    dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import lo_list lo_unlink
-    password restrict sf sv unrestrict""".split()
+_UNSUPPORTED = (
+    " bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp des det"
+    " deu dew dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import lo_list"
+    " lo_unlink password restrict sf sv unrestrict "
 )
 
 
@@ -73,7 +73,7 @@ def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _invalid(context: CommandContext, name: str) -> CommandResult:
-    if name.rstrip("+S") in _UNSUPPORTED:
+    if f" {name.rstrip('+S')} " in _UNSUPPORTED:
         raise PsqlError(f"\\{name} is not supported by replctl")
     hint = "Try \\? for help." if context.settings.is_interactive else None
     context.settings.messages.error(f"invalid command \\{name}", hint)
@@ -119,8 +119,7 @@ def _shell(context: CommandContext, slash: SlashScanner) -> CommandResult:
     command = slash.argument(Argument.WHOLE_LINE)
     sys.stdout.flush()
     shell = os.environ.get("SHELL", "/bin/sh")
-    code = subprocess.run([shell] if not command else command, shell=bool(command), check=False)
-    status = code.returncode
+    status = subprocess.run(command or shell, shell=True, check=False).returncode
     context.settings.variables.record_shell_exit(status if status >= 0 else 128 - status)
     if status in (126, 127) or (status != 0 and not command):
         raise PsqlError("\\!: failed")
@@ -150,9 +149,7 @@ def _encoding(context: CommandContext, slash: SlashScanner) -> CommandResult:
     if encoding is None:
         print("UTF8", flush=True)
     elif encoding.upper().replace("-", "") not in ("UTF8", "UNICODE"):
-        raise PsqlError(
-            f"{encoding}: invalid encoding name or conversion procedure not found"
-        )
+        raise PsqlError(f"{encoding}: invalid encoding name or conversion procedure not found")
     return CommandStatus.DONE
 
 
@@ -163,9 +160,7 @@ def _errverbose(context: CommandContext, slash: SlashScanner) -> CommandResult:
         from replctl.psql.messages import report_text
 
         error, statement = context.settings.last_error
-        context.settings.messages.write_report(
-            report_text(error, statement, "verbose", "always")
-        )
+        context.settings.messages.write_report(report_text(error, statement, "verbose", "always"))
     return CommandStatus.DONE
 
 
@@ -302,9 +297,7 @@ def _sync(context: CommandContext, slash: SlashScanner) -> CommandResult:
     from replctl.psql.sync import sync_subscriptions
 
     names: list[str] = []
-    while (
-        name := slash.argument(Argument.SQL_IDENTIFIER, strip_semicolons=True)
-    ) is not None:
+    while (name := slash.argument(Argument.SQL_IDENTIFIER, strip_semicolons=True)) is not None:
         names.append(name)
     if context.settings.session is None:
         raise PsqlError("You are currently not connected to a database.")
@@ -374,6 +367,7 @@ _COMMANDS: dict[str, Command] = {
 }
 
 #: What completion offers after a backslash.
-COMMAND_NAMES = tuple(
-    sorted({*_COMMANDS, *BRANCHING_COMMANDS, "d", "d+", "di", "dn", "dp", "dt", "du"})
-) + ("dRp", "dRp+", "dRs", "dRs+")
+COMMAND_NAMES = (
+    *sorted({*_COMMANDS, *BRANCHING_COMMANDS}),
+    *("d", "d+", "dRp", "dRp+", "dRs", "dRs+", "di", "dn", "dp", "dt", "du"),
+)

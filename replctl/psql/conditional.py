@@ -1,4 +1,4 @@
-"""`\\if`, `\\elif`, `\\else`, `\\endif`: which parts of a script are carried out (conditional.c)."""
+"""`\\if`, `\\elif`, `\\else`, `\\endif`: which parts of a script run (conditional.c)."""
 
 from __future__ import annotations
 

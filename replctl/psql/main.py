@@ -25,7 +25,9 @@ from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError, Variables
 
 if TYPE_CHECKING:
+    from replctl.catalog.cluster import Cluster
     from replctl.session import Session
+    from replctl.spark.engine import Engine
 
 #: Statements may be nested deeply; the parser and its trees are recursive.
 _RECURSION_LIMIT = 20000
@@ -46,7 +48,7 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`); the interpreter must not try again at its end.
+        # The reader of our output has gone (`| head`): nothing may be written at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.SUCCESS
     except KeyboardInterrupt:
@@ -107,7 +109,7 @@ def _settings(options: Options, variables: Variables, messages: Messages) -> Psq
         PsqlError: an option has a value that it cannot have.
     """
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    settings = PsqlSettings(variables, messages, _connector(options), has_terminal=has_terminal)
+    settings = PsqlSettings(variables, messages, _Connector(options), has_terminal=has_terminal)
     for name, value in options.variables:
         if value is None:
             variables.unset(name)
@@ -136,26 +138,34 @@ def _open_log(name: str) -> TextIO:
         raise PsqlError(f'could not open log file "{name}": {error.strerror}') from error
 
 
-def _connector(options: Options):  # type: ignore[no-untyped-def]
+class _Connector:
     """Opens sessions: in the clusters that it is asked for, with one Spark for all of them."""
-    clusters: dict[str, object] = {}
 
-    def engine():  # type: ignore[no-untyped-def]
-        from replctl.spark import SparkConf, open_engine
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._clusters: dict[str, Cluster] = {}
 
-        return open_engine(SparkConf(options.remote, options.master, options.spark_properties))
-
-    def connect(database: str, role: str, directory: str | None) -> Session:
+    def __call__(self, database: str, role: str, directory: str | None) -> Session:
         from replctl.catalog.cluster import Cluster
         from replctl.session import Session
 
-        key = directory or options.home or ""
-        cluster = clusters.get(key)
-        if cluster is None:
-            cluster = clusters[key] = Cluster.open(key or None)
-        return Session.connect(cluster, database, role, engine=engine)
+        path = directory or self._options.home
+        key = "" if path is None else os.path.abspath(path)
+        if key not in self._clusters:
+            cluster = Cluster.open(path)
+            self._clusters[key] = self._clusters[str(cluster.path)] = cluster
+        return Session.connect(self._clusters[key], database, role, engine=self._engine)
 
-    return connect
+    def _engine(self) -> Engine:
+        from replctl.spark import SparkConf, open_engine
+
+        options = self._options
+        return open_engine(SparkConf(options.remote, options.master, options.spark_properties))
+
+    def close(self) -> None:
+        """Close the clusters."""
+        for cluster in set(self._clusters.values()):
+            cluster.close()
 
 
 def _connect(settings: PsqlSettings, options: Options) -> bool:
@@ -238,8 +248,8 @@ def _close(settings: PsqlSettings) -> None:
     settings.output.close()
     if settings.log_file is not None:
         settings.log_file.close()
-    if settings.session is not None:
-        settings.session.cluster.close()
+    assert isinstance(settings.connect, _Connector)
+    settings.connect.close()
 
 
 def _print_help(topic: str) -> int:

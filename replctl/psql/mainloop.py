@@ -1,4 +1,4 @@
-"""Read lines, split them into statements and commands, run these, stop where psql stops (mainloop.c)."""
+"""Read lines, split them into statements and commands, run these (mainloop.c)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TextIO, assert_never
 
@@ -89,7 +89,7 @@ class MainLoop:
         return code
 
     def _finish(self) -> ExitCode:
-        """At the end of a script: its last statement may lack a semicolon, an `\\if` its `\\endif`."""
+        """At a script's end: a statement may lack its semicolon, an `\\if` its `\\endif`."""
         code = ExitCode.SUCCESS
         if self.context.scanner.buffer and self.context.conditions.is_active:
             code = self._code_after(self._send(self.context.scanner.take(), None))
@@ -116,11 +116,10 @@ class MainLoop:
         if settings.variables.choice("ECHO") == "all" and not settings.is_interactive:
             print(line, flush=True)
         succeeded = True
-        with closing(scanner.scan(line)) as items:
-            for item in items:
-                succeeded = self._run_item(item)
-                if self._stops_after(succeeded):
-                    break
+        for item in scanner.scan(line):
+            succeeded = self._run_item(item)
+            if self._stops_after(succeeded):
+                break
         return succeeded
 
     def _stops_after(self, succeeded: bool) -> bool:
@@ -157,7 +156,8 @@ class MainLoop:
                 return self._watch(self._query_to_send(), result)
             case NewBuffer(text):
                 self.context.scanner.take()
-                return all([self._run_line(line) for line in text.rstrip("\n").split("\n")])
+                results = [self._run_line(line) for line in text.rstrip("\n").split("\n")]
+                return all(results)
         assert_never(result)
 
     def _query_to_send(self) -> str:

@@ -1,7 +1,8 @@
 """The command line, as psql reads it: getopt_long's rules, options and arguments in any order.
 
 `-c` and `-f` may come several times and keep their order, long options may be abbreviated, and an
-argument that is no option is a database or a role.  (typer, which reads subcommands, has none of these.)
+argument that is no option is a database or a role; typer, which reads subcommands, has none of
+these rules.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import getopt
 import os
 from dataclasses import dataclass
 from enum import Enum, auto
-
 
 
 class UsageError(Exception):
@@ -56,15 +56,16 @@ class Options:
     has_line_editing: bool = True
 
 
-#: Long option -> short one; a colon marks those with a value. Those without a short one are ours, or --csv.
+#: Long option -> short one, where it has one; a colon marks those with a value.
 _LONG = {
     "command:": "c", "file:": "f", "dbname:": "d", "username:": "U", "set:": "v", "variable:": "v",
     "version": "V", "no-psqlrc": "X", "single-transaction": "1", "list": "l", "echo-all": "a",
-    "echo-errors": "b", "echo-queries": "e", "echo-hidden": "E", "log-file:": "L", "no-readline": "n",
-    "output:": "o", "quiet": "q", "single-step": "s", "single-line": "S", "no-align": "A", "html": "H",
-    "field-separator:": "F", "field-separator-zero": "z", "record-separator:": "R",
-    "record-separator-zero": "0", "pset:": "P", "tuples-only": "t", "table-attr:": "T", "expanded": "x",
-    "csv": "", "home:": "", "remote:": "", "master:": "", "conf:": "", "help": "?",
+    "echo-errors": "b", "echo-queries": "e", "echo-hidden": "E", "log-file:": "L",
+    "no-readline": "n", "output:": "o", "quiet": "q", "single-step": "s", "single-line": "S",
+    "no-align": "A", "html": "H", "field-separator:": "F", "field-separator-zero": "z",
+    "record-separator:": "R", "record-separator-zero": "0", "pset:": "P", "tuples-only": "t",
+    "table-attr:": "T", "expanded": "x", "csv": "", "home:": "", "remote:": "", "master:": "",
+    "conf:": "", "help": "?",
 }  # fmt: skip
 _SHORT = "c:f:d:U:v:VX1labeEL:no:qsSAHF:zR:0P:tT:x?"
 

@@ -1,4 +1,4 @@
-"""Where results go: stdout, a file, or the input of another program (`\\o FILE`, `\\g |PROGRAM`)."""
+"""Where results go: stdout, a file, or another program (`\\o FILE`, `\\g |PROGRAM`)."""
 
 from __future__ import annotations
 

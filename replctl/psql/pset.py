@@ -1,4 +1,4 @@
-"""How results look: `\\pset` and its short forms `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
+"""How results look: `\\pset` and `\\a \\C \\f \\H \\t \\T \\x` (do_pset in command.c)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def _set(context: CommandContext, name: str, value: str | None) -> CommandResult
 def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], PrintOptions]:
     def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
         new = not getattr(options, attribute) if value is None else parse_bool(value, name)
-        return replace(options, **{attribute: new})
+        changes: dict[str, Any] = {attribute: new}
+        return replace(options, **changes)
 
     return set_value
 
@@ -111,7 +112,9 @@ def _format(options: PrintOptions, value: str | None) -> PrintOptions:
     found = [name for name in formats if name.startswith(value.lower())]
     # As in psql, an abbreviation for aligned and asciidoc is ambiguous.
     if len(found) > 1:
-        raise PsqlError(f'\\pset: ambiguous abbreviation "{value}" matches both "{found[0]}" and "{found[1]}"')
+        raise PsqlError(
+            f'\\pset: ambiguous abbreviation "{value}" matches both "{found[0]}" and "{found[1]}"'
+        )
     if not found:
         raise PsqlError(f"\\pset: allowed formats are {', '.join(sorted(formats))}")
     return replace(options, format=found[0])
@@ -147,7 +150,8 @@ def _number(attribute: str) -> Callable[[PrintOptions, str | None], PrintOptions
         if value is None:
             return options
         digits = value.strip()
-        return replace(options, **{attribute: int(digits) if digits.isdigit() else 0})
+        changes: dict[str, Any] = {attribute: int(digits) if digits.isdigit() else 0}
+        return replace(options, **changes)
 
     return set_value
 

@@ -19,11 +19,13 @@ logger = logging.getLogger(__name__)
 
 #: Types whose values stand at the right of their columns (column_type_alignment in print.c).
 _RIGHT_ALIGNED = frozenset(
-    "int2 int4 int8 float4 float8 numeric oid xid xid8 cid money".split()
+    ("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "xid", "xid8", "cid", "money")
 )
 
 #: First words of the tags of statements that change nothing, so that AUTOSYNC has nothing to do.
-_READ_ONLY_TAGS = frozenset("SELECT SHOW SET RESET BEGIN START ROLLBACK SAVEPOINT RELEASE".split())
+_READ_ONLY_TAGS = frozenset(
+    ("SELECT", "SHOW", "SET", "RESET", "BEGIN", "START", "ROLLBACK", "SAVEPOINT", "RELEASE")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,14 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
     ):
         return True
     words = text.upper().split(None, 1)
-    if not words or words[0].rstrip(";") in ("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"):
+    if not words or words[0].rstrip(";") in (
+        "BEGIN",
+        "START",
+        "COMMIT",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+    ):
         return True
     return run_silently(settings, "BEGIN")
 
@@ -211,7 +220,8 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         return _store_variables(settings, result, delivery.gset_prefix)
     if result.columns is not None and delivery.executes_values:
         values = [value for row in result.rows for value in row if value is not None]
-        return all([send_query(settings, value) for value in values])
+        outcomes = [send_query(settings, value) for value in values]
+        return all(outcomes)
     if delivery.target is None:
         _print_result(settings, result, delivery)
         return True

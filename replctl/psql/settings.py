@@ -1,4 +1,4 @@
-"""The state of the command while it runs: connection, variables, output (PsqlSettings in settings.h)."""
+"""The state of the command: connection, variables, output (PsqlSettings in settings.h)."""
 
 from __future__ import annotations
 

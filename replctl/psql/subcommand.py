@@ -1,4 +1,4 @@
-"""Subcommands beside the SQL: `replctl sync [SUBSCRIPTION...] [--watch]`.  typer reads their arguments."""
+"""Subcommands beside the SQL: `replctl sync [SUBSCRIPTION...] [--watch]`, read by typer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`\\sync`, AUTOSYNC and `replctl sync`: run subscriptions, and say which of them could not go on."""
+"""`\\sync`, AUTOSYNC and `replctl sync`: run subscriptions, and say which of them failed."""
 
 from __future__ import annotations
 

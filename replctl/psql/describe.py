@@ -1,0 +1,239 @@
+"""`\\d` commands: what a name stands for, and the lists of relations and schemas (describe.c).
+
+Every list is a query of the catalogs and a title.  The others are in describe_relation
+(`\\d NAME`), describe_replication (`\\dRp`, `\\dRs`) and describe_cluster (`\\l`, `\\du`, `\\dp`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, schema
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.transaction import Catalog
+from replctl.psql.pattern import NamePattern, parse_pattern
+from replctl.psql.print_table import PrintOptions, Table
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import PsqlError
+
+if TYPE_CHECKING:
+    from replctl.session import Session
+
+RELATION_TYPES = {
+    "r": "table",
+    "p": "partitioned table",
+    "v": "view",
+    "m": "materialized view",
+    "i": "index",
+    "I": "partitioned index",
+    "S": "sequence",
+    "f": "foreign table",
+}
+#: Letter of `\dtvmisE` -> the kinds of relation that it lists.
+_KINDS = {"t": "rp", "v": "v", "m": "m", "i": "iI", "s": "S", "E": "f"}
+_PERSISTENCE = {"p": "permanent", "t": "temporary", "u": "unlogged"}
+SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a `\\d` command looks at.
+
+    Attributes:
+        settings: where its table goes.
+        session, catalog, environment: the database.
+    """
+
+    settings: PsqlSettings
+    session: Session
+    catalog: Catalog
+    environment: CatalogEnvironment
+
+    @property
+    def options(self) -> PrintOptions:
+        """The session's options; what is NULL in a catalog is shown as nothing."""
+        return replace(self.settings.print_options, null="")
+
+    def print(self, table: Table) -> None:
+        self.settings.print(table, self.options)
+
+    def is_visible(self, oid: int, name: str) -> bool:
+        """Whether the search path finds a relation by its bare name."""
+        return self.environment.relation_oid(None, name) == oid
+
+
+def is_describe_command(name: str) -> bool:
+    """Whether `name`, which begins with d, is one of the commands here."""
+    return _describer(name) is not None
+
+
+def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
+    """Carry out `\\NAME PATTERN`; whether it found what it was to describe.
+
+    Raises:
+        PsqlError: there is no connection, or the pattern is wrong.
+        PostgresError: what the catalog says.
+    """
+    describer = _describer(name)
+    assert describer is not None, name
+    with described(settings) as target:
+        return describer(target, pattern, "+" in name, "S" in name)
+
+
+@contextmanager
+def described(settings: PsqlSettings) -> Iterator[Described]:
+    """The connected database, to be looked at.
+
+    Raises:
+        PsqlError: there is no connection.
+    """
+    session = settings.session
+    if session is None:
+        raise PsqlError("You are currently not connected to a database.")
+    with session.read() as catalog:
+        yield Described(settings, session, catalog, session.environment(catalog))
+
+
+#: A `\\d` command: what to look at, pattern, `+`, `S`; whether something was found.
+_Describer = Callable[[Described, str | None, bool, bool], bool]
+
+
+def _describer(name: str) -> _Describer | None:
+    base = name.replace("+", "")
+    if base in ("dRp", "dRs"):
+        from replctl.psql import describe_replication as replication
+
+        if base == "dRs":
+            return replication.list_subscriptions
+        return replication.describe_publications if "+" in name else replication.list_publications
+    base = base.replace("S", "")
+    match base:
+        case "d":
+            return _describe_relations
+        case "dn":
+            return _list_schemas
+        case "du" | "dg":
+            from replctl.psql.describe_cluster import list_roles
+
+            return list_roles
+        case "dp":
+            from replctl.psql.describe_cluster import list_privileges_of
+
+            return list_privileges_of
+    letters = base[1:]
+    if letters and all(letter in _KINDS for letter in letters):
+        return _relation_lister("".join(dict.fromkeys(letters)))
+    return None
+
+
+def _describe_relations(
+    target: Described, pattern: str | None, verbose: bool, show_system: bool
+) -> bool:
+    if pattern is None:
+        return _relation_lister("tvmsE")(target, None, verbose, show_system)
+    from replctl.psql.describe_relation import describe_relations
+
+    return describe_relations(target, pattern, verbose)
+
+
+def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
+    """The relations of these kinds that a pattern means, by schema and name."""
+    rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
+    names = pg_namespace.schema_names(target.catalog)
+    oids = [
+        int(row.oid)
+        for row in rows
+        if pattern.matches(names[int(row.relnamespace)], str(row.relname))
+        and (not pattern.needs_visibility or target.is_visible(int(row.oid), str(row.relname)))
+    ]
+    found = pg_class.load_relations(target.catalog, oids).values()
+    return sorted(found, key=lambda relation: (relation.schema, relation.name))
+
+
+def _relation_lister(letters: str) -> _Describer:
+    """`\\dt`, `\\di`, `\\dtv` ...: List of relations (listTables)."""
+    kinds = "".join(_KINDS[letter] for letter in letters)
+
+    def list_relations(
+        target: Described, pattern: str | None, verbose: bool, show_system: bool
+    ) -> bool:
+        parsed = parse_pattern(pattern, target.session.database_name)
+        relations = find_relations(target, kinds, parsed)
+        if not relations and not target.settings.is_quiet:
+            what = "any relations." if pattern is None else f'any relation named "{pattern}".'
+            raise PsqlError(f"Did not find {what}")
+        owners = pg_authid.role_names(target.catalog)
+        columns = ["Schema", "Name", "Type", "Owner"]
+        if "i" in letters:
+            columns.append("Table")
+        if verbose:
+            columns += ["Persistence", "Access method", "Size", "Description"]
+        tables = _tables_of_indexes(target) if "i" in letters else {}
+        rows = []
+        for relation in relations:
+            row: list[str | None] = [
+                relation.schema,
+                relation.name,
+                RELATION_TYPES[relation.kind],
+                owners.get(relation.owner),
+            ]
+            if "i" in letters:
+                row.append(tables.get(relation.oid))
+            if verbose:
+                row += [
+                    _PERSISTENCE[relation.persistence],
+                    access_method(target.settings, relation),
+                    None,
+                    None,
+                ]
+            rows.append(row)
+        target.print(Table(columns, rows, title="List of relations"))
+        return True
+
+    return list_relations
+
+
+def access_method(settings: PsqlSettings, relation: pg_class.Relation) -> str | None:
+    """What psql shows for one, to readers who know PostgreSQL."""
+    if settings.variables.is_on("HIDE_TABLEAM"):
+        return None
+    return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(relation.kind)
+
+
+def _tables_of_indexes(target: Described) -> dict[int, str]:
+    rows = target.catalog.select(schema.pg_index)
+    relations = pg_class.load_relations(target.catalog, [int(row.indrelid) for row in rows])
+    return {int(row.indexrelid): relations[int(row.indrelid)].name for row in rows}
+
+
+def _list_schemas(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
+    """`\\dn` (listSchemas)."""
+    parsed = parse_pattern(pattern, target.session.database_name, max_parts=2)
+    owners = pg_authid.role_names(target.catalog)
+    columns = ["Name", "Owner", *(["Access privileges", "Description"] if verbose else [])]
+    rows: list[list[str | None]] = []
+    by_name = sorted(target.catalog.select(schema.pg_namespace), key=lambda row: str(row.nspname))
+    for row in by_name:
+        name = str(row.nspname)
+        is_system = name.startswith("pg_") or name == "information_schema"
+        if (is_system and pattern is None and not show_system) or not parsed.matches("", name):
+            continue
+        rows.append([name, owners.get(int(row.nspowner)), *([None, None] if verbose else [])])
+    footers = None if pattern is None else _publications_of_schema(target, pattern)
+    target.print(Table(columns, rows, title="List of schemas", footers=footers or None))
+    return True
+
+
+def _publications_of_schema(target: Described, name: str) -> list[str]:
+    oid = pg_namespace.find_schema(target.catalog, name)
+    if oid is None:
+        return []
+    names = [
+        publication.name
+        for publication in pg_publication.list_publications(target.catalog)
+        if oid in pg_publication.published_schemas(target.catalog, publication.oid)
+    ]
+    return ["Publications:", *(f'    "{name}"' for name in names)] if names else []

@@ -1,0 +1,303 @@
+"""`\\d NAME` and `\\d+ NAME`: a relation's columns, and below them all that belongs to it.
+
+As describeOneTableDetails in describe.c; the footers come in its order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog import pg_class, pg_publication, ruleutils, schema
+from replctl.catalog.pg_class import Column, Constraint, Index, Relation
+from replctl.psql.describe import RELATION_TYPES, Described, access_method, find_relations
+from replctl.psql.describe_replication import membership_details
+from replctl.psql.pattern import parse_pattern
+from replctl.psql.print_table import PrintOptions, Table
+from replctl.psql.variables import PsqlError
+
+_STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
+_WITH_COLUMN_DETAILS = "rpvmfc"
+
+
+def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
+    """Describe every relation that `pattern` means.
+
+    Raises:
+        PsqlError: there is none.
+    """
+    parsed = parse_pattern(pattern, target.session.database_name)
+    relations = find_relations(target, "rpvmfciIS", parsed)
+    if not relations and not target.settings.is_quiet:
+        raise PsqlError(f'Did not find any relation named "{pattern}".')
+    for relation in relations:
+        target.settings.print(_described(target, relation, verbose), _options(target))
+    return bool(relations)
+
+
+def _options(target: Described) -> PrintOptions:
+    # "This output looks confusing in expanded mode."
+    return replace(target.options, expanded="off")
+
+
+def _described(target: Described, relation: Relation, verbose: bool) -> Table:
+    columns = ["Column", "Type"]
+    has_details = relation.kind in _WITH_COLUMN_DETAILS
+    if has_details:
+        columns += ["Collation", "Nullable", "Default"]
+    if verbose:
+        columns += ["Storage"]
+        if relation.kind in "rpm" and not target.settings.variables.is_on("HIDE_TOAST_COMPRESSION"):
+            columns += ["Compression"]
+        if relation.kind in "rpmf":
+            columns += ["Stats target"]
+        if has_details:
+            columns += ["Description"]
+    rows = [
+        _column_row(target, relation, column, len(columns), verbose) for column in relation.columns
+    ]
+    return Table(
+        columns,
+        rows,
+        title=f'{_kind(relation)} "{relation.schema}.{relation.name}"',
+        footers=_footers(target, relation, verbose),
+    )
+
+
+def _kind(relation: Relation) -> str:
+    word = RELATION_TYPES.get(relation.kind, "relation")
+    return f"Unlogged {word}" if relation.persistence == "u" else word.capitalize()
+
+
+def _column_row(
+    target: Described, relation: Relation, column: Column, width: int, verbose: bool
+) -> list[str | None]:
+    type_ = target.environment.type(column.type)
+    row: list[str | None] = [
+        column.name,
+        target.environment.format_type(column.type, column.typmod),
+    ]
+    if relation.kind in _WITH_COLUMN_DETAILS:
+        is_own_collation = column.collation is not None and column.collation != type_.collation
+        row += [
+            column.collation if is_own_collation else "",
+            "not null" if column.not_null else "",
+            _default(target, relation, column),
+        ]
+    if verbose:
+        row.append(_STORAGE[type_.storage])
+    return row + [""] * (width - len(row))
+
+
+def _default(target: Described, relation: Relation, column: Column) -> str:
+    if column.identity:
+        word = "always" if column.identity == "a" else "by default"
+        return f"generated {word} as identity"
+    if column.default is None:
+        return ""
+    text = pretty(ruleutils.get_expr(target.environment, relation, column.default))
+    return f"generated always as ({text}) stored" if column.generated == "s" else text
+
+
+def pretty(text: str) -> str:
+    """`(a > 5)` -> `a > 5`: an expression without the parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    quote = ""
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            depth += (char == "(") - (char == ")")
+            if depth == 0 and position < len(text) - 1:
+                return text
+    return text[1:-1]
+
+
+def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
+    lines: list[str] = []
+    if relation.is_partition and relation.partition_bound is not None:
+        lines += _partition_of(target, relation)
+    if relation.is_partitioned:
+        lines.append(f"Partition key: {ruleutils.partition_key(target.environment, relation)}")
+    if relation.kind not in "rpm":
+        return lines
+    lines += _section("Indexes:", [_index_line(target, relation, i) for i in _by_rank(relation)])
+    lines += _section("Check constraints:", _checks(target, relation))
+    lines += _section("Foreign-key constraints:", _foreign_keys(target, relation))
+    lines += _section("Referenced by:", _references(target, relation))
+    lines += _section("Publications:", _publications(target, relation))
+    lines += _parents(target, relation)
+    lines += _children(target, relation, verbose)
+    if verbose and relation.kind != "p" and relation.replica_identity in "fn":
+        word = "FULL" if relation.replica_identity == "f" else "NOTHING"
+        lines.append(f"Replica Identity: {word}")
+    method = access_method(target.settings, relation)
+    if verbose and method is not None:
+        lines.append(f"Access method: {method}")
+    if verbose and relation.options:
+        options = ", ".join(f"{name}={value}" for name, value in relation.options.items())
+        lines.append(f"Options: {options}")
+    return lines
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return [title, *(f"    {line}" for line in lines)] if lines else []
+
+
+def _partition_of(target: Described, relation: Relation) -> list[str]:
+    parent = pg_class.get_relation(target.catalog, relation.parents[0])
+    assert parent is not None
+    name = target.environment.relation_name(parent.oid)
+    return [f"Partition of: {name} {_bound(target, parent, relation)}"]
+
+
+def _bound(target: Described, parent: Relation, relation: Relation) -> str:
+    assert relation.partition_bound is not None
+    assert parent.partition_key is not None
+    types = []
+    exprs = iter(parent.partition_key.exprs)
+    for attnum in parent.partition_key.attnums:
+        if attnum:
+            column = parent.column_at(attnum)
+            types.append((column.type, column.typmod))
+        else:
+            types.append((next(exprs).type, -1))
+    return ruleutils.partition_bound(target.environment, relation.partition_bound, types)
+
+
+def _by_rank(relation: Relation) -> list[Index]:
+    return sorted(relation.indexes, key=lambda index: (not index.is_primary, index.name))
+
+
+def _index_line(target: Described, relation: Relation, index: Index) -> str:
+    line = f'"{index.name}"'
+    if index.is_primary:
+        line += " PRIMARY KEY,"
+    elif index.is_unique:
+        is_constraint = any(
+            constraint.kind == "u" and constraint.index_oid == index.oid
+            for constraint in relation.constraints
+        )
+        line += " UNIQUE CONSTRAINT," if is_constraint else " UNIQUE,"
+    line += f" {ruleutils.index_columns(target.environment, relation, index)}"
+    return line + (" REPLICA IDENTITY" if index.is_replica_identity else "")
+
+
+def _checks(target: Described, relation: Relation) -> list[str]:
+    lines = []
+    for constraint in sorted(relation.checks(), key=lambda constraint: constraint.name):
+        assert constraint.check is not None
+        text = pretty(ruleutils.get_expr(target.environment, relation, constraint.check))
+        tail = " NO INHERIT" if constraint.no_inherit else ""
+        lines.append(f'"{constraint.name}" CHECK ({text}){tail}')
+    return lines
+
+
+def _foreign_keys(target: Described, relation: Relation) -> list[str]:
+    """Its own, and those that it has from the partitioned tables above it."""
+    lines = []
+    own = [key for key in relation.foreign_keys() if not key.parent_oid]
+    for key in sorted(own, key=lambda key: key.name):
+        text = ruleutils.constraint_definition(target.environment, relation, key)
+        lines.append(f'"{key.name}" {text}')
+    inherited = []
+    above = pg_class.load_relations(
+        target.catalog, pg_class.ancestors_of(target.catalog, relation.oid)
+    )
+    for ancestor in above.values():
+        inherited += [
+            (key.name, ancestor, key) for key in ancestor.foreign_keys() if not key.parent_oid
+        ]
+    for _name, ancestor, key in sorted(inherited, key=lambda item: item[0]):
+        lines.append(_foreign_constraint(target, ancestor, key))
+    return lines
+
+
+def _references(target: Described, relation: Relation) -> list[str]:
+    """Foreign keys of others to the relation, or to a table that it is a partition of."""
+    referenced = [relation.oid, *pg_class.ancestors_of(target.catalog, relation.oid)]
+    pg_constraint = schema.pg_constraint
+    rows = target.catalog.select(
+        pg_constraint,
+        pg_constraint.c.confrelid.in_(referenced),
+        pg_constraint.c.contype == "f",
+        pg_constraint.c.conparentid == 0,
+    )
+    owners = pg_class.load_relations(target.catalog, [int(row.conrelid) for row in rows])
+    found = [
+        (key.name, owners[int(row.conrelid)], key)
+        for row in rows
+        for key in owners[int(row.conrelid)].foreign_keys()
+        if key.oid == row.oid
+    ]
+    ordered = sorted(found, key=lambda item: (item[0], item[1].oid))
+    return [_foreign_constraint(target, owner, key) for _name, owner, key in ordered]
+
+
+def _foreign_constraint(target: Described, owner: Relation, key: Constraint) -> str:
+    name = target.environment.relation_name(owner.oid)
+    text = ruleutils.constraint_definition(target.environment, owner, key)
+    return f'TABLE "{name}" CONSTRAINT "{key.name}" {text}'
+
+
+def _publications(target: Described, relation: Relation) -> list[str]:
+    """Those that have the table by name, by its schema, or because they have all tables."""
+    catalog = target.catalog
+    if not pg_publication.is_publishable(relation):
+        return []
+    details: set[tuple[str, str]] = set()
+    by_name = {
+        item.publication_oid: item
+        for item in pg_publication.published_tables(catalog, relids=[relation.oid])
+    }
+    by_schema = pg_publication.publications_of_schemas(catalog).get(relation.schema_oid, [])
+    for publication in pg_publication.list_publications(catalog):
+        if publication.all_tables or publication.oid in by_schema:
+            details.add((publication.name, ""))
+        item = by_name.get(publication.oid)
+        if item is not None:
+            details.add((publication.name, membership_details(target, relation, item)))
+    return [f'"{name}"{text}' for name, text in sorted(details)]
+
+
+def _parents(target: Described, relation: Relation) -> list[str]:
+    if relation.is_partition:
+        return []
+    names = [target.environment.relation_name(oid) or "" for oid in relation.parents]
+    return _listed("Inherits", names)
+
+
+def _children(target: Described, relation: Relation, verbose: bool) -> list[str]:
+    children = list(
+        pg_class.load_relations(
+            target.catalog, pg_class.children_of(target.catalog, relation.oid)
+        ).values()
+    )
+    if relation.is_partitioned and (not children or not verbose):
+        hint = " (Use \\d+ to list them.)" if children else ""
+        return [f"Number of partitions: {len(children)}{hint}"]
+    if not verbose:
+        count = len(children)
+        return [f"Number of child tables: {count} (Use \\d+ to list them.)"] if children else []
+    items = []
+    for child in children:
+        bound = f" {_bound(target, relation, child)}" if child.partition_bound else ""
+        name = target.environment.relation_name(child.oid) or ""
+        is_default = child.partition_bound is not None and child.partition_bound.kind == "default"
+        items.append(
+            (is_default, name, name + bound + (", PARTITIONED" if child.is_partitioned else ""))
+        )
+    title = "Partitions" if relation.is_partitioned else "Child tables"
+    return _listed(title, [text for _is_default, _name, text in sorted(items)])
+
+
+def _listed(title: str, items: list[str]) -> list[str]:
+    """`Inherits: a,` and below it the others."""
+    lines = []
+    for number, item in enumerate(items):
+        head = f"{title}: " if number == 0 else " " * (len(title) + 2)
+        lines.append(head + item + ("," if number < len(items) - 1 else ""))
+    return lines

@@ -1,0 +1,161 @@
+"""`\\dRp`, `\\dRp+` and `\\dRs`: publications and subscriptions (describe.c)."""
+
+from __future__ import annotations
+
+from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, pg_subscription
+from replctl.catalog.pg_publication import Publication, PublishedTable
+from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.ruleutils import get_expr
+from replctl.lsn import format_lsn
+from replctl.psql.describe import Described
+from replctl.psql.pattern import parse_pattern
+from replctl.psql.print_table import Table
+from replctl.psql.variables import PsqlError
+from replctl.types.array_ import array_out
+
+_PUBLICATION_COLUMNS = [
+    "Owner", "All tables", "Inserts", "Updates", "Deletes", "Truncates", "Via root",
+]  # fmt: skip
+_STREAMING = {"f": "off", "t": "on", "p": "parallel"}
+
+
+def list_publications(
+    target: Described, pattern: str | None, verbose: bool, show_system: bool
+) -> bool:
+    """`\\dRp`"""
+    owners = pg_authid.role_names(target.catalog)
+    rows = [
+        [publication.name, *_properties(publication, owners)]
+        for publication in _publications(target, pattern)
+    ]
+    target.print(Table(["Name", *_PUBLICATION_COLUMNS], rows, title="List of publications"))
+    return True
+
+
+def describe_publications(
+    target: Described, pattern: str | None, verbose: bool, show_system: bool
+) -> bool:
+    """`\\dRp+`: a table for each publication, with what it publishes below."""
+    publications = _publications(target, pattern)
+    if not publications and not target.settings.is_quiet:
+        what = "any publications." if pattern is None else f'any publication named "{pattern}".'
+        raise PsqlError(f"Did not find {what}")
+    owners = pg_authid.role_names(target.catalog)
+    for publication in publications:
+        footers = [] if publication.all_tables else _contents(target, publication)
+        target.print(
+            Table(
+                _PUBLICATION_COLUMNS,
+                [_properties(publication, owners)],
+                title=f"Publication {publication.name}",
+                footers=footers or None,
+            )
+        )
+    return bool(publications)
+
+
+def _publications(target: Described, pattern: str | None) -> list[Publication]:
+    parsed = parse_pattern(pattern, "", max_parts=1)
+    return [
+        publication
+        for publication in pg_publication.list_publications(target.catalog)
+        if parsed.matches("", publication.name)
+    ]
+
+
+def _properties(publication: Publication, owners: dict[int, str]) -> list[str | None]:
+    flags = (
+        publication.all_tables,
+        publication.publish_insert,
+        publication.publish_update,
+        publication.publish_delete,
+        publication.publish_truncate,
+        publication.publish_via_partition_root,
+    )
+    return [owners.get(publication.owner), *("t" if flag else "f" for flag in flags)]
+
+
+def _contents(target: Described, publication: Publication) -> list[str]:
+    """`Tables:` and `Tables from schemas:` with a line for each of them."""
+    published = pg_publication.published_tables(target.catalog, publication_oid=publication.oid)
+    relations = pg_class.load_relations(target.catalog, [item.relid for item in published])
+    names = {oid: (relation.schema, relation.name) for oid, relation in relations.items()}
+    lines: list[str] = []
+    if published:
+        lines.append("Tables:")
+        for item in sorted(published, key=lambda item: names[item.relid]):
+            relation = relations[item.relid]
+            details = membership_details(target, relation, item)
+            lines.append(f'    "{relation.schema}.{relation.name}"{details}')
+    schemas = pg_namespace.schema_names(target.catalog)
+    listed = pg_publication.published_schemas(target.catalog, publication.oid)
+    if listed:
+        lines.append("Tables from schemas:")
+        lines += [f'    "{name}"' for name in sorted(schemas[oid] for oid in listed)]
+    return lines
+
+
+def membership_details(target: Described, relation: pg_class.Relation, item: PublishedTable) -> str:
+    """` (a, c) WHERE (c <> 1)`: the columns and rows of a table that a publication has."""
+    text = ""
+    if item.columns is not None:
+        text += f" ({', '.join(relation.column_at(attnum).name for attnum in item.columns)})"
+    if item.row_filter is not None:
+        text += f" WHERE {get_expr(target.environment, relation, item.row_filter)}"
+    return text
+
+
+def list_subscriptions(
+    target: Described, pattern: str | None, verbose: bool, show_system: bool
+) -> bool:
+    """`\\dRs` and `\\dRs+`: subscriptions of this database."""
+    parsed = parse_pattern(pattern, "", max_parts=1)
+    found = [
+        subscription
+        for subscription in pg_subscription.list_subscriptions(target.catalog)
+        if parsed.matches("", subscription.name)
+    ]
+    owners = pg_authid.role_names(target.catalog)
+    columns = ["Name", "Owner", "Enabled", "Publication"]
+    if verbose:
+        columns += [
+            "Binary", "Streaming", "Two-phase commit", "Disable on error", "Origin",
+            "Password required", "Run as owner?", "Failover", "Synchronous commit", "Conninfo",
+            "Skip LSN",
+        ]  # fmt: skip
+    rows = [
+        _subscription_row(subscription, owners, verbose)
+        for subscription in sorted(found, key=lambda subscription: subscription.name)
+    ]
+    target.print(Table(columns, rows, title="List of subscriptions"))
+    return True
+
+
+def _subscription_row(
+    subscription: Subscription, owners: dict[int, str], verbose: bool
+) -> list[str | None]:
+    row = [
+        subscription.name,
+        owners.get(subscription.owner),
+        _flag(subscription.enabled),
+        array_out(list(subscription.publications), ",", str),
+    ]
+    if verbose:
+        row += [
+            _flag(subscription.binary),
+            _STREAMING[subscription.streaming],
+            subscription.two_phase_state,
+            _flag(subscription.disable_on_error),
+            subscription.origin,
+            _flag(subscription.password_required),
+            _flag(subscription.run_as_owner),
+            _flag(subscription.failover),
+            subscription.synchronous_commit,
+            subscription.conninfo,
+            format_lsn(subscription.skip_lsn),
+        ]
+    return row
+
+
+def _flag(value: bool) -> str:
+    return "t" if value else "f"

@@ -1,0 +1,111 @@
+"""Patterns of `\\d` commands: `*`, `?`, quotes, dots (processSQLNamePattern in string_utils.c).
+
+`pub*."Foo"` -> schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become small.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from replctl.errors import InvalidRegularExpression
+from replctl.psql.variables import PsqlError
+
+_SPECIAL = frozenset("|*+?()[]{}.^$\\")
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern:
+    """Which objects are meant.
+
+    Attributes:
+        schema: must match the whole name of the schema; None if the pattern has no schema: then
+            objects count that the search path finds without one.
+        name: must match the whole name; None for all.
+    """
+
+    schema: re.Pattern[str] | None = None
+    name: re.Pattern[str] | None = None
+
+    @property
+    def needs_visibility(self) -> bool:
+        """Only objects that need no schema before their names are meant."""
+        return self.schema is None
+
+    def matches(self, schema: str, name: str) -> bool:
+        """Whether an object of that name in that schema is meant, visibility apart."""
+        if self.schema is not None and not self.schema.search(schema):
+            return False
+        return self.name is None or self.name.search(name) is not None
+
+
+def parse_pattern(pattern: str | None, database: str, *, max_parts: int = 3) -> NamePattern:
+    """Read the pattern of objects in schemas: `name`, `schema.name`, `database.schema.name`.
+
+    Args:
+        max_parts: 1 for what lies in no schema, as publications and roles; 2 for schemas.
+
+    Raises:
+        PsqlError: it has too many parts, or names another database.
+        InvalidRegularExpression: it is no regular expression after all.
+    """
+    if pattern is None:
+        return NamePattern()
+    parts = _parts(pattern, max_parts)
+    if len(parts) > max_parts:
+        raise PsqlError(f"improper qualified name (too many dotted names): {pattern}")
+    if len(parts) == max_parts > 1:
+        _check_database(parts[0], database, pattern)
+    schema = _compiled(parts[-2][0]) if len(parts) > 1 and max_parts == 3 else None
+    return NamePattern(schema, _compiled(parts[-1][0]))
+
+
+def _check_database(part: tuple[str, str], database: str, pattern: str) -> None:
+    if part[1] != database:
+        raise PsqlError(f"cross-database references are not implemented: {pattern}")
+
+
+def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
+    """The parts between dots: each as a regular expression, and literally (patternToSQLRegex)."""
+    parts: list[tuple[list[str], list[str]]] = [([], [])]
+    in_quotes = False
+    position = 0
+    while position < len(pattern):
+        char = pattern[position]
+        position += 1
+        regex, literal = parts[-1]
+        if char == '"':
+            if in_quotes and pattern[position : position + 1] == '"':
+                regex.append('"')
+                literal.append('"')
+                position += 1
+            else:
+                in_quotes = not in_quotes
+        elif not in_quotes and char == "*":
+            regex.append(".*")
+            literal.append(char)
+        elif not in_quotes and char == "?":
+            regex.append(".")
+            literal.append(char)
+        elif not in_quotes and char == ".":
+            parts.append(([], []))
+        elif char == "$" or (in_quotes and char in _SPECIAL):
+            regex.append("\\" + char)
+            literal.append(char)
+        elif char == "[" and pattern[position : position + 1] == "]":
+            regex.append("\\[")  # rather the name of an array type than a regular expression
+            literal.append(char)
+        else:
+            folded = char.lower() if not in_quotes and char.isascii() else char
+            regex.append(folded)
+            literal.append(folded)
+    return [("".join(regex), "".join(literal)) for regex, literal in parts]
+
+
+def _compiled(regex: str) -> re.Pattern[str] | None:
+    if regex in ("", ".*"):
+        return None
+    try:
+        return re.compile(rf"\A(?:{regex})\Z")
+    except re.error as error:
+        raise InvalidRegularExpression(f"invalid regular expression: {error}") from error
