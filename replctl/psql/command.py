@@ -31,9 +31,9 @@ Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 
 #: Commands of psql, without modifiers, that replctl does not have.
 _UNSUPPORTED = (
-    " bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp des det"
-    " deu dew dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import lo_list"
-    " lo_unlink password restrict sf sv unrestrict "
+    " bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp des"
+    " det deu dew dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import"
+    " lo_list lo_unlink password restrict sf sv unrestrict "
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -124,10 +123,6 @@ def _settings(options: Options, variables: Variables, messages: Messages) -> Psq
         settings.output = Output(options.output)
     if options.log_file is not None:
         settings.log_file = _open_log(options.log_file)
-    if has_terminal:
-        settings.print_options = replace(
-            settings.print_options, columns=os.get_terminal_size().columns
-        )
     return settings
 
 

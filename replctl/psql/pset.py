@@ -280,3 +280,6 @@ _OPTIONS: dict[str, _Option] = {
 }
 #: Other names for options, which the list does not show.
 _SYNONYMS = {"x": "expanded", "vertical": "expanded", "t": "tuples_only"}
+
+#: Names that `\\pset` takes.
+OPTION_NAMES = tuple(_OPTIONS)

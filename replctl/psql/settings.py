@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TextIO
 
@@ -39,7 +39,6 @@ class PsqlSettings:
         transaction_status: whether a block is open, as far as command tags tell.
         last_error: the last failure and its statement, for `\\errverbose`.
         log_file: `-L`: queries go there, too.
-        on_interrupt: called at Ctrl-C while a statement runs.
     """
 
     variables: Variables
@@ -63,7 +62,7 @@ class PsqlSettings:
     @property
     def is_styled(self) -> bool:
         """Results go to a terminal, which takes colours."""
-        return self.has_terminal and self.output.is_stdout
+        return self.has_terminal and self.output.is_stdout and not os.environ.get("NO_COLOR")
 
     def say(self, text: str) -> None:
         """A message that QUIET suppresses: what a command has done."""
@@ -77,6 +76,8 @@ class PsqlSettings:
     def print(self, table: Table, options: PrintOptions | None = None) -> None:
         """Write a table to where results go."""
         chosen = options if options is not None else self.print_options
+        if self.is_styled and chosen.columns == 0:
+            chosen = replace(chosen, columns=os.get_terminal_size().columns)
         print_table(self.output.stream, table, chosen, styled=self.is_styled)
         self.output.stream.flush()
         if self.log_file is not None:
@@ -104,8 +105,3 @@ class PsqlSettings:
         self.transaction_status = TransactionStatus.IDLE
         for name in ("DBNAME", "USER", "HOST", "ENCODING", "SERVER_VERSION_NAME"):
             self.variables.unset(name)
-
-
-def stdout_is_terminal() -> bool:
-    """Whether what we print is read by somebody at once."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
