@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.functions import FunctionContext
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import InternalError, InvalidAuthorizationSpecification, Notice
 
 if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
     from replctl.spark.engine import Engine
 
 #: Settings with the values that they have until somebody sets them (a part of pg_settings).
@@ -131,6 +131,8 @@ class Session:
 
     def function_context(self, catalog: Catalog) -> FunctionContext:
         """What functions of catalog queries ask of the session."""
+        from replctl.catalog.functions import FunctionContext
+
         return FunctionContext(
             catalog,
             self.environment(catalog),

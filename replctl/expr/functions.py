@@ -5,14 +5,16 @@ named ones.  PostgreSQL's FuncnameGetCandidates() in namespace.c, func_get_detai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from replctl.expr import nodes
 from replctl.expr.candidates import best_candidate, callable_candidates
 from replctl.expr.cast_path import CastContext, CastPaths
 from replctl.expr.type_names import check_schema, split_name
-from replctl.parser import ast
 from replctl.types.builtin import Function
+
+if TYPE_CHECKING:
+    from replctl.parser import ast
 
 _NOT_A_CALL = frozenset({"function", "array"})
 

@@ -7,9 +7,12 @@ A node's own `pos` is where its operator or function name stands; a part of it m
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from replctl.expr import nodes
-from replctl.parser import ast
+
+if TYPE_CHECKING:
+    from replctl.parser import ast
 
 
 def leftmost(*positions: int) -> int:
@@ -66,6 +69,8 @@ def list_location(exprs: Iterable[nodes.Expr]) -> int:
 
 def raw_location(raw: ast.RawExpr | ast.NamedArg) -> int:
     """The offset of the leftmost part of an expression that is not analysed yet."""
+    from replctl.parser import ast  # printing needs this module, but no parser
+
     match raw:
         case ast.AExpr(left=left):
             return raw.pos if left is None else leftmost(raw.pos, raw_location(left))

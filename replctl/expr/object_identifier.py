@@ -25,7 +25,6 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import type_names
-from replctl.parser import ast
 from replctl.types import builtin, text
 from replctl.types.builtin import Function, Operator
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
@@ -267,7 +266,8 @@ def _name_and_arguments(
 
 def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
     """The internal name of the type that `value` names, as a cast would (parseTypeString)."""
-    from replctl.parser.parse import parse_expression  # loads lark, which printing does not need
+    from replctl.parser import ast  # loads lark, which printing does not need
+    from replctl.parser.parse import parse_expression
 
     if not value.strip():
         raise SqlSyntaxError(f'invalid type name "{value}"')

@@ -13,12 +13,12 @@ from replctl.errors import (
     SqlSyntaxError,
     UndefinedObject,
 )
-from replctl.parser import ast
 from replctl.types.builtin import Type
 from replctl.types.text import typmod_in
 
 if TYPE_CHECKING:
     from replctl.expr.environment import Environment
+    from replctl.parser import ast
 
 
 def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, int]:
@@ -89,6 +89,8 @@ def _modifier(environment: Environment, type_: Type, type_name: ast.TypeName) ->
 
 
 def _modifier_text(raw: ast.RawExpr, pos: int) -> str:
+    from replctl.parser import ast  # its classes take a tenth of a second to make
+
     match raw:
         case ast.Constant(kind="integer" | "float" | "string", value=value) if value is not None:
             return value

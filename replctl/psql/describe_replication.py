@@ -5,7 +5,6 @@ from __future__ import annotations
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, pg_subscription
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
-from replctl.catalog.ruleutils import get_expr
 from replctl.lsn import format_lsn
 from replctl.psql.describe import Described
 from replctl.psql.pattern import parse_pattern
@@ -101,6 +100,8 @@ def membership_details(target: Described, relation: pg_class.Relation, item: Pub
     if item.columns is not None:
         text += f" ({', '.join(relation.column_at(attnum).name for attnum in item.columns)})"
     if item.row_filter is not None:
+        from replctl.catalog.ruleutils import get_expr
+
         text += f" WHERE {get_expr(target.environment, relation, item.row_filter)}"
     return text
 
