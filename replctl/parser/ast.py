@@ -391,6 +391,7 @@ class OnConflict(Node):
     constraint: str | None = None
     assignments: tuple[Assignment, ...] = ()
     where: RawExpr | None = None
+    target_where: RawExpr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +553,12 @@ class Constraint(Node):
     skip_validation: bool = False
     no_inherit: bool = False
     options: tuple[DefElem, ...] = ()
+    tablespace: str | None = None  # of its index
+    on_delete_columns: tuple[str, ...] = ()  # ON DELETE SET NULL (columns)
+    sequence: tuple[DefElem, ...] = ()  # options of an identity column's sequence
+    access_method: str | None = None  # of an exclusion constraint
+    exclusions: tuple[tuple[IndexElem, tuple[str, ...]], ...] = ()  # element WITH operator
+    where: RawExpr | None = None  # of an exclusion constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,6 +634,10 @@ class CreateTableAs(Node):
     if_not_exists: bool = False
     persistence: Literal["permanent", "temporary", "unlogged"] = "permanent"
     is_materialized_view: bool = False
+    access_method: str | None = None
+    options: tuple[DefElem, ...] = ()
+    on_commit: str | None = None
+    tablespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,6 +658,7 @@ class AlterTableCmd(Node):
     expr: RawExpr | None = None
     relation: RangeVar | None = None
     bound: PartitionBound | None = None
+    collation: tuple[str, ...] = ()
     value: str | None = None
     options: tuple[DefElem, ...] = ()
     missing_ok: bool = False
@@ -682,6 +694,8 @@ class CreateIndex(Node):
     where: RawExpr | None = None
     if_not_exists: bool = False
     concurrently: bool = False
+    options: tuple[DefElem, ...] = ()
+    tablespace: str | None = None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -735,6 +749,7 @@ class CreateFunction(Node):
     returns: TypeName | None
     options: tuple[DefElem, ...] = ()
     or_replace: bool = False
+    table_columns: tuple[FunctionParameter, ...] = ()  # RETURNS TABLE (...)
 
 
 @dataclass(frozen=True, slots=True)
@@ -756,6 +771,8 @@ class Drop(Node):
     names: tuple[tuple[str, ...], ...]
     missing_ok: bool = False
     behavior: Literal["restrict", "cascade"] = "restrict"
+    arguments: tuple[tuple[FunctionParameter, ...] | None, ...] = ()  # of functions, if given
+    concurrently: bool = False
     name_positions: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -775,6 +792,7 @@ class AlterOwner(Node):
     object_type: ObjectType
     name: tuple[str, ...]
     new_owner: str
+    missing_ok: bool = False
 
 
 @dataclass(frozen=True, slots=True)

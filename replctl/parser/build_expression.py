@@ -7,13 +7,39 @@ from typing import NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 
-from replctl.errors import InvalidParameterValue, SqlSyntaxError
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    ReservedName,
+    SqlSyntaxError,
+)
 from replctl.parser import ast
+from replctl.parser.precedence import (
+    Escape,
+    Infix,
+    Junction,
+    Level,
+    Operator,
+    Pattern,
+    Postfix,
+    Prefix,
+    operation,
+)
+from replctl.parser.syntax_error import ErrorAtNextToken
 
 _LIKE_OPERATORS: dict[str, tuple[ast.AExprKind, str, str]] = {
     "LIKE": ("like", "~~", "!~~"),
     "ILIKE": ("ilike", "~~*", "!~~*"),
-    "SIMILAR": ("similar", "~", "!~"),
+    "SIMILAR_LA": ("similar", "~", "!~"),
+}
+_LEVELS = {
+    **dict.fromkeys(
+        ("LESS", "GREATER", "EQUAL", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"),
+        Level.COMPARISON,
+    ),
+    **dict.fromkeys(("PLUS", "MINUS"), Level.ADDITIVE),
+    **dict.fromkeys(("STAR", "SLASH", "PERCENT"), Level.MULTIPLICATIVE),
+    "CIRCUMFLEX": Level.POWER,
 }
 #: Bits of an interval's fields in its type modifier (INTERVAL_MASK in timestamp.h).
 _INTERVAL_BITS = {"year": 2, "month": 1, "day": 3, "hour": 10, "minute": 11, "second": 12}
@@ -21,17 +47,19 @@ _INTERVAL_ORDER = ("year", "month", "day", "hour", "minute", "second")
 _INTERVAL_FULL_RANGE = 0x7FFF
 
 
-class Operator(NamedTuple):
+class OperatorName(NamedTuple):
     """An operator as written: its name, perhaps qualified, and where it stands."""
 
     name: tuple[str, ...]
     pos: int
 
 
-class LikeOperator(NamedTuple):
-    kind: ast.AExprKind
+class SubqueryOperator(NamedTuple):
+    """An operator before ANY or ALL: where it begins, how it binds, the name of what compares."""
+
+    token: Token
+    level: Level
     name: tuple[str, ...]
-    pos: int
 
 
 def start_of(token: Token) -> int:
@@ -44,42 +72,150 @@ def system_name(name: str) -> tuple[str, str]:
     return ("pg_catalog", name)
 
 
+def sql_function(word: Token, name: str, *args: ast.RawExpr) -> ast.FuncCall:
+    """A function that SQL's own syntax calls, which ruleutils.c prints in that syntax again."""
+    return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
+
+
+def leftmost(expr: ast.RawExpr) -> int:
+    """Where an expression begins, as far as its nodes know: parentheses leave no trace."""
+    found = expr.pos
+    while True:
+        match expr:
+            case ast.AExpr(left=None) | ast.SubLink(test=None):
+                return found
+            case ast.AExpr(left=left):
+                expr = cast("ast.RawExpr", left)
+            case ast.SubLink(test=test):
+                expr = cast("ast.RawExpr", test)
+            case ast.BoolExpr(op="and" | "or"):
+                expr = expr.args[0]
+            case ast.NullTest() | ast.BooleanTest() | ast.CollateClause() | ast.Indirection():
+                expr = expr.arg
+            case ast.TypeCast():
+                positions = [expr.pos, expr.type_name.pos, expr.arg.pos]
+                found = min(pos for pos in (found, *positions) if pos >= 0)
+                expr = expr.arg
+            case _:
+                return found
+        if expr.pos >= 0:
+            found = min(found, expr.pos) if found >= 0 else expr.pos
+
+
+def _not(arg: ast.RawExpr, op: Token) -> ast.BoolExpr:
+    return ast.BoolExpr("not", (arg,), pos=start_of(op))
+
+
+def _signed(op: Token, arg: ast.RawExpr) -> ast.RawExpr:
+    """A minus before a numeric constant is part of it (doNegate in gram.y)."""
+    if op.type == "MINUS" and isinstance(arg, ast.Constant) and arg.kind in ("integer", "float"):
+        value = cast(str, arg.value)
+        negated = value[1:] if value.startswith("-") else f"-{value}"
+        return dataclasses.replace(arg, value=negated, pos=start_of(op))
+    return ast.AExpr("op", (str(op),), None, arg, pos=start_of(op))
+
+
+def _prefix(op: OperatorName) -> Prefix:
+    return Prefix(Level.OTHER, lambda arg: ast.AExpr("op", op.name, None, arg, pos=op.pos))
+
+
+def _infix(token: Token, level: Level, op: OperatorName) -> Infix:
+    return Infix(
+        token, level, lambda left, right: ast.AExpr("op", op.name, left, right, pos=op.pos)
+    )
+
+
+def _is_distinct(op: Token, kind: ast.AExprKind) -> Infix:
+    pos = start_of(op)
+    return Infix(op, Level.IS, lambda left, right: ast.AExpr(kind, ("=",), left, right, pos=pos))
+
+
+def _between(op: Token, kind: ast.AExprKind, name: str, low: ast.RawExpr) -> Infix:
+    pos = start_of(op)
+    return Infix(
+        op,
+        Level.PATTERN,
+        lambda arg, high: ast.AExpr(kind, (name,), arg, (low, high), pos=pos),
+    )
+
+
+def _pattern(token: Token, kind: ast.AExprKind, operator: str) -> Pattern:
+    pos = start_of(token)
+
+    def build(arg: ast.RawExpr, pattern: ast.RawExpr, escape: ast.RawExpr | None) -> ast.RawExpr:
+        if kind == "similar" or escape is not None:
+            name = "similar_to_escape" if kind == "similar" else "like_escape"
+            args = (pattern,) if escape is None else (pattern, escape)
+            pattern = ast.FuncCall(system_name(name), args, pos=pos)
+        return ast.AExpr(kind, (operator,), arg, pattern, pos=pos)
+
+    return Pattern(token, build)
+
+
 @v_args(inline=True)
 class ExpressionBuilder(Transformer[Token, object]):
     """A method for each rule or alias of expression.lark."""
 
-    # -- operators
+    # -- operators: see precedence.py
 
-    def boolean_operator(self, left: ast.RawExpr, op: Token, right: ast.RawExpr) -> ast.BoolExpr:
-        """`a AND b AND c` is one node; `a AND (b AND c)` are two (makeAndExpr in gram.y)."""
-        name = "and" if op.type == "AND" else "or"
-        if isinstance(left, ast.BoolExpr) and left.op == name:
-            return dataclasses.replace(left, args=(*left.args, right))
-        return ast.BoolExpr("and" if op.type == "AND" else "or", (left, right), pos=start_of(op))
+    def operation(self, *items: ast.RawExpr | Operator) -> ast.RawExpr:
+        return operation(items)
 
-    def not_(self, op: Token, arg: ast.RawExpr) -> ast.BoolExpr:
-        return ast.BoolExpr("not", (arg,), pos=start_of(op))
+    def not_prefix(self, op: Token) -> Prefix:
+        return Prefix(Level.NOT, lambda arg: _not(arg, op))
 
-    def is_null(self, arg: ast.RawExpr, op: Token) -> ast.NullTest:
-        return ast.NullTest(arg, is_null=True, pos=start_of(op))
+    def sign(self, op: Token) -> Prefix:
+        return Prefix(Level.SIGN, lambda arg: _signed(op, arg))
 
-    def is_not_null(self, arg: ast.RawExpr, op: Token) -> ast.NullTest:
-        return ast.NullTest(arg, is_null=False, pos=start_of(op))
+    def prefix_operator(self, op: Token) -> Prefix:
+        return _prefix(OperatorName((str(op),), start_of(op)))
+
+    def prefix_qualified_operator(self, word: Token, parts: tuple[Token, ...]) -> Prefix:
+        return _prefix(self.qualified_operator(word, parts))
+
+    def infix_operator(self, op: Token) -> Infix:
+        return _infix(op, _LEVELS.get(op.type, Level.OTHER), OperatorName((str(op),), start_of(op)))
+
+    def infix_qualified_operator(self, word: Token, parts: tuple[Token, ...]) -> Infix:
+        return _infix(word, Level.OTHER, self.qualified_operator(word, parts))
+
+    def junction(self, op: Token) -> Junction:
+        return Junction(op, Level.AND if op.type == "AND" else Level.OR)
+
+    def is_distinct(self, op: Token) -> Infix:
+        return _is_distinct(op, "distinct")
+
+    def is_not_distinct(self, op: Token) -> Infix:
+        return _is_distinct(op, "not_distinct")
+
+    def is_null(self, op: Token) -> Postfix:
+        return Postfix(op, Level.IS, lambda arg: ast.NullTest(arg, True, pos=start_of(op)))
+
+    def is_not_null(self, op: Token) -> Postfix:
+        return Postfix(op, Level.IS, lambda arg: ast.NullTest(arg, False, pos=start_of(op)))
 
     def truth_value(self, word: Token) -> str:
         return str(word)
 
-    def boolean_test(self, arg: ast.RawExpr, op: Token, value: str) -> ast.BooleanTest:
-        return ast.BooleanTest(arg, value, pos=start_of(op))  # type: ignore[arg-type]
+    def boolean_test(self, op: Token, value: str) -> Postfix:
+        def build(arg: ast.RawExpr) -> ast.BooleanTest:
+            return ast.BooleanTest(arg, value, pos=start_of(op))  # type: ignore[arg-type]
 
-    def boolean_test_not(self, arg: ast.RawExpr, op: Token, value: str) -> ast.BooleanTest:
-        return ast.BooleanTest(arg, f"not {value}", pos=start_of(op))  # type: ignore[arg-type]
+        return Postfix(op, Level.IS, build)
 
-    def is_distinct(self, left: ast.RawExpr, op: Token, right: ast.RawExpr) -> ast.AExpr:
-        return ast.AExpr("distinct", ("=",), left, right, pos=start_of(op))
+    def boolean_test_not(self, op: Token, value: str) -> Postfix:
+        return self.boolean_test(op, f"not {value}")
 
-    def is_not_distinct(self, left: ast.RawExpr, op: Token, right: ast.RawExpr) -> ast.AExpr:
-        return ast.AExpr("not_distinct", ("=",), left, right, pos=start_of(op))
+    def unicode_normal_form(self, word: Token) -> ast.Constant:
+        return ast.Constant("string", word.upper(), pos=start_of(word))
+
+    def is_normalized(self, op: Token, form: ast.Constant | None) -> Postfix:
+        forms = () if form is None else (form,)
+        return Postfix(op, Level.IS, lambda arg: sql_function(op, "is_normalized", arg, *forms))
+
+    def is_not_normalized(self, op: Token, form: ast.Constant | None) -> Postfix:
+        positive = self.is_normalized(op, form)
+        return Postfix(op, Level.IS, lambda arg: _not(positive.build(arg), op))
 
     def json_item(self, *words: Token) -> str:
         return str(words[1]) if len(words) > 1 and words[1] != "value" else "any"
@@ -88,19 +224,15 @@ class ExpressionBuilder(Transformer[Token, object]):
         return words[0] == "with"
 
     def is_json(
-        self, arg: ast.RawExpr, op: Token, item: str, unique: bool | None
-    ) -> ast.JsonIsPredicate:
-        return ast.JsonIsPredicate(arg, item, bool(unique), pos=start_of(op))  # type: ignore[arg-type]
+        self, op: Token, item: str, unique: bool | None, *, is_not: bool = False
+    ) -> Postfix:
+        def build(arg: ast.RawExpr) -> ast.JsonIsPredicate:
+            return ast.JsonIsPredicate(arg, item, bool(unique), is_not, pos=leftmost(arg))  # type: ignore[arg-type]
 
-    def is_not_json(
-        self, arg: ast.RawExpr, op: Token, item: str, unique: bool | None
-    ) -> ast.JsonIsPredicate:
-        return dataclasses.replace(self.is_json(arg, op, item, unique), is_not=True)
+        return Postfix(op, Level.IS, build)
 
-    def _operator(self, token: Token) -> Operator:
-        return Operator((str(token),), start_of(token))
-
-    comparison_op = additive_op = multiplicative_op = power_op = operator_name = _operator
+    def is_not_json(self, op: Token, item: str, unique: bool | None) -> Postfix:
+        return self.is_json(op, item, unique, is_not=True)
 
     def all_op(self, token: Token) -> Token:
         return token
@@ -108,107 +240,113 @@ class ExpressionBuilder(Transformer[Token, object]):
     def any_operator(self, *parts: Token) -> tuple[Token, ...]:
         return parts
 
-    def qualified_operator(self, word: Token, parts: tuple[Token, ...]) -> Operator:
-        return Operator(tuple(map(str, parts)), start_of(word))
+    def operator_name(self, token: Token) -> SubqueryOperator:
+        level = _LEVELS.get(token.type, Level.OTHER)
+        return SubqueryOperator(token, level, (str(token),))
 
-    def binary_operator(self, left: ast.RawExpr, op: Operator, right: ast.RawExpr) -> ast.AExpr:
-        return ast.AExpr("op", op.name, left, right, pos=op.pos)
+    def qualified_operator(self, word: Token, parts: tuple[Token, ...]) -> OperatorName:
+        return OperatorName(tuple(map(str, parts)), start_of(word))
 
-    def prefix_operator(self, op: Operator, arg: ast.RawExpr) -> ast.AExpr:
-        return ast.AExpr("op", op.name, None, arg, pos=op.pos)
+    def qualified_subquery_operator(
+        self, word: Token, parts: tuple[Token, ...]
+    ) -> SubqueryOperator:
+        return SubqueryOperator(word, Level.OTHER, tuple(map(str, parts)))
 
-    def sign(self, op: Operator, arg: ast.RawExpr) -> ast.RawExpr:
-        """A minus before a numeric constant is part of it (doNegate in gram.y)."""
-        if op.name == ("-",) and isinstance(arg, ast.Constant) and arg.kind in ("integer", "float"):
-            value = cast(str, arg.value)
-            negated = value[1:] if value.startswith("-") else f"-{value}"
-            return dataclasses.replace(arg, value=negated, pos=op.pos)
-        return self.prefix_operator(op, arg)
+    def like_op(self, *words: Token) -> SubqueryOperator:
+        _, positive, negative = _LIKE_OPERATORS[words[-1].type]
+        name = negative if words[0].type == "NOT_LA" else positive
+        return SubqueryOperator(words[0], Level.PATTERN, (name,))
 
     def quantifier(self, word: Token) -> str:
         return "all" if word.type == "ALL" else "any"
 
     def quantified_array(
-        self, left: ast.RawExpr, op: Operator | LikeOperator, quantifier: str, right: ast.RawExpr
-    ) -> ast.AExpr:
+        self, op: SubqueryOperator, quantifier: str, right: ast.RawExpr
+    ) -> Postfix:
         kind: ast.AExprKind = "op_all" if quantifier == "all" else "op_any"
-        return ast.AExpr(kind, op.name, left, right, pos=op.pos)
+        pos = start_of(op.token)
+        return Postfix(
+            op.token, op.level, lambda left: ast.AExpr(kind, op.name, left, right, pos=pos)
+        )
 
     def quantified_query(
-        self, left: ast.RawExpr, op: Operator | LikeOperator, quantifier: str, query: ast.SelectStmt
-    ) -> ast.SubLink:
-        kind = "all" if quantifier == "all" else "any"
-        return ast.SubLink(kind, query, left, op.name, pos=op.pos)  # type: ignore[arg-type]
+        self, op: SubqueryOperator, quantifier: str, query: ast.SelectStmt
+    ) -> Postfix:
+        def build(left: ast.RawExpr) -> ast.SubLink:
+            return ast.SubLink(quantifier, query, left, op.name, pos=start_of(op.token))  # type: ignore[arg-type]
 
-    def in_(
-        self, left: ast.RawExpr, op: Token, right: ast.SelectStmt | tuple[ast.RawExpr, ...]
-    ) -> ast.AExpr | ast.SubLink:
-        if isinstance(right, ast.SelectStmt):
-            return ast.SubLink("any", right, left, pos=start_of(op))
-        return ast.AExpr("in", ("=",), left, right, pos=start_of(op))
+        return Postfix(op.token, op.level, build)
 
-    def not_in(
-        self, left: ast.RawExpr, op: Token, right: ast.SelectStmt | tuple[ast.RawExpr, ...]
-    ) -> ast.AExpr | ast.BoolExpr:
-        if isinstance(right, ast.SelectStmt):
-            return ast.BoolExpr(
-                "not", (ast.SubLink("any", right, left, pos=start_of(op)),), pos=start_of(op)
-            )
-        return ast.AExpr("in", ("<>",), left, right, pos=start_of(op))
-
-    def between(
-        self, arg: ast.RawExpr, op: Token, low: ast.RawExpr, high: ast.RawExpr
-    ) -> ast.AExpr:
-        return ast.AExpr("between", ("BETWEEN",), arg, (low, high), pos=start_of(op))
-
-    def not_between(
-        self, arg: ast.RawExpr, op: Token, low: ast.RawExpr, high: ast.RawExpr
-    ) -> ast.AExpr:
-        return ast.AExpr("not_between", ("NOT BETWEEN",), arg, (low, high), pos=start_of(op))
-
-    def between_symmetric(
-        self, arg: ast.RawExpr, op: Token, low: ast.RawExpr, high: ast.RawExpr
-    ) -> ast.AExpr:
-        return ast.AExpr(
-            "between_symmetric", ("BETWEEN SYMMETRIC",), arg, (low, high), pos=start_of(op)
+    def in_list(self, op: Token, values: tuple[ast.RawExpr, ...], name: str = "=") -> Postfix:
+        pos = start_of(op)
+        return Postfix(
+            op, Level.PATTERN, lambda left: ast.AExpr("in", (name,), left, values, pos=pos)
         )
 
-    def not_between_symmetric(
-        self, arg: ast.RawExpr, op: Token, low: ast.RawExpr, high: ast.RawExpr
-    ) -> ast.AExpr:
-        return ast.AExpr(
-            "not_between_symmetric", ("NOT BETWEEN SYMMETRIC",), arg, (low, high), pos=start_of(op)
+    def not_in_list(self, op: Token, values: tuple[ast.RawExpr, ...]) -> Postfix:
+        return self.in_list(op, values, "<>")
+
+    def in_query(self, op: Token, query: ast.SelectStmt) -> Postfix:
+        return Postfix(
+            op, Level.PATTERN, lambda left: ast.SubLink("any", query, left, pos=start_of(op))
         )
 
-    def like_op(self, *words: Token) -> LikeOperator:
-        is_negated = words[0].type == "NOT_LA"
-        kind, positive, negative = _LIKE_OPERATORS[words[1 if is_negated else 0].type]
-        return LikeOperator(kind, (negative if is_negated else positive,), start_of(words[0]))
+    def not_in_query(self, op: Token, query: ast.SelectStmt) -> Postfix:
+        positive = self.in_query(op, query)
+        return Postfix(op, Level.PATTERN, lambda left: _not(positive.build(left), op))
 
-    def like(
-        self,
-        arg: ast.RawExpr,
-        op: LikeOperator,
-        pattern: ast.RawExpr,
-        escape: ast.RawExpr | None = None,
-    ) -> ast.AExpr:
-        if op.kind == "similar" or escape is not None:
-            name = "similar_to_escape" if op.kind == "similar" else "like_escape"
-            args = (pattern,) if escape is None else (pattern, escape)
-            pattern = ast.FuncCall(system_name(name), args, pos=op.pos)
-        return ast.AExpr(op.kind, op.name, arg, pattern, pos=op.pos)
+    def between(self, op: Token, low: ast.RawExpr) -> Infix:
+        return _between(op, "between", "BETWEEN", low)
 
-    def at_time_zone(self, arg: ast.RawExpr, op: Token, zone: ast.RawExpr) -> ast.FuncCall:
-        return ast.FuncCall(system_name("timezone"), (zone, arg), format="sql", pos=start_of(op))
+    def not_between(self, op: Token, low: ast.RawExpr) -> Infix:
+        return _between(op, "not_between", "NOT BETWEEN", low)
 
-    def at_local(self, arg: ast.RawExpr, op: Token) -> ast.FuncCall:
-        return ast.FuncCall(system_name("timezone"), (arg,), format="sql", pos=start_of(op))
+    def between_symmetric(self, op: Token, low: ast.RawExpr) -> Infix:
+        return _between(op, "between_symmetric", "BETWEEN SYMMETRIC", low)
 
-    def collate(self, arg: ast.RawExpr, op: Token, name: tuple[str, ...]) -> ast.CollateClause:
-        return ast.CollateClause(arg, name, pos=start_of(op))
+    def not_between_symmetric(self, op: Token, low: ast.RawExpr) -> Infix:
+        return _between(op, "not_between_symmetric", "NOT BETWEEN SYMMETRIC", low)
 
-    def typecast(self, arg: ast.RawExpr, op: Token, type_name: ast.TypeName) -> ast.TypeCast:
-        return ast.TypeCast(arg, type_name, pos=start_of(op))
+    def pattern(self, word: Token) -> Pattern:
+        kind, positive, _ = _LIKE_OPERATORS[word.type]
+        return _pattern(word, kind, positive)
+
+    def pattern_not(self, not_: Token, word: Token) -> Pattern:
+        kind, _, negative = _LIKE_OPERATORS[word.type]
+        return _pattern(not_, kind, negative)
+
+    def escape(self, word: Token) -> Escape:
+        return Escape(word)
+
+    def at_time_zone(self, op: Token) -> Infix:
+        return Infix(op, Level.AT, lambda left, zone: sql_function(op, "timezone", zone, left))
+
+    def at_local(self, op: Token) -> Postfix:
+        """The call has no position (makeFuncCall in gram.y)."""
+        return Postfix(
+            op, Level.AT, lambda arg: ast.FuncCall(system_name("timezone"), (arg,), format="sql")
+        )
+
+    def collate(self, op: Token, name: tuple[Token, ...]) -> Postfix:
+        names, pos = tuple(map(str, name)), start_of(op)
+        return Postfix(op, Level.COLLATE, lambda arg: ast.CollateClause(arg, names, pos=pos))
+
+    def typecast(self, op: Token, type_name: ast.TypeName) -> Postfix:
+        return Postfix(op, Level.CAST, lambda arg: ast.TypeCast(arg, type_name, pos=start_of(op)))
+
+    def overlaps(self, left: ast.RowExpr, op: Token, right: ast.RowExpr) -> ast.FuncCall:
+        for side, row in (("left", left), ("right", right)):
+            if len(row.args) != 2:
+                raise SqlSyntaxError(
+                    f"wrong number of parameters on {side} side of OVERLAPS expression",
+                    position=row.pos,
+                )
+        return sql_function(op, "overlaps", *left.args, *right.args)
+
+    def unique_predicate(self, word: Token, *rest: object) -> ast.RawExpr:
+        raise FeatureNotSupported(
+            "UNIQUE predicate is not yet implemented", position=start_of(word)
+        )
 
     # -- primaries
 
@@ -223,7 +361,7 @@ class ExpressionBuilder(Transformer[Token, object]):
                 return ast.Indirection(column, _plain(indirection[i:]), pos=start_of(name))
             if item.type == "STAR":
                 if i + 1 < len(indirection):
-                    raise SqlSyntaxError('improper use of "*"', position=start_of(item))
+                    raise ErrorAtNextToken('improper use of "*"')
                 return ast.ColumnRef((*fields, "*"), is_star=True, pos=start_of(name))
             fields.append(str(item))
         return ast.ColumnRef(tuple(fields), pos=start_of(name))
@@ -249,6 +387,8 @@ class ExpressionBuilder(Transformer[Token, object]):
     def indirect(
         self, arg: ast.RawExpr, indirection: tuple[ast.Subscript | Token, ...]
     ) -> ast.Indirection:
+        if any(isinstance(item, Token) and item.type == "STAR" for item in indirection[:-1]):
+            raise ErrorAtNextToken('improper use of "*"')
         return ast.Indirection(arg, _plain(indirection), pos=arg.pos)
 
     def expr_sublink(self, query: ast.SelectStmt) -> ast.SubLink:
@@ -268,11 +408,13 @@ class ExpressionBuilder(Transformer[Token, object]):
     def array(self, word: Token, array: ast.ArrayExpr) -> ast.ArrayExpr:
         return dataclasses.replace(array, pos=start_of(word))
 
-    def array_elements(self, elements: tuple[ast.RawExpr, ...] = ()) -> ast.ArrayExpr:
-        return ast.ArrayExpr(elements)
+    def array_elements(
+        self, bracket: Token, elements: tuple[ast.RawExpr, ...] = ()
+    ) -> ast.ArrayExpr:
+        return ast.ArrayExpr(elements, pos=start_of(bracket))
 
-    def nested_arrays(self, *arrays: ast.ArrayExpr) -> ast.ArrayExpr:
-        return ast.ArrayExpr(arrays)
+    def nested_arrays(self, bracket: Token, *arrays: ast.ArrayExpr) -> ast.ArrayExpr:
+        return ast.ArrayExpr(arrays, pos=start_of(bracket))
 
     def explicit_row(self, word: Token, args: tuple[ast.RawExpr, ...] | None) -> ast.RowExpr:
         return ast.RowExpr(args or (), is_explicit=True, pos=start_of(word))
@@ -315,6 +457,7 @@ class ExpressionBuilder(Transformer[Token, object]):
         self,
         name: tuple[Token, ...],
         modifiers: tuple[ast.RawExpr | ast.NamedArg, ...],
+        order_by: tuple[ast.SortBy, ...] | None,
         literal: Token,
     ) -> ast.TypeCast:
         for modifier in modifiers:
@@ -322,6 +465,8 @@ class ExpressionBuilder(Transformer[Token, object]):
                 raise SqlSyntaxError(
                     "type modifier cannot have parameter name", position=modifier.pos
                 )
+        if order_by is not None:
+            raise SqlSyntaxError("type modifier cannot have ORDER BY", position=order_by[0].pos)
         type_name = ast.TypeName(tuple(map(str, name)), modifiers, pos=start_of(name[0]))  # type: ignore[arg-type]
         return self._literal(literal, type_name)
 
@@ -388,13 +533,11 @@ class ExpressionBuilder(Transformer[Token, object]):
     def func_args_variadic(
         self,
         name: tuple[Token, ...],
-        args: tuple[ast.RawExpr | ast.NamedArg, ...],
-        arg: ast.RawExpr,
-        order_by: tuple[ast.SortBy, ...] | None,
+        *rest: ast.RawExpr | ast.NamedArg | tuple[ast.SortBy, ...] | None,
     ) -> ast.FuncCall:
-        return dataclasses.replace(
-            self.func_application(name, (*args, arg), order_by), is_variadic=True
-        )
+        *args, order_by = rest
+        call = self.func_application(name, tuple(args), order_by)  # type: ignore[arg-type]
+        return dataclasses.replace(call, is_variadic=True)
 
     def func_distinct(
         self,
@@ -445,13 +588,8 @@ class ExpressionBuilder(Transformer[Token, object]):
             call = dataclasses.replace(call, order_by=within_group, within_group=True)
         return dataclasses.replace(call, filter=condition, over=over)
 
-    def _sql_function(
-        self, word: Token, name: str, *args: ast.RawExpr | ast.NamedArg
-    ) -> ast.FuncCall:
-        return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
-
     def collation_for(self, word: Token, arg: ast.RawExpr) -> ast.FuncCall:
-        return self._sql_function(word, "pg_collation_for", arg)
+        return sql_function(word, "pg_collation_for", arg)
 
     def sql_value(self, word: Token, precision: Token | None = None) -> ast.SqlValueFunction:
         return ast.SqlValueFunction(
@@ -459,7 +597,7 @@ class ExpressionBuilder(Transformer[Token, object]):
         )
 
     def system_user(self, word: Token) -> ast.FuncCall:
-        return self._sql_function(word, "system_user")
+        return sql_function(word, "system_user")
 
     def cast_function(self, word: Token, arg: ast.RawExpr, type_name: ast.TypeName) -> ast.TypeCast:
         return ast.TypeCast(arg, type_name, pos=start_of(word))
@@ -468,14 +606,10 @@ class ExpressionBuilder(Transformer[Token, object]):
         return ast.Constant("string", str(word), pos=start_of(word))
 
     def extract(self, word: Token, field: ast.Constant, arg: ast.RawExpr) -> ast.FuncCall:
-        return self._sql_function(word, "extract", field, arg)
+        return sql_function(word, "extract", field, arg)
 
-    def normalize(self, word: Token, arg: ast.RawExpr, form: Token | None = None) -> ast.FuncCall:
-        if form is None:
-            return self._sql_function(word, "normalize", arg)
-        return self._sql_function(
-            word, "normalize", arg, ast.Constant("string", str(form), pos=start_of(form))
-        )
+    def normalize(self, word: Token, arg: ast.RawExpr, form: ast.Constant | None) -> ast.FuncCall:
+        return sql_function(word, "normalize", arg, *(() if form is None else (form,)))
 
     def overlay(
         self,
@@ -486,33 +620,33 @@ class ExpressionBuilder(Transformer[Token, object]):
         count: ast.RawExpr | None,
     ) -> ast.FuncCall:
         args = (arg, new, start) if count is None else (arg, new, start, count)
-        return self._sql_function(word, "overlay", *args)
+        return sql_function(word, "overlay", *args)
 
     def position(self, word: Token, needle: ast.RawExpr, haystack: ast.RawExpr) -> ast.FuncCall:
-        return self._sql_function(word, "position", haystack, needle)
+        return sql_function(word, "position", haystack, needle)
 
     def substring_from_for(
         self, word: Token, arg: ast.RawExpr, start: ast.RawExpr, count: ast.RawExpr
     ) -> ast.FuncCall:
-        return self._sql_function(word, "substring", arg, start, count)
+        return sql_function(word, "substring", arg, start, count)
 
     def substring_for_from(
         self, word: Token, arg: ast.RawExpr, count: ast.RawExpr, start: ast.RawExpr
     ) -> ast.FuncCall:
-        return self._sql_function(word, "substring", arg, start, count)
+        return sql_function(word, "substring", arg, start, count)
 
     def substring_from(self, word: Token, arg: ast.RawExpr, start: ast.RawExpr) -> ast.FuncCall:
-        return self._sql_function(word, "substring", arg, start)
+        return sql_function(word, "substring", arg, start)
 
     def substring_for(self, word: Token, arg: ast.RawExpr, count: ast.RawExpr) -> ast.FuncCall:
         """`FOR n` alone begins at 1, and n is an int4: else substring(text, text, text) might be meant."""
         as_int4 = ast.TypeCast(count, ast.TypeName(system_name("int4")))
-        return self._sql_function(word, "substring", arg, ast.Constant("integer", "1"), as_int4)
+        return sql_function(word, "substring", arg, ast.Constant("integer", "1"), as_int4)
 
     def substring_similar(
         self, word: Token, arg: ast.RawExpr, pattern: ast.RawExpr, escape: ast.RawExpr
     ) -> ast.FuncCall:
-        return self._sql_function(word, "substring", arg, pattern, escape)
+        return sql_function(word, "substring", arg, pattern, escape)
 
     def substring_call(
         self, word: Token, args: tuple[ast.RawExpr | ast.NamedArg, ...] | None
@@ -541,7 +675,7 @@ class ExpressionBuilder(Transformer[Token, object]):
     def trim(
         self, word: Token, function: str | None, args: tuple[ast.RawExpr, ...]
     ) -> ast.FuncCall:
-        return self._sql_function(word, function or "btrim", *args)
+        return sql_function(word, function or "btrim", *args)
 
     def nullif(self, word: Token, left: ast.RawExpr, right: ast.RawExpr) -> ast.AExpr:
         return ast.AExpr("nullif", ("=",), left, right, pos=start_of(word))
@@ -565,6 +699,9 @@ class ExpressionBuilder(Transformer[Token, object]):
 
     def typename_array(self, base: ast.TypeName, bound: Token | None = None) -> ast.TypeName:
         return dataclasses.replace(base, array_bounds=(-1 if bound is None else int(bound),))
+
+    def typename_setof_array(self, base: ast.TypeName, bound: Token | None = None) -> ast.TypeName:
+        return dataclasses.replace(self.typename_array(base, bound), is_setof=True)
 
     def typename_setof(self, base: ast.TypeName, bounds: tuple[int, ...] = ()) -> ast.TypeName:
         return dataclasses.replace(base, array_bounds=bounds, is_setof=True)
@@ -613,14 +750,16 @@ class ExpressionBuilder(Transformer[Token, object]):
         return self._type(word, "float8")
 
     def type_float(self, word: Token, precision: Token | None) -> ast.TypeName:
-        bits = 53 if precision is None else int(precision)
+        if precision is None:
+            return self._type(word, "float8")
+        bits = int(precision)
         if bits < 1:
             raise InvalidParameterValue(
-                "precision for type float must be at least 1 bit", position=start_of(word)
+                "precision for type float must be at least 1 bit", position=start_of(precision)
             )
         if bits > 53:
             raise InvalidParameterValue(
-                "precision for type float must be less than 54 bits", position=start_of(word)
+                "precision for type float must be less than 54 bits", position=start_of(precision)
             )
         return self._type(word, "float4" if bits <= 24 else "float8")
 
@@ -696,6 +835,11 @@ class ExpressionBuilder(Transformer[Token, object]):
     def any_name_list(self, *names: tuple[Token, ...]) -> tuple[tuple[Token, ...], ...]:
         return names
 
+    def role_name(self, name: Token) -> Token:
+        if name == "none":
+            raise ReservedName('role name "none" is reserved', position=start_of(name))
+        return name
+
     def name_list(self, *names: Token) -> tuple[Token, ...]:
         return names
 
@@ -720,14 +864,11 @@ def names_only(indirection: tuple[ast.Subscript | Token, ...]) -> tuple[Token, .
     """The parts of a dotted name.
 
     Raises:
-        SqlSyntaxError: a subscript or `*` is among them (check_func_name in gram.y).
+        ErrorAtNextToken: a subscript or `*` is among them (check_func_name in gram.y).
     """
     for item in indirection:
         if isinstance(item, ast.Subscript) or item.type == "STAR":
-            raise SqlSyntaxError(
-                "syntax error",
-                position=item.pos if isinstance(item, ast.Subscript) else start_of(item),
-            )
+            raise ErrorAtNextToken("syntax error")
     return cast("tuple[Token, ...]", indirection)
 
 

@@ -8,7 +8,7 @@ from lark import Token, Transformer, v_args
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_expression import Operator, start_of
+from replctl.parser.build_expression import start_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,11 +128,19 @@ class PublicationBuilder(Transformer[Token, object]):
     def def_name(self, word: Token) -> ast.DefElem:
         return ast.DefElem("", str(word), is_name=True)
 
+    def def_type(self, type_name: ast.TypeName) -> ast.DefElem:
+        """A name that is no keyword, or a type (TypeNameToString in parse_type.c)."""
+        text = ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
+        return ast.DefElem("", text, is_name=True)
+
+    def def_operator(self, parts: tuple[Token, ...]) -> ast.DefElem:
+        return ast.DefElem("", ".".join(parts), is_name=True)
+
     def def_literal(self, literal: Token) -> ast.DefElem:
         return ast.DefElem("", str(literal))
 
-    def def_signed(self, sign: Operator, number: Token) -> ast.DefElem:
-        return ast.DefElem("", f"-{number}" if sign.name == ("-",) else str(number))
+    def def_signed(self, sign: Token, number: Token) -> ast.DefElem:
+        return ast.DefElem("", f"-{number}" if sign.type == "MINUS" else str(number))
 
     # -- subscriptions
 
@@ -140,11 +148,15 @@ class PublicationBuilder(Transformer[Token, object]):
         self,
         name: Token,
         conninfo: Token,
-        publications: tuple[str, ...],
+        publications: tuple[Token, ...],
         options: tuple[ast.DefElem, ...] | None,
     ) -> ast.CreateSubscription:
         return ast.CreateSubscription(
-            str(name), str(conninfo), publications, options or (), pos=start_of(name)
+            str(name),
+            str(conninfo),
+            tuple(map(str, publications)),
+            options or (),
+            pos=start_of(name),
         )
 
     def alter_subscription_options(
@@ -166,13 +178,13 @@ class PublicationBuilder(Transformer[Token, object]):
         self,
         name: Token,
         action: str,
-        publications: tuple[str, ...],
+        publications: tuple[Token, ...],
         options: tuple[ast.DefElem, ...] | None,
     ) -> ast.AlterSubscription:
         return ast.AlterSubscription(
             str(name),
             f"{action}_publication",  # type: ignore[arg-type]
-            publications=publications,
+            publications=tuple(map(str, publications)),
             options=options or (),
             pos=start_of(name),
         )
@@ -190,9 +202,6 @@ class PublicationBuilder(Transformer[Token, object]):
 
     def subscription_action(self, word: Token) -> str:
         return str(word)
-
-    def label_list(self, *names: Token) -> tuple[str, ...]:
-        return tuple(map(str, names))
 
     def drop_subscription(
         self, if_exists: bool | None, name: Token, behavior: str | None

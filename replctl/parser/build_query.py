@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 
-from replctl.errors import SqlSyntaxError
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    WindowingError,
+)
 from replctl.parser import ast
-from replctl.parser.build_expression import Operator, start_of
+from replctl.parser.build_expression import leftmost, start_of
 
 #: What may follow the body of a query: fields of SelectStmt.
 Tail = dict[str, Any]
+
+
+class _FrameBound(NamedTuple):
+    text: str
+    pos: int
 
 
 @v_args(inline=True)
@@ -69,6 +79,10 @@ class QueryBuilder(Transformer[Token, object]):
             "windows": windows or (),
         }
 
+    def select_with_parens(self, paren: Token, query: ast.SelectStmt) -> ast.SelectStmt:
+        """A query in parentheses is found at the first of them, as the location of a SubLink."""
+        return dataclasses.replace(query, pos=start_of(paren))
+
     def values_clause(self, *rows: tuple[ast.RawExpr, ...]) -> ast.SelectStmt:
         return ast.SelectStmt(values=rows)
 
@@ -104,12 +118,22 @@ class QueryBuilder(Transformer[Token, object]):
         """Add ORDER BY, LIMIT and locking, each of which may be given once (insertSelectOptions)."""
         if query.order_by and tail.get("order_by"):
             raise SqlSyntaxError(
-                "multiple ORDER BY clauses not allowed", position=tail["order_by"][0].pos
+                "multiple ORDER BY clauses not allowed",
+                position=leftmost(tail["order_by"][0].expr),
             )
-        if query.limit is not None and tail.get("limit") is not None:
-            raise SqlSyntaxError("multiple LIMIT clauses not allowed", position=tail["limit"].pos)
-        if query.offset is not None and tail.get("offset") is not None:
-            raise SqlSyntaxError("multiple OFFSET clauses not allowed", position=tail["offset"].pos)
+        for clause in ("limit", "offset"):
+            if getattr(query, clause) is not None and tail.get(clause) is not None:
+                raise SqlSyntaxError(
+                    f"multiple {clause.upper()} clauses not allowed",
+                    position=leftmost(tail[clause]),
+                )
+        if tail.get("with_ties"):
+            if not (query.order_by or tail.get("order_by")):
+                raise SqlSyntaxError("WITH TIES cannot be specified without ORDER BY clause")
+            if "skip locked" in tail.get("locking", ""):
+                raise SqlSyntaxError("SKIP LOCKED and WITH TIES options cannot be used together")
+        if query.locking and tail.get("locking"):
+            tail = {**tail, "locking": f"{query.locking} {tail['locking']}"}
         return dataclasses.replace(query, **tail)
 
     def select_with_ctes(
@@ -158,13 +182,27 @@ class QueryBuilder(Transformer[Token, object]):
     def fetch_with_ties(self, count: ast.RawExpr | None) -> Tail:
         return {**self.fetch_clause(count), "with_ties": True}
 
-    def fetch_signed(self, op: Operator, number: Token) -> ast.Constant:
-        sign = "-" if op.name == ("-",) else ""
+    def fetch_signed(self, op: Token, number: Token) -> ast.Constant:
+        sign = "-" if op.type == "MINUS" else ""
         kind = "integer" if number.type == "ICONST" else "float"
-        return ast.Constant(kind, sign + number, pos=op.pos)  # type: ignore[arg-type]
+        return ast.Constant(kind, sign + number, pos=start_of(op))  # type: ignore[arg-type]
 
-    def locking(self, *words: object) -> str:
-        return " ".join(str(word) for word in words if isinstance(word, Token))
+    def limit_comma(self, word: Token, *rest: object) -> Tail:
+        raise SqlSyntaxError(
+            "LIMIT #,# syntax is not supported",
+            hint="Use separate LIMIT and OFFSET clauses.",
+            position=start_of(word),
+        )
+
+    def locking(self, *words: Token | tuple[ast.RangeVar, ...] | None) -> str:
+        return " ".join(
+            ", ".join(relation.name for relation in word) if isinstance(word, tuple) else word
+            for word in words
+            if word is not None
+        )
+
+    def locking_clause(self, *clauses: str) -> str:
+        return " ".join(clauses)
 
     def distinct_clause(self, exprs: tuple[ast.RawExpr, ...] = ()) -> tuple[ast.RawExpr, ...]:
         return exprs
@@ -173,7 +211,7 @@ class QueryBuilder(Transformer[Token, object]):
         return targets
 
     def target_el(self, value: ast.RawExpr, name: Token | None) -> ast.ResTarget:
-        return ast.ResTarget(value, None if name is None else str(name), pos=value.pos)
+        return ast.ResTarget(value, None if name is None else str(name), pos=leftmost(value))
 
     def target_star(self, star: Token) -> ast.ResTarget:
         return ast.ResTarget(
@@ -230,19 +268,61 @@ class QueryBuilder(Transformer[Token, object]):
     ) -> tuple[tuple[ast.SortBy, ...], str]:
         return order_by or (), frame or ""
 
-    def _words(self, *words: object) -> str:
-        return " ".join(str(word).upper() for word in words if word is not None)
+    def frame_clause(self, mode: Token, extent: str, exclusion: str | None) -> str:
+        return " ".join((mode.upper(), extent, *([exclusion] if exclusion else ())))
 
-    frame_clause = frame_extent = frame_bound = frame_exclusion = _words
+    def frame_extent(self, *parts: Token | _FrameBound) -> str:
+        """`start` or `BETWEEN start AND end`, of which the start must not come after the end."""
+        bounds = [part for part in parts if isinstance(part, _FrameBound)]
+        start, end = bounds[0], bounds[-1] if len(bounds) > 1 else _FrameBound("CURRENT ROW", -1)
+        for bound, wrong, message in (
+            (start, "UNBOUNDED FOLLOWING", "frame start cannot be UNBOUNDED FOLLOWING"),
+            (end, "UNBOUNDED PRECEDING", "frame end cannot be UNBOUNDED PRECEDING"),
+        ):
+            if bound.text == wrong:
+                raise WindowingError(message, position=bound.pos)
+        if len(bounds) == 1 and start.text.endswith("FOLLOWING"):
+            raise WindowingError(
+                "frame starting from following row cannot end with current row", position=start.pos
+            )
+        before = end.text.endswith("PRECEDING")
+        if start.text == "CURRENT ROW" and before:
+            message = "frame starting from current row cannot have preceding rows"
+            raise WindowingError(message, position=end.pos)
+        if start.text.endswith("FOLLOWING") and (before or end.text == "CURRENT ROW"):
+            message = "frame starting from following row cannot have preceding rows"
+            raise WindowingError(message, position=end.pos)
+        if len(bounds) == 1:
+            return start.text
+        return f"BETWEEN {start.text} AND {end.text}"
+
+    def frame_bound(self, *words: Token) -> _FrameBound:
+        text = " ".join(
+            "'" + word.replace("'", "''") + "'" if word.type == "SCONST" else word.upper()
+            for word in words
+        )
+        return _FrameBound(text, start_of(words[0]))
+
+    def frame_exclusion(self, *words: Token) -> str:
+        return " ".join(word.upper() for word in words)
 
     def sort_clause(self, *items: ast.SortBy) -> tuple[ast.SortBy, ...]:
         return items
 
     def sort_by(self, expr: ast.RawExpr, direction: str | None, nulls: str | None) -> ast.SortBy:
-        return ast.SortBy(expr, direction or "default", nulls or "default", pos=expr.pos)  # type: ignore[arg-type]
+        return ast.SortBy(expr, direction or "default", nulls or "default")  # type: ignore[arg-type]
 
-    def sort_by_using(self, expr: ast.RawExpr, op: Token, nulls: str | None) -> ast.SortBy:
-        return ast.SortBy(expr, "default", nulls or "default", (str(op),), pos=expr.pos)  # type: ignore[arg-type]
+    def sort_by_using(
+        self, expr: ast.RawExpr, word: Token, op: Token, nulls: str | None
+    ) -> ast.SortBy:
+        return self.sort_by_using_qualified(expr, word, (op,), nulls)
+
+    def sort_by_using_qualified(
+        self, expr: ast.RawExpr, word: Token, op: tuple[Token, ...], nulls: str | None
+    ) -> ast.SortBy:
+        """Only a sort operator has a position, that of USING."""
+        operator = tuple(map(str, op))
+        return ast.SortBy(expr, "default", nulls or "default", operator, pos=start_of(word))  # type: ignore[arg-type]
 
     def sort_direction(self, word: Token) -> str:
         return str(word)
@@ -250,8 +330,10 @@ class QueryBuilder(Transformer[Token, object]):
     def nulls_order(self, nulls: Token, word: Token) -> str:
         return str(word)
 
-    def with_clause(self, recursive: Token | None, *ctes: ast.CommonTableExpr) -> ast.WithClause:
-        return ast.WithClause(ctes, recursive is not None)
+    def with_clause(
+        self, word: Token, recursive: Token | None, *ctes: ast.CommonTableExpr
+    ) -> ast.WithClause:
+        return ast.WithClause(ctes, recursive is not None, pos=start_of(word))
 
     def common_table_expr(
         self,
@@ -402,8 +484,27 @@ class QueryBuilder(Transformer[Token, object]):
     def on_conflict_nothing(self, target: Tail | None) -> ast.OnConflict:
         return ast.OnConflict("nothing", **(target or {}))
 
-    def conflict_target(self, exprs: tuple[ast.RawExpr, ...], where: ast.RawExpr | None) -> Tail:
-        return {"targets": exprs}
+    def conflict_target(self, *items: ast.IndexElem | ast.RawExpr | None) -> Tail:
+        """A bare column is a ColumnRef, so that all of them are expressions."""
+        *elements, where = items
+        targets = []
+        for element in cast("list[ast.IndexElem]", elements):
+            if element.collation or element.opclass:
+                raise FeatureNotSupported(
+                    "COLLATE and operator classes in ON CONFLICT are not supported",
+                    position=element.pos,
+                )
+            for given, message in (
+                (element.direction, "ASC/DESC is not allowed in ON CONFLICT clause"),
+                (element.nulls, "NULLS FIRST/LAST is not allowed in ON CONFLICT clause"),
+            ):
+                if given != "default":
+                    raise InvalidColumnReference(message, position=element.pos)
+            name = element.name
+            targets.append(
+                element.expr if name is None else ast.ColumnRef((name,), pos=element.pos)
+            )
+        return {"targets": tuple(targets), "target_where": where}
 
     def conflict_constraint(self, name: Token) -> Tail:
         return {"constraint": str(name)}

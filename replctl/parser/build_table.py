@@ -7,9 +7,20 @@ from typing import Any, NamedTuple
 
 from lark import Token, Transformer, v_args
 
-from replctl.errors import DuplicateObject, SqlSyntaxError
+from replctl.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+)
 from replctl.parser import ast
-from replctl.parser.build_expression import start_of
+from replctl.parser.build_expression import leftmost, start_of
+from replctl.parser.constraint_attributes import (
+    Attribute,
+    with_attributes,
+    with_table_attributes,
+)
 
 
 class _TableHead(NamedTuple):
@@ -28,9 +39,20 @@ class _Storage(NamedTuple):
     location: str | None
 
 
-class _ForeignKeyAction(NamedTuple):
+class _KeyAction(NamedTuple):
+    """What happens to a row whose referenced row changes; `word` is the ON before it."""
+
     event: str
     effect: str
+    columns: tuple[str, ...]
+    word: Token
+
+
+class _Collation(NamedTuple):
+    """COLLATE of a column, where `word` stands."""
+
+    word: Token
+    name: tuple[str, ...]
 
 
 Names = tuple[Token, ...]
@@ -63,6 +85,14 @@ class TableBuilder(Transformer[Token, object]):
             _text(access_method), options or (), on_commit, _text(tablespace), _text(location)
         )
 
+    def view_storage(
+        self, access_method: Token | None, options: Options | None, tablespace: Token | None
+    ) -> _Storage:
+        return self.table_storage(access_method, options, None, tablespace)
+
+    def table_location(self, word: Token, path: Token) -> Token:
+        return path
+
     def on_commit(self, *words: Token) -> str:
         return " ".join(words[2:])
 
@@ -74,6 +104,13 @@ class TableBuilder(Transformer[Token, object]):
         partition_spec: ast.PartitionSpec | None,
         storage: _Storage,
     ) -> ast.CreateTable:
+        for element in elements or ():
+            if storage.location is not None and not isinstance(element, ast.Constraint):
+                raise InvalidTableDefinition(
+                    "a table with LOCATION can only be given constraints",
+                    detail="Its columns are those of the Delta table.",
+                    position=element.pos,
+                )
         return _create_table(
             head,
             storage,
@@ -106,7 +143,12 @@ class TableBuilder(Transformer[Token, object]):
         return _create_table(head, self.table_storage(access_method, options, None, None, location))
 
     def create_table_as(
-        self, head: _TableHead, columns: Names | None, query: ast.SelectStmt, with_data: bool | None
+        self,
+        head: _TableHead,
+        columns: Names | None,
+        storage: _Storage,
+        query: ast.SelectStmt,
+        with_data: bool | None,
     ) -> ast.CreateTableAs:
         return ast.CreateTableAs(
             head.relation,
@@ -115,18 +157,25 @@ class TableBuilder(Transformer[Token, object]):
             with_data is not False,
             head.if_not_exists,
             head.persistence,  # type: ignore[arg-type]
+            access_method=storage.access_method,
+            options=storage.options,
+            on_commit=storage.on_commit,
+            tablespace=storage.tablespace,
         )
 
     def create_materialized_view(
         self,
+        unlogged: Token | None,
         if_not_exists: bool | None,
         relation: ast.RangeVar,
         columns: Names | None,
+        storage: _Storage,
         query: ast.SelectStmt,
         with_data: bool | None,
     ) -> ast.CreateTableAs:
-        head = _TableHead("permanent", bool(if_not_exists), relation)
-        statement = self.create_table_as(head, columns, query, with_data)
+        persistence = "permanent" if unlogged is None else "unlogged"
+        head = _TableHead(persistence, bool(if_not_exists), relation)
+        statement = self.create_table_as(head, columns, storage, query, with_data)
         return dataclasses.replace(statement, is_materialized_view=True)
 
     def with_data(self, *words: Token) -> bool:
@@ -141,7 +190,7 @@ class TableBuilder(Transformer[Token, object]):
         type_name: ast.TypeName,
         storage: Token | None,
         compression: Token | None,
-        *constraints: ast.Constraint | str | tuple[str, ...],
+        *constraints: ast.Constraint | Attribute | _Collation,
     ) -> ast.ColumnDef:
         column = self.column_options(name, *constraints)
         return dataclasses.replace(
@@ -149,30 +198,20 @@ class TableBuilder(Transformer[Token, object]):
         )
 
     def column_options(
-        self, name: Token, *constraints: ast.Constraint | str | tuple[str, ...]
+        self, name: Token, *constraints: ast.Constraint | Attribute | _Collation
     ) -> ast.ColumnDef:
         """Constraints of a column: COLLATE is the column's own, DEFERRABLE and such belong to the one before."""
-        kept: list[ast.Constraint] = []
-        collation: tuple[str, ...] = ()
-        for item in constraints:
-            if isinstance(item, tuple):
-                if collation:
-                    raise SqlSyntaxError(
-                        "multiple COLLATE clauses not allowed", position=start_of(name)
-                    )
-                collation = item
-            elif isinstance(item, str):
-                if not kept:
-                    raise SqlSyntaxError(
-                        f"misplaced {item.upper()} clause", position=start_of(name)
-                    )
-                kept[-1] = _with_attribute(kept[-1], item)
-            else:
-                kept.append(item)
-        return ast.ColumnDef(str(name), None, tuple(kept), collation, pos=start_of(name))
+        collations = [item for item in constraints if isinstance(item, _Collation)]
+        if len(collations) > 1:
+            raise SqlSyntaxError(
+                "multiple COLLATE clauses not allowed", position=start_of(collations[1].word)
+            )
+        rest = [item for item in constraints if not isinstance(item, _Collation)]
+        collation = collations[0].name if collations else ()
+        return ast.ColumnDef(str(name), None, with_attributes(rest), collation, pos=start_of(name))
 
-    def collate_clause(self, word: Token, name: Names) -> tuple[str, ...]:
-        return _names(name)
+    def collate_clause(self, word: Token, name: Names) -> _Collation:
+        return _Collation(word, _names(name))
 
     def table_like(
         self, word: Token, relation: ast.RangeVar, *options: tuple[str, str]
@@ -202,19 +241,22 @@ class TableBuilder(Transformer[Token, object]):
         word: Token,
         nulls_not_distinct: bool | None,
         options: Options | None,
-        tablespace: object,
+        tablespace: Token | None,
     ) -> ast.Constraint:
         return ast.Constraint(
             "unique",
             nulls_not_distinct=bool(nulls_not_distinct),
             options=options or (),
+            tablespace=_text(tablespace),
             pos=start_of(word),
         )
 
     def constraint_primary(
-        self, word: Token, options: Options | None, tablespace: object
+        self, word: Token, options: Options | None, tablespace: Token | None
     ) -> ast.Constraint:
-        return ast.Constraint("primary", options=options or (), pos=start_of(word))
+        return ast.Constraint(
+            "primary", options=options or (), tablespace=_text(tablespace), pos=start_of(word)
+        )
 
     def constraint_check(
         self, word: Token, expr: ast.RawExpr, no_inherit: bool | None
@@ -224,8 +266,15 @@ class TableBuilder(Transformer[Token, object]):
     def constraint_default(self, word: Token, expr: ast.RawExpr) -> ast.Constraint:
         return ast.Constraint("default", expr=expr, pos=start_of(word))
 
-    def constraint_identity(self, word: Token, when: str, *options: object) -> ast.Constraint:
-        return ast.Constraint("identity", generated_when=when, pos=start_of(word))  # type: ignore[arg-type]
+    def constraint_identity(
+        self, word: Token, when: str, *options: ast.DefElem | None
+    ) -> ast.Constraint:
+        return ast.Constraint(
+            "identity",
+            generated_when=when,  # type: ignore[arg-type]
+            sequence=tuple(option for option in options if option is not None),
+            pos=start_of(word),
+        )
 
     def constraint_generated(self, word: Token, when: str, expr: ast.RawExpr) -> ast.Constraint:
         if when != "always":
@@ -244,54 +293,112 @@ class TableBuilder(Transformer[Token, object]):
         relation: ast.RangeVar,
         columns: Names | None,
         match: str | None,
-        *actions: _ForeignKeyAction,
+        actions: dict[str, Any],
     ) -> ast.Constraint:
         return ast.Constraint(
             "foreign",
             references=relation,
             ref_columns=_names(columns),
             match=match or "simple",  # type: ignore[arg-type]
-            **_actions(actions),
+            **actions,
             pos=start_of(word),
         )
 
     def nulls_distinct(self, *words: Token) -> bool:
         return len(words) == 3
 
-    def key_match(self, word: Token, kind: Token) -> str:
-        return str(kind)
+    def key_match(self, *words: Token) -> str:
+        kind = str(words[-1])
+        if kind == "match":  # the other words of MATCH PARTIAL are not kept
+            raise FeatureNotSupported(
+                "MATCH PARTIAL not yet implemented", position=start_of(words[0])
+            )
+        return kind
 
-    def key_action(self, event: str, effect: str) -> _ForeignKeyAction:
-        return _ForeignKeyAction(event, effect)
+    def key_actions(self, *actions: _KeyAction | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for action in actions:
+            if action is not None:
+                fields[f"on_{action.event}"] = action.effect
+                if action.event == "delete":
+                    fields["on_delete_columns"] = action.columns
+        return fields
 
-    def key_event(self, word: Token) -> str:
-        return str(word)
+    def key_update(self, word: Token, action: tuple[str, tuple[str, ...]]) -> _KeyAction:
+        effect, columns = action
+        if columns:
+            raise FeatureNotSupported(
+                f"a column list with {effect.upper()} is only supported for ON DELETE actions",
+                position=start_of(word),
+            )
+        return _KeyAction("update", effect, (), word)
+
+    def key_delete(self, word: Token, action: tuple[str, tuple[str, ...]]) -> _KeyAction:
+        return _KeyAction("delete", *action, word)
+
+    def key_action(self, effect: str) -> tuple[str, tuple[str, ...]]:
+        return effect, ()
+
+    def key_set_action(self, effect: str, columns: Names | None) -> tuple[str, tuple[str, ...]]:
+        return effect, _names(columns)
 
     def _joined(self, *words: Token) -> str:
         return " ".join(words)
 
-    key_effect = constraint_attribute = table_constraint_attribute = _joined
+    key_effect = set_effect = _joined
 
-    def sequence_option(self, *words: object) -> None:
-        return None
+    def _attribute(self, *words: Token) -> Attribute:
+        return Attribute(words[0], " ".join(words))
+
+    constraint_attribute = table_constraint_attribute = _attribute
+
+    # -- sequences of identity columns
+
+    def sequence_type(self, type_name: ast.TypeName) -> ast.DefElem:
+        return ast.DefElem("as", ".".join(type_name.names), is_name=True, pos=type_name.pos)
+
+    def sequence_cycle(self) -> ast.DefElem:
+        return ast.DefElem("cycle", "true")
+
+    def sequence_no_cycle(self) -> ast.DefElem:
+        return ast.DefElem("cycle", "false")
+
+    def sequence_number(self, *words: Token | None) -> Token:
+        assert words[0] is not None
+        return words[0]
+
+    def sequence_value(self, word: Token, value: str) -> ast.DefElem:
+        return ast.DefElem(str(word), value, pos=start_of(word))
+
+    def sequence_default(self, word: Token) -> ast.DefElem:
+        return ast.DefElem(str(word), None, pos=start_of(word))
+
+    def sequence_restart(self) -> ast.DefElem:
+        return ast.DefElem("restart", None)
+
+    def sequence_owner(self, name: Names) -> ast.DefElem:
+        return ast.DefElem("owned_by", ".".join(name), is_name=True, pos=start_of(name[0]))
+
+    def sequence_name(self, name: Names) -> ast.DefElem:
+        return ast.DefElem("sequence_name", ".".join(name), is_name=True, pos=start_of(name[0]))
 
     def signed_number(self, *tokens: Token) -> str:
         return "".join(tokens).lstrip("+")
 
+    signed_integer = signed_number
+
     # -- table constraints
 
     def named_table_constraint(
-        self, word: Token, name: Token, constraint: ast.Constraint, *attributes: str
+        self, word: Token, name: Token, constraint: ast.Constraint, *attributes: Attribute
     ) -> ast.Constraint:
         named = dataclasses.replace(constraint, name=str(name), pos=start_of(word))
-        return self.unnamed_table_constraint(named, *attributes)
+        return with_table_attributes(named, attributes)
 
     def unnamed_table_constraint(
-        self, constraint: ast.Constraint, *attributes: str
+        self, constraint: ast.Constraint, *attributes: Attribute
     ) -> ast.Constraint:
-        for attribute in attributes:
-            constraint = _with_attribute(constraint, attribute)
-        return constraint
+        return with_table_attributes(constraint, attributes)
 
     def table_check(self, word: Token, expr: ast.RawExpr) -> ast.Constraint:
         return ast.Constraint("check", expr=expr, pos=start_of(word))
@@ -303,7 +410,7 @@ class TableBuilder(Transformer[Token, object]):
         columns: Names,
         including: Names | None,
         options: Options | None,
-        tablespace: object,
+        tablespace: Token | None,
     ) -> ast.Constraint:
         return ast.Constraint(
             "unique",
@@ -311,6 +418,7 @@ class TableBuilder(Transformer[Token, object]):
             including=_names(including),
             nulls_not_distinct=bool(nulls_not_distinct),
             options=options or (),
+            tablespace=_text(tablespace),
             pos=start_of(word),
         )
 
@@ -323,13 +431,14 @@ class TableBuilder(Transformer[Token, object]):
         columns: Names,
         including: Names | None,
         options: Options | None,
-        tablespace: object,
+        tablespace: Token | None,
     ) -> ast.Constraint:
         return ast.Constraint(
             "primary",
             columns=_names(columns),
             including=_names(including),
             options=options or (),
+            tablespace=_text(tablespace),
             pos=start_of(word),
         )
 
@@ -343,33 +452,51 @@ class TableBuilder(Transformer[Token, object]):
         relation: ast.RangeVar,
         ref_columns: Names | None,
         match: str | None,
-        *actions: _ForeignKeyAction,
+        actions: dict[str, Any],
     ) -> ast.Constraint:
-        constraint = self.constraint_references(word, relation, ref_columns, match, *actions)
+        constraint = self.constraint_references(word, relation, ref_columns, match, actions)
         return dataclasses.replace(constraint, columns=_names(columns))
 
-    def table_exclusion(self, word: Token, *rest: object) -> ast.Constraint:
-        return ast.Constraint("exclusion", pos=start_of(word))
+    def table_exclusion(
+        self, word: Token, access_method: Token | None, *rest: Any
+    ) -> ast.Constraint:
+        *exclusions, including, options, tablespace, where = rest
+        return ast.Constraint(
+            "exclusion",
+            access_method=_text(access_method),
+            exclusions=tuple(exclusions),
+            including=_names(including),
+            options=options or (),
+            tablespace=_text(tablespace),
+            where=where,
+            pos=start_of(word),
+        )
 
-    def exclusion_elem(self, *parts: object) -> None:
-        return None
+    def exclusion_elem(
+        self, element: ast.IndexElem, operator: Names
+    ) -> tuple[ast.IndexElem, tuple[str, ...]]:
+        return element, _names(operator)
 
     # -- partitions
 
     def partition_spec(self, strategy: Token, *elements: ast.PartitionElem) -> ast.PartitionSpec:
+        if strategy.lower() not in ("list", "range", "hash"):  # parsePartitionStrategy
+            raise InvalidParameterValue(f'unrecognized partitioning strategy "{strategy}"')
         return ast.PartitionSpec(str(strategy), elements, pos=start_of(strategy))
 
     def partition_elem(
-        self, name: Token, collation: tuple[str, ...] | None, opclass: Names | None
+        self, name: Token, collation: _Collation | None, opclass: Names | None
     ) -> ast.PartitionElem:
         return ast.PartitionElem(
-            str(name), None, collation or (), _names(opclass), pos=start_of(name)
+            str(name), None, _collation(collation), _names(opclass), pos=start_of(name)
         )
 
     def partition_expression(
-        self, expr: ast.RawExpr, collation: tuple[str, ...] | None, opclass: Names | None
+        self, expr: ast.RawExpr, collation: _Collation | None, opclass: Names | None
     ) -> ast.PartitionElem:
-        return ast.PartitionElem(None, expr, collation or (), _names(opclass), pos=expr.pos)
+        return ast.PartitionElem(
+            None, expr, _collation(collation), _names(opclass), pos=leftmost(expr)
+        )
 
     partition_function = partition_expression
 
@@ -431,13 +558,17 @@ class TableBuilder(Transformer[Token, object]):
     def cmd_alter_type(
         self,
         name: Token,
-        set_data: object,
         type_name: ast.TypeName,
-        collation: tuple[str, ...] | None,
+        collation: _Collation | None,
         using: ast.RawExpr | None,
     ) -> ast.AlterTableCmd:
         return ast.AlterTableCmd(
-            "alter_type", str(name), type_name=type_name, expr=using, pos=start_of(name)
+            "alter_type",
+            str(name),
+            type_name=type_name,
+            expr=using,
+            collation=_collation(collation),
+            pos=start_of(name),
         )
 
     def cmd_set_default(self, name: Token, expr: ast.RawExpr) -> ast.AlterTableCmd:
@@ -481,8 +612,6 @@ class TableBuilder(Transformer[Token, object]):
         return "index", str(name)
 
     def replica_identity_option(self, word: Token) -> tuple[str, str]:
-        if word not in ("default", "full", "nothing"):
-            raise SqlSyntaxError(f'syntax error at or near "{word}"', position=start_of(word))
         return str(word), ""
 
     def cmd_replica_identity(self, identity: tuple[str, str]) -> ast.AlterTableCmd:
@@ -563,18 +692,20 @@ class TableBuilder(Transformer[Token, object]):
         return {
             "including": _names(including),
             "nulls_not_distinct": bool(nulls_not_distinct),
+            "options": options or (),
+            "tablespace": _text(tablespace),
             "where": where,
         }
 
     def index_elem_options(
         self,
-        collation: tuple[str, ...] | None = None,
+        collation: _Collation | None = None,
         opclass: Names | None = None,
         direction: str | None = None,
         nulls: str | None = None,
     ) -> dict[str, Any]:
         return {
-            "collation": collation or (),
+            "collation": _collation(collation),
             "opclass": _names(opclass),
             "direction": direction or "default",
             "nulls": nulls or "default",
@@ -584,7 +715,7 @@ class TableBuilder(Transformer[Token, object]):
         return ast.IndexElem(str(name), None, **options, pos=start_of(name))
 
     def index_expression(self, expr: ast.RawExpr, options: dict[str, Any]) -> ast.IndexElem:
-        return ast.IndexElem(None, expr, **options, pos=expr.pos)
+        return ast.IndexElem(None, expr, **options, pos=leftmost(expr))
 
     index_function = index_expression
 
@@ -600,22 +731,8 @@ def _create_table(head: _TableHead, storage: _Storage, **fields: Any) -> ast.Cre
     )
 
 
-def _with_attribute(constraint: ast.Constraint, attribute: str) -> ast.Constraint:
-    match attribute:
-        case "deferrable":
-            return dataclasses.replace(constraint, deferrable=True)
-        case "initially deferred":
-            return dataclasses.replace(constraint, deferrable=True, initially_deferred=True)
-        case "not valid":
-            return dataclasses.replace(constraint, skip_validation=True)
-        case "no inherit":
-            return dataclasses.replace(constraint, no_inherit=True)
-        case _:  # not deferrable, initially immediate: as without
-            return constraint
-
-
-def _actions(actions: tuple[_ForeignKeyAction, ...]) -> dict[str, Any]:
-    return {f"on_{action.event}": action.effect for action in actions}
+def _collation(clause: _Collation | None) -> tuple[str, ...]:
+    return () if clause is None else clause.name
 
 
 def _names(names: Names | None) -> tuple[str, ...]:

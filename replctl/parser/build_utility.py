@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 
-from replctl.errors import InvalidFunctionDefinition
+from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_expression import start_of
+from replctl.parser.build_expression import names_only, start_of
 
 Names = tuple[Token, ...]
+
+
+class _DroppedFunction(NamedTuple):
+    """`arguments` is None where no parentheses stand."""
+
+    name: Names
+    arguments: tuple[ast.FunctionParameter, ...] | None
+
+
+def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.DefElem, ...]:
+    seen = set()
+    for option in options:
+        if option.name in seen:  # errorConflictingDefElem
+            raise SqlSyntaxError("conflicting or redundant options", position=option.pos)
+        seen.add(option.name)
+    return options
 
 
 @v_args(inline=True)
@@ -20,29 +36,39 @@ class UtilityBuilder(Transformer[Token, object]):
 
     # -- schemas and databases
 
-    def create_schema(
-        self, if_not_exists: bool | None, name: Token, authorization: Token | None
-    ) -> ast.CreateSchema:
-        return ast.CreateSchema(
-            str(name), bool(if_not_exists), _text(authorization), pos=start_of(name)
-        )
+    def create_schema(self, if_not_exists: bool | None, name: Token) -> ast.CreateSchema:
+        return ast.CreateSchema(str(name), bool(if_not_exists), pos=start_of(name))
 
     def create_schema_authorization(
-        self, if_not_exists: bool | None, role: Token
+        self, if_not_exists: bool | None, name: Token | None, role: Token
     ) -> ast.CreateSchema:
-        return ast.CreateSchema(None, bool(if_not_exists), str(role), pos=start_of(role))
+        return ast.CreateSchema(
+            _text(name), bool(if_not_exists), str(role), pos=start_of(name or role)
+        )
 
     def create_database(self, name: Token, *options: ast.DefElem) -> ast.CreateDatabase:
         return ast.CreateDatabase(str(name), options, pos=start_of(name))
 
     def database_option_name(self, *words: Token) -> Token:
-        return Token(words[0].type, " ".join(words), words[0].start_pos)
+        return Token(words[0].type, "_".join(words), words[0].start_pos)
 
-    def database_option(self, name: Token, value: ast.DefElem) -> ast.DefElem:
-        return dataclasses.replace(value, name=str(name), pos=start_of(name))
+    def database_option(self, name: Token, value: Token | str) -> ast.DefElem:
+        is_default = isinstance(value, Token) and value.type == "DEFAULT"
+        is_name = isinstance(value, Token) and value.type != "SCONST"
+        return ast.DefElem(
+            str(name),
+            None if is_default else str(value),
+            is_name and not is_default,
+            pos=start_of(name),
+        )
 
-    def drop_database(self, if_exists: bool | None, name: Token) -> ast.DropDatabase:
-        return ast.DropDatabase(str(name), bool(if_exists), pos=start_of(name))
+    def drop_database(
+        self, if_exists: bool | None, name: Token, force: bool | None
+    ) -> ast.DropDatabase:
+        return ast.DropDatabase(str(name), bool(if_exists), bool(force), pos=start_of(name))
+
+    def drop_database_options(self) -> bool:
+        return True
 
     # -- types, functions, operators
 
@@ -57,16 +83,28 @@ class UtilityBuilder(Transformer[Token, object]):
         or_replace: bool | None,
         name: Names,
         parameters: tuple[ast.FunctionParameter, ...] | None,
-        returns: ast.TypeName | None,
-        options: tuple[ast.DefElem, ...],
+        returns: ast.TypeName | tuple[ast.FunctionParameter, ...] | None,
+        *options: ast.DefElem,
     ) -> ast.CreateFunction:
-        return ast.CreateFunction(
+        is_table = isinstance(returns, tuple)
+        function = ast.CreateFunction(
             _names(name),
             parameters or (),
-            returns,
-            options,
+            None if isinstance(returns, tuple) else returns,
+            _checked_function_options(options),
             bool(or_replace),
             pos=start_of(name[0]),
+        )
+        if not is_table:
+            return function
+        columns = cast("tuple[ast.FunctionParameter, ...]", returns)
+        result = (
+            columns[0].type_name if len(columns) == 1 else ast.TypeName(("pg_catalog", "record"))
+        )
+        return dataclasses.replace(
+            function,
+            returns=dataclasses.replace(result, is_setof=True),
+            table_columns=columns,
         )
 
     def function_parameters(
@@ -75,50 +113,67 @@ class UtilityBuilder(Transformer[Token, object]):
         return parameters
 
     def function_parameter(
-        self,
-        mode: str | None,
-        name: Token | None,
-        type_name: ast.TypeName,
-        default: ast.RawExpr | None,
+        self, argument: ast.FunctionParameter, default: ast.RawExpr | None
     ) -> ast.FunctionParameter:
-        return ast.FunctionParameter(_text(name), type_name, mode or "in", default)  # type: ignore[arg-type]
+        return dataclasses.replace(argument, default=default)
 
-    def parameter_mode(self, word: Token) -> str:
-        return str(word)
+    def function_arguments(
+        self, *arguments: ast.FunctionParameter
+    ) -> tuple[ast.FunctionParameter, ...]:
+        return arguments
 
-    def returns_table(self, *columns: ast.FunctionParameter) -> ast.TypeName:
-        return ast.TypeName(("pg_catalog", "record"), is_setof=True)
+    def unnamed_argument(self, mode: str | None, type_name: ast.TypeName) -> ast.FunctionParameter:
+        return ast.FunctionParameter(None, type_name, mode or "in", pos=type_name.pos)  # type: ignore[arg-type]
+
+    def named_argument(
+        self, mode: str | None, name: Token, type_name: ast.TypeName
+    ) -> ast.FunctionParameter:
+        return ast.FunctionParameter(str(name), type_name, mode or "in", pos=start_of(name))  # type: ignore[arg-type]
+
+    def named_argument_mode(
+        self, name: Token, mode: str, type_name: ast.TypeName
+    ) -> ast.FunctionParameter:
+        return self.named_argument(mode, name, type_name)
+
+    def parameter_mode(self, *words: Token) -> str:
+        return "inout" if len(words) == 2 else str(words[0])
+
+    def returns_table(
+        self, word: Token, *columns: ast.FunctionParameter
+    ) -> tuple[ast.FunctionParameter, ...]:
+        return columns
 
     def table_column(self, name: Token, type_name: ast.TypeName) -> ast.FunctionParameter:
-        return ast.FunctionParameter(str(name), type_name, "table")
-
-    def function_options(self, *options: ast.DefElem) -> tuple[ast.DefElem, ...]:
-        names = [option.name for option in options]
-        for option in options:
-            if names.count(option.name) > 1:
-                raise InvalidFunctionDefinition(
-                    "conflicting or redundant options", position=option.pos
-                )
-        return options
+        return ast.FunctionParameter(str(name), type_name, "table", pos=start_of(name))
 
     def function_language(self, language: Token) -> ast.DefElem:
         return ast.DefElem("language", str(language), pos=start_of(language))
 
-    def function_body(self, body: Token, symbol: Token | None) -> ast.DefElem:
-        return ast.DefElem("as", str(body), pos=start_of(body))
+    def function_body(self, word: Token, body: Token, symbol: Token | None) -> ast.DefElem:
+        """Two strings name an object file and a symbol, which only LANGUAGE C has."""
+        if symbol is not None:
+            raise FeatureNotSupported(
+                "functions in object files are not supported", position=start_of(body)
+            )
+        return ast.DefElem("as", str(body), pos=start_of(word))
 
     def function_option(self, option: ast.DefElem) -> ast.DefElem:
         return option
 
-    def function_attribute(self, *words: Token) -> ast.DefElem:
-        text = " ".join(word for word in words if word is not None)
+    def function_attribute(self, *words: Token | str | None) -> ast.DefElem:
+        present = [word for word in words if word is not None]
+        text, pos = " ".join(present), start_of(cast(Token, present[0]))
         if text in ("immutable", "stable", "volatile"):
-            return ast.DefElem("volatility", text, pos=start_of(words[0]))
+            return ast.DefElem("volatility", text, pos=pos)
         if text in ("strict", "called on null input", "returns null on null input"):
-            return ast.DefElem(
-                "strict", str(text != "called on null input").lower(), pos=start_of(words[0])
-            )
-        return ast.DefElem(text.split()[0], text, pos=start_of(words[0]))
+            return ast.DefElem("strict", str(text != "called on null input").lower(), pos=pos)
+        if text.endswith("leakproof"):
+            return ast.DefElem("leakproof", str(text == "leakproof").lower(), pos=pos)
+        if text == "window":
+            return ast.DefElem("window", "true", pos=pos)
+        if "security" in text:
+            return ast.DefElem("security", str(text.endswith("definer")).lower(), pos=pos)
+        return ast.DefElem(str(present[0]), str(present[1]), pos=pos)  # PARALLEL, COST, ROWS
 
     def create_operator(
         self, name: Names, *options: ast.DefElem | tuple[str, Any]
@@ -140,12 +195,16 @@ class UtilityBuilder(Transformer[Token, object]):
             pos=start_of(name[0]),
         )
 
+    def operator_reference(self, parts: Names) -> str:
+        return ".".join(parts)
+
     def operator_option(
-        self, name: Token, value: ast.TypeName | Token | None
+        self, name: Token, value: ast.TypeName | ast.Constant | str | None
     ) -> ast.DefElem | tuple[str, ast.TypeName]:
         if isinstance(value, ast.TypeName):
             return str(name), value
-        return ast.DefElem(str(name), _text(value), pos=start_of(name))
+        text = value.value if isinstance(value, ast.Constant) else value
+        return ast.DefElem(str(name), None if text is None else str(text), pos=start_of(name))
 
     # -- DROP, RENAME, OWNER, SCHEMA
 
@@ -164,22 +223,85 @@ class UtilityBuilder(Transformer[Token, object]):
             name_positions=tuple(start_of(name[0]) for name in names),
         )
 
-    def _object_type(self, *words: Token | None) -> str:
-        return " ".join(word for word in words if word is not None and word.type != "CONCURRENTLY")
+    def _object_type(self, *words: Token) -> str:
+        return " ".join(words)
 
-    dropped_type = altered_type = _object_type
+    dropped_type = dropped_name_type = _object_type
 
-    def dropped_function(self, name: Names, parameters: object) -> Names:
-        return name
+    def dropped_names(self, names: Names) -> tuple[Names, ...]:
+        return tuple((name,) for name in names)
+
+    def drop_index_concurrently(
+        self,
+        word: Token,
+        if_exists: bool | None,
+        names: tuple[Names, ...],
+        behavior: str | None,
+    ) -> ast.Drop:
+        drop = self.drop_stmt("index", if_exists, names, behavior)
+        return dataclasses.replace(drop, concurrently=True)
+
+    def dropped_types(self, *types: ast.TypeName) -> tuple[ast.TypeName, ...]:
+        return types
+
+    def drop_type(self, *parts: Any) -> ast.Drop:
+        *domain, if_exists, types, behavior = parts
+        for type_name in types:
+            if type_name.array_bounds or type_name.modifiers or type_name.is_setof:
+                raise FeatureNotSupported(
+                    "DROP TYPE of anything but a name is not supported", position=type_name.pos
+                )
+        return ast.Drop(
+            "domain" if domain else "type",
+            tuple(type_name.names for type_name in types),
+            bool(if_exists),
+            behavior or "restrict",
+            name_positions=tuple(type_name.pos for type_name in types),
+        )
+
+    def dropped_function(
+        self, name: Names, arguments: tuple[ast.FunctionParameter, ...] | None
+    ) -> _DroppedFunction:
+        return _DroppedFunction(name, arguments or ())
+
+    def dropped_function_name(
+        self, name: Token, indirection: tuple[Any, ...] | None = None
+    ) -> _DroppedFunction:
+        return _DroppedFunction((name, *names_only(indirection or ())), None)
 
     def drop_function(self, if_exists: bool | None, *rest: Any) -> ast.Drop:
-        *names, behavior = rest
-        return self.drop_stmt("function", if_exists, tuple(names), behavior)
+        *functions, behavior = rest
+        names = tuple(function.name for function in functions)
+        drop = self.drop_stmt("function", if_exists, names, behavior)
+        return dataclasses.replace(
+            drop, arguments=tuple(function.arguments for function in functions)
+        )
 
     def rename_stmt(
-        self, object_type: ast.ObjectType, if_exists: bool | None, name: Names, new_name: Token
+        self,
+        object_type: str,
+        if_exists: bool | None,
+        relation: ast.RangeVar,
+        new_name: Token,
     ) -> ast.Rename:
-        return ast.Rename(object_type, _names(name), str(new_name), missing_ok=bool(if_exists))
+        return ast.Rename(
+            str(object_type),  # type: ignore[arg-type]
+            _parts(relation),
+            str(new_name),
+            missing_ok=bool(if_exists),
+            pos=relation.pos,
+        )
+
+    def rename_materialized_view(
+        self, if_exists: bool | None, relation: ast.RangeVar, new_name: Token
+    ) -> ast.Rename:
+        return self.rename_stmt("materialized view", if_exists, relation, new_name)
+
+    def rename_named(self, object_type: str, name: Token, new_name: Token) -> ast.Rename:
+        return ast.Rename(str(object_type), (str(name),), str(new_name), pos=start_of(name))  # type: ignore[arg-type]
+
+    def rename_type(self, name: Names, new_name: Token) -> ast.Rename:
+        return ast.Rename("type", _names(name), str(new_name), pos=start_of(name[0]))
 
     def rename_table(
         self, if_exists: bool | None, relation: ast.RangeVar, new_name: Token
@@ -207,22 +329,43 @@ class UtilityBuilder(Transformer[Token, object]):
             pos=relation.pos,
         )
 
-    def rename_publication(self, name: Token, new_name: Token) -> ast.Rename:
-        return ast.Rename("publication", (str(name),), str(new_name))
+    def alter_owner_stmt(self, object_type: Token, name: Token, role: Token) -> ast.AlterOwner:
+        return ast.AlterOwner(str(object_type), (str(name),), str(role), pos=start_of(name))  # type: ignore[arg-type]
 
-    def rename_subscription(self, name: Token, new_name: Token) -> ast.Rename:
-        return ast.Rename("subscription", (str(name),), str(new_name))
+    def owner_type(self, name: Names, role: Token) -> ast.AlterOwner:
+        return ast.AlterOwner("type", _names(name), str(role), pos=start_of(name[0]))
 
-    def alter_owner_stmt(
-        self, object_type: ast.ObjectType, if_exists: bool | None, name: Names, role: Token
+    def alter_table_cmds(self, *commands: ast.AlterTableCmd) -> tuple[ast.AlterTableCmd, ...]:
+        return commands
+
+    def alter_relation(
+        self,
+        object_type: str,
+        if_exists: bool | None,
+        relation: ast.RangeVar,
+        commands: tuple[ast.AlterTableCmd, ...],
     ) -> ast.AlterOwner:
-        return ast.AlterOwner(object_type, _names(name), str(role))
+        """Actions of ALTER TABLE on other relations: only a new owner."""
+        if [command.kind for command in commands] != ["owner_to"]:
+            raise FeatureNotSupported(
+                f"this form of ALTER {object_type.upper()} is not supported",
+                position=max(commands[0].pos, relation.pos),
+            )
+        return ast.AlterOwner(
+            str(object_type),  # type: ignore[arg-type]
+            _parts(relation),
+            str(commands[0].name),
+            bool(if_exists),
+            pos=relation.pos,
+        )
 
-    def owner_publication(self, name: Token, role: Token) -> ast.AlterOwner:
-        return ast.AlterOwner("publication", (str(name),), str(role))
-
-    def owner_subscription(self, name: Token, role: Token) -> ast.AlterOwner:
-        return ast.AlterOwner("subscription", (str(name),), str(role))
+    def alter_materialized_view(
+        self,
+        if_exists: bool | None,
+        relation: ast.RangeVar,
+        commands: tuple[ast.AlterTableCmd, ...],
+    ) -> ast.AlterOwner:
+        return self.alter_relation("materialized view", if_exists, relation, commands)
 
     def alter_schema_stmt(
         self, if_exists: bool | None, relation: ast.RangeVar, schema: Token
@@ -285,17 +428,41 @@ class UtilityBuilder(Transformer[Token, object]):
     def variable_set_default(self, scope: str | None, name: str) -> ast.VariableSet:
         return ast.VariableSet(name, (), scope == "local")
 
+    def _variable_set_token(
+        self, scope: str | None, name: str, value: Token | str | None
+    ) -> ast.VariableSet:
+        is_default = value is None or (
+            isinstance(value, Token) and value.type in ("DEFAULT", "LOCAL")
+        )
+        return self.variable_set(scope, name, () if is_default else (str(value),))
+
     def set_time_zone(self, scope: str | None, value: Token | str) -> ast.VariableSet:
-        return self.variable_set(scope, "timezone", (str(value),))
+        """LOCAL is what DEFAULT is."""
+        return self._variable_set_token(scope, "timezone", value)
+
+    def set_schema(self, scope: str | None, schema: Token) -> ast.VariableSet:
+        return self.variable_set(scope, "search_path", (str(schema),))
+
+    def set_names(self, scope: str | None, encoding: Token | None) -> ast.VariableSet:
+        return self._variable_set_token(scope, "client_encoding", encoding)
 
     def set_role(self, scope: str | None, role: Token) -> ast.VariableSet:
         return self.variable_set(scope, "role", (str(role),))
 
     def set_session_authorization(self, scope: str | None, role: Token) -> ast.VariableSet:
-        return self.variable_set(scope, "session_authorization", (str(role),))
+        return self._variable_set_token(scope, "session_authorization", role)
 
-    def set_transaction(self, modes: tuple[ast.DefElem, ...]) -> ast.VariableSet:
+    def set_transaction(self, scope: str | None, modes: tuple[ast.DefElem, ...]) -> ast.VariableSet:
         return ast.VariableSet("transaction", tuple(mode.name for mode in modes), is_local=True)
+
+    def reset_transaction_isolation(self) -> ast.VariableSet:
+        return ast.VariableSet("transaction_isolation", reset=True)
+
+    def show_transaction_isolation(self) -> ast.VariableShow:
+        return ast.VariableShow("transaction_isolation")
+
+    def show_session_authorization(self) -> ast.VariableShow:
+        return ast.VariableShow("session_authorization")
 
     def variable_reset(self, name: str | Token) -> ast.VariableSet:
         return ast.VariableSet(str(name), reset=True)

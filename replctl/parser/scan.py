@@ -7,24 +7,27 @@ The lexer is Lark's: the grammar's string terminals are its keywords and punctua
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lark.common import LexerConf
 from lark.lexer import Lexer, LexerState, PatternStr, Token
 
-from replctl.errors import InvalidEscapeSequence, SqlSyntaxError
+from replctl.errors import PostgresError, SqlSyntaxError
+from replctl.parser.quoted import (
+    quoted_name,
+    quoted_string,
+    truncate_identifier,
+    unicode_quoted,
+)
+from replctl.parser.syntax_error import unterminated
 from replctl.types.builtin import keywords
-
-MAX_IDENTIFIER_BYTES = 63  # NAMEDATALEN - 1
 
 _IDENT = r"[A-Za-z_\u0080-\U0010ffff][A-Za-z_0-9$\u0080-\U0010ffff]*"
 _DIGITS = r"\d(?:_?\d)*"
 _TOKEN = re.compile(
     rf"""
-      (?P<space>[ \t\n\r\f\v]+|--[^\n\r]*)
-    | (?P<comment>/\*)
-    | (?P<quoted_unicode>[Uu]&(?=['"]))
+      (?P<quoted_unicode>[Uu]&(?=['"]))
     | (?P<quoted_special>[EeBbXxNn](?='))
     | (?P<word>{_IDENT})
     | (?P<dollar_quote>\$(?:[A-Za-z_\u0080-\U0010ffff][A-Za-z_0-9\u0080-\U0010ffff]*)?\$)
@@ -34,11 +37,14 @@ _TOKEN = re.compile(
     | (?P<string>')
     | (?P<quoted_name>")
     | (?P<fixed>::|\.\.|:=)
-    | (?P<operator>[~!@\#^&|`?+\-*/%<>=]+)
     | (?P<single>[,()\[\].;:])
+    | (?P<operator>[~!@\#^&|`?+\-*/%<>=]+)
     """,
     re.VERBOSE,
 )
+_SPACE = re.compile(r"(?:[ \t\n\r\f\v]+|--[^\n\r]*)+|(?P<comment>/\*)")
+_JUNK = re.compile(rf"{_IDENT}|_")
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
 _SINGLE_CHAR_OPERATORS = "+-*/%^<>="
 _NAMED_OPERATORS = {
     "<=": "LESS_EQUALS",
@@ -48,39 +54,47 @@ _NAMED_OPERATORS = {
     "=>": "EQUALS_GREATER",
 }
 _FIXED = {"::": "TYPECAST", ":=": "COLON_EQUALS", "..": "DOT_DOT"}
-_CONTINUATION = re.compile(r"[ \t\r\f\v]*(?:--[^\n\r]*)?[\n\r](?:[ \t\n\r\f\v]|--[^\n\r]*[\n\r])*'")
-_ESCAPE = re.compile(
-    r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S
-)
-_SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_NEXT_WORD = re.compile(r"(?:[ \t\n\r\f\v]+|--[^\n\r]*|/\*.*?\*/)*([A-Za-z_]+)", re.S)
-#: What makes a word like `time` or `position` a construct at the start of an expression, not a column.
-_CONSTRUCT_FOLLOWS = re.compile(
-    r"\s*(?:\(|'|[EeBbXx]'|\$|[Uu]&'|(?:with|without|precision|varying|character|char)\b)", re.I
-)
+#: Words that are another token before some words (base_yylex in parser.c).
 _FOLLOWERS = {
-    "NOT": ("NOT_LA", {"BETWEEN", "IN", "LIKE", "ILIKE", "SIMILAR"}),
-    "NULLS": ("NULLS_LA", {"FIRST", "LAST"}),
-    "WITH": ("WITH_LA", {"TIME", "ORDINALITY"}),
-    "WITHOUT": ("WITHOUT_LA", {"TIME"}),
+    "format": ("FORMAT_LA", {"json"}),
+    "not": ("NOT_LA", {"between", "in", "like", "ilike", "similar"}),
+    "similar": ("SIMILAR_LA", {"to"}),  # not PostgreSQL's: only SUBSTRING has SIMILAR without TO
+    "nulls": ("NULLS_LA", {"first", "last"}),
+    "with": ("WITH_LA", {"time", "ordinality"}),
+    "without": ("WITHOUT_LA", {"time"}),
+}
+_END = "$END"
+_INT4_MAX = 0x7FFFFFFF
+_MANY_DIGITS = 20  # more than any int8 has: not worth an int
+_RADIX = {
+    "x": "hexadecimal",
+    "X": "hexadecimal",
+    "o": "octal",
+    "O": "octal",
+    "b": "binary",
+    "B": "binary",
 }
 
 
 class PostgresLexer(Lexer):
     """The lexer that the grammar is parsed with; a token's value is what it means, not its text.
 
-    Whether a word is a keyword depends on the parser's state: where the grammar takes the keyword, it is
-    one; elsewhere a word that PostgreSQL does not reserve is a name, and any word is a label.
+    Whether a word is a keyword depends on the parser's state: it is one where the grammar takes the
+    keyword and then what follows it, elsewhere it is a name or label, as its category allows.
     """
 
     __future_interface__ = 2
 
     def __init__(self, lexer_conf: LexerConf) -> None:
         literal = [t for t in lexer_conf.terminals if isinstance(t.pattern, PatternStr)]
-        self._keywords = {
-            t.pattern.value.lower(): t.name for t in literal if t.pattern.value.isidentifier()
-        }
         self._punctuation = {t.pattern.value: t.name for t in literal}
+        in_grammar = {
+            t.pattern.value.lower() for t in literal if t.pattern.value.isidentifier()
+        } | set(_FOLLOWERS)
+        self._words = {
+            word: _token_types(word, category, is_bare_label, word in in_grammar)
+            for word, (category, is_bare_label) in keywords().items()
+        }
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
         """The tokens of the text, without its end.
@@ -89,81 +103,142 @@ class PostgresLexer(Lexer):
             SqlSyntaxError: what begins a token does not end it, or is no token.
         """
         text = lexer_state.text.text
+        states, stack = parser_state.parse_conf.parse_table.states, parser_state.state_stack
         position = 0
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise _syntax_error_at(text, position, position + 1)
-            kind = match.lastgroup
-            start, end = match.span()
-            value = match.group()
-            if kind == "space":
-                position = end
-            elif kind == "comment":
-                position = _end_of_comment(text, start)
-            elif kind == "word":
-                accepted = parser_state.parse_conf.parse_table.states[parser_state.position]
-                name = fold_identifier(value)
-                yield Token(self._word_type(name, text, end, accepted), name, start, end_pos=end)
-                position = end
-            elif kind == "single":
-                yield Token(self._punctuation[value], value, start, end_pos=end)
-                position = end
-            elif kind == "operator":
-                token = self._operator(value, start)
-                yield token
-                position = token.end_pos or end
-            elif kind == "number":
-                yield _number(text, start, end)
-                position = end
-            elif kind == "fixed":
-                yield Token(_FIXED[value], value, start, end_pos=end)
-                position = end
-            elif kind == "param":
-                yield Token("PARAM", value[1:], start, end_pos=end)
-                position = end
-            elif kind == "quoted_name":
-                name, position = _quoted_name(text, start, start)
-                yield Token("IDENT", truncate_identifier(name), start, end_pos=position)
-            elif kind == "dollar_quote":
+        while (start := _skip(text, position)) < len(text):
+            kinds, value, end = self._scan(text, start)
+            if isinstance(kinds, str):
+                kind = kinds
+            else:
+                accepted = states[stack[-1]]
+                possible = [kind for kind in kinds if kind in accepted]
+                if len(possible) > 1:
+                    kind = self._choose(possible, parser_state, text, end)
+                else:
+                    kind = possible[0] if possible else kinds[0]
+            yield Token(kind, value, start, end_pos=end)
+            position = end
+
+    def _scan(self, text: str, start: int) -> tuple[str | tuple[str, ...], str, int]:
+        """The token at `start`: its type, or a word's possible types, what it means, where it ends."""
+        match = _TOKEN.match(text, start)
+        if match is None:
+            raise SqlSyntaxError(f'syntax error at or near "{text[start]}"', position=start)
+        value, end = match.group(), match.end()
+        match match.lastgroup:
+            case "word":
+                return self._word(text, value, end)
+            case "single":
+                return self._punctuation[value], value, end
+            case "number":
+                return _number(text, start, end)
+            case "string":
+                return quoted_string(text, start)
+            case "operator":
+                return self._operator(value, start)
+            case "quoted_name":
+                name, end = quoted_name(text, start, start)
+                return "IDENT", truncate_identifier(name), end
+            case "fixed":
+                return _FIXED[value], value, end
+            case "param":
+                return _param(text, start, end)
+            case "dollar_quote":
                 close = text.find(value, end)
                 if close < 0:
-                    raise _unterminated("dollar-quoted string", text, start)
-                position = close + len(value)
-                yield Token("SCONST", text[end:close], start, end_pos=position)
-            elif kind == "quoted_unicode":
-                token, position = _unicode_quoted(text, start)
-                yield token
-            else:
-                token, position = _string(text, start)
-                yield token
+                    raise unterminated("dollar-quoted string", text, start)
+                return "SCONST", text[end:close], close + len(value)
+            case "quoted_unicode":
+                return unicode_quoted(text, start)
+            case _:
+                if value in "Nn":  # national character: the word NCHAR, then a string
+                    return "NCHAR", "nchar", end
+                return quoted_string(text, start)
 
-    def _word_type(self, name: str, text: str, end: int, accepted: Container[str]) -> str:
-        keyword = self._keywords.get(name)
-        if keyword is None:
-            return "IDENT"
-        if keyword in _FOLLOWERS:
-            lookahead, followers = _FOLLOWERS[keyword]
-            next_word = _NEXT_WORD.match(text, end)
-            if next_word is not None and next_word[1].upper() in followers:
-                keyword = lookahead
-        category = keywords()[name][0]
-        if keyword in accepted:
-            begins_expression = category == "C" and "IDENT" in accepted and "CASE" in accepted
-            if not begins_expression or _CONSTRUCT_FOLLOWS.match(text, end):
-                return keyword
-            return "IDENT"
-        if "WORD" in accepted:
-            return "WORD"
-        is_name = category in "UC" or (category == "T" and text.startswith("(", end))
-        return "IDENT" if is_name and "IDENT" in accepted else keyword
+    def _word(self, text: str, word: str, end: int) -> tuple[str | tuple[str, ...], str, int]:
+        name = fold_identifier(word)
+        types = self._words.get(name)
+        if types is None:
+            return "IDENT", name, end
+        if name in _FOLLOWERS:
+            other, followers = _FOLLOWERS[name]
+            next_word = _TOKEN.match(text, _skip(text, end))
+            if next_word is not None and next_word.group().lower() in followers:
+                return (other, *types[1:]), name, end
+        return types, name, end
 
-    def _operator(self, value: str, start: int) -> Token:
+    def _choose(self, possible: Sequence[str], parser_state: Any, text: str, end: int) -> str:
+        """Which of a word's types the parser can go on with: the first one that the next token may follow.
+
+        The tables of an LALR parser know only that a token may follow in some context, so that the
+        parser is run ahead, on its states alone.
+        """
+        try:
+            start = _skip(text, end)
+            following = self._scan(text, start)[0] if start < len(text) else _END
+        except PostgresError:  # told when it is its turn
+            following = ()
+        if isinstance(following, str):
+            following = (following,)
+        for kind in possible:
+            if any(_can_follow(parser_state, (kind, next_kind)) for next_kind in following):
+                return kind
+        for kind in possible:
+            if _can_follow(parser_state, (kind,)):
+                return kind
+        return possible[0]
+
+    def _operator(self, value: str, start: int) -> tuple[str, str, int]:
         value = _trim_operator(value)
+        end = start + len(value)
         if len(value) == 1 and value in _SINGLE_CHAR_OPERATORS:
-            return Token(self._punctuation[value], value, start, end_pos=start + len(value))
-        name = "<>" if value == "!=" else value
-        return Token(_NAMED_OPERATORS.get(value, "OP"), name, start, end_pos=start + len(value))
+            return self._punctuation[value], value, end
+        return _NAMED_OPERATORS.get(value, "OP"), "<>" if value == "!=" else value, end
+
+
+def _token_types(
+    word: str, category: str, is_bare_label: bool, in_grammar: bool
+) -> tuple[str, ...]:
+    """The types that a word may have, the keyword first (unreserved_keyword ... in gram.y).
+
+    A word that the grammar does not mention keeps its own type, too: what no rule takes is an error.
+    """
+    keyword = (word.upper(),)
+    label = ("BARE_WORD",) if is_bare_label else ()
+    match category:
+        case "U":
+            names: tuple[str, ...] = ("IDENT",) if is_bare_label else ("UNBARE_WORD",)
+            return keyword + names if in_grammar else names
+        case "C":
+            return (*keyword, "COL_NAME_WORD", *label)
+        case "T":
+            return (*keyword, "TYPE_FUNC_WORD", "WORD", *label)
+        case _:
+            return (*keyword, "WORD", *label)
+
+
+def _can_follow(parser_state: Any, kinds: Sequence[str]) -> bool:
+    """Whether the parser would take these tokens from its present state on."""
+    conf, stack = parser_state.parse_conf, parser_state.state_stack
+    states, kept, pushed = conf.parse_table.states, len(stack), []
+    for kind in kinds:
+        while True:
+            entry = states[pushed[-1] if pushed else stack[kept - 1]].get(kind)
+            if entry is None:
+                return False
+            action, argument = entry
+            if isinstance(argument, int):  # shift
+                pushed.append(argument)
+                break
+            size = len(argument.expansion)
+            popped = min(size, len(pushed))
+            del pushed[len(pushed) - popped :]
+            kept -= size - popped
+            _, state = states[pushed[-1] if pushed else stack[kept - 1]][argument.origin.name]
+            pushed.append(state)
+            if kind == _END and state == conf.end_state:
+                return True
+    return True
 
 
 def fold_identifier(word: str) -> str:
@@ -171,16 +246,26 @@ def fold_identifier(word: str) -> str:
     return truncate_identifier(word.lower() if word.isascii() else _ascii_lower(word))
 
 
-def truncate_identifier(name: str) -> str:
-    """`name` cut to what the type name can hold, at a character's boundary."""
-    encoded = name.encode("utf-8")
-    if len(encoded) <= MAX_IDENTIFIER_BYTES:
-        return name
-    return encoded[:MAX_IDENTIFIER_BYTES].decode("utf-8", errors="ignore")
-
-
 def _ascii_lower(word: str) -> str:
     return "".join(char.lower() if "A" <= char <= "Z" else char for char in word)
+
+
+def _skip(text: str, position: int) -> int:
+    """The offset of what follows white space and comments at `position`."""
+    while match := _SPACE.match(text, position):
+        position = match.end()
+        if match.lastgroup == "comment":
+            position = _end_of_comment(text, match.start("comment"))
+    return position
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    depth = 0
+    for match in _COMMENT_EDGE.finditer(text, start):
+        depth += 1 if match.group() == "/*" else -1
+        if depth == 0:
+            return match.end()
+    raise unterminated("/* comment", text, start)
 
 
 def _trim_operator(value: str) -> str:
@@ -195,180 +280,41 @@ def _trim_operator(value: str) -> str:
     return value
 
 
-def _end_of_comment(text: str, start: int) -> int:
-    depth, position = 0, start
-    for match in re.compile(r"/\*|\*/").finditer(text, start):
-        depth += 1 if match.group() == "/*" else -1
-        position = match.end()
-        if depth == 0:
-            return position
-    raise _unterminated("/* comment", text, start)
+def _param(text: str, start: int, end: int) -> tuple[str, str, int]:
+    _check_junk("parameter", text, start, end)
+    return "PARAM", text[start + 1 : end], end
 
 
-def _number(text: str, start: int, end: int) -> Token:
-    junk = re.compile(rf"{_IDENT}|_").match(text, end)
-    if junk is not None:
-        raise SqlSyntaxError(
-            f'trailing junk after numeric literal at or near "{text[start : junk.end()]}"',
-            position=start,
-        )
+def _number(text: str, start: int, end: int) -> tuple[str, str, int]:
+    digits = text[start:end]
+    if not digits.isdecimal():
+        return _other_number(text, start, end)
+    if end < len(text) and text[end] not in " ,)":
+        if digits == "0" and text[end] in _RADIX and not text[end + 1 : end + 2].isalnum():
+            raise SqlSyntaxError(
+                f'invalid {_RADIX[text[end]]} integer at or near "{text[start : end + 1]}"',
+                position=start,
+            )
+        _check_junk("numeric literal", text, start, end)
+    number = int(digits) if len(digits) < _MANY_DIGITS else _INT4_MAX + 1
+    return "ICONST" if number <= _INT4_MAX else "FCONST", digits.lstrip("0") or "0", end
+
+
+def _other_number(text: str, start: int, end: int) -> tuple[str, str, int]:
+    _check_junk("numeric literal", text, start, end)
     digits = text[start:end].replace("_", "")
     if digits[:2].lower() in ("0x", "0o", "0b"):
         number = int(digits, 0)
-    elif digits.isdigit():
+    elif digits.isdecimal():
         number = int(digits)
     else:
-        return Token("FCONST", digits, start, end_pos=end)
-    kind = "ICONST" if number <= 0x7FFFFFFF else "FCONST"
-    return Token(kind, str(number), start, end_pos=end)
+        return "FCONST", digits, end
+    return "ICONST" if number <= _INT4_MAX else "FCONST", str(number), end
 
 
-def _string(text: str, start: int) -> tuple[Token, int]:
-    """A string that begins at `start` with ' or with one of E, B, X, N and '."""
-    prefix = "" if text[start] == "'" else text[start].lower()
-    body, position = _string_body(text, start, start + len(prefix), with_escapes=prefix == "e")
-    if prefix == "e":
-        body = _unescape(body, start + 2)
-    kind = {"b": "BCONST", "x": "XCONST"}.get(prefix, "SCONST")
-    return Token(
-        kind, prefix + body if prefix in ("b", "x") else body, start, end_pos=position
-    ), position
-
-
-def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tuple[str, int]:
-    """The characters between quotes, doubled ones made single, and where the string ends.
-
-    Strings that only white space with a line break separates are one string.
-    """
-    pattern = re.compile(r"'|\\." if with_escapes else r"'", re.S)
-    parts, position = [], quote + 1
-    while True:
-        match = pattern.search(text, position)
-        if match is None:
-            unterminated = {"b": "bit string literal", "x": "hexadecimal string literal"}
-            raise _unterminated(unterminated.get(text[start].lower(), "quoted string"), text, start)
-        if match.group() != "'":
-            parts.append(text[position : match.end()])
-            position = match.end()
-            continue
-        parts.append(text[position : match.start()])
-        position = match.end()
-        if text.startswith("'", position):
-            parts.append("'")
-            position += 1
-            continue
-        continuation = _CONTINUATION.match(text, position)
-        if continuation is None:
-            return "".join(parts), position
-        position = continuation.end()
-
-
-def _unescape(body: str, offset: int) -> str:
-    def replace(match: re.Match[str]) -> str:
-        octal, hexadecimal, short, long, other = match.groups()
-        if octal is not None:
-            return chr(int(octal, 8) & 0xFF)
-        if hexadecimal is not None:
-            return chr(int(hexadecimal, 16))
-        if other is not None:
-            if other in "uU":
-                raise InvalidEscapeSequence(
-                    "invalid Unicode escape",
-                    hint="Unicode escapes must be \\uXXXX or \\UXXXXXXXX.",
-                    position=offset + match.start(),
-                )
-            return _SIMPLE_ESCAPES.get(other, other)
-        return _code_point(int(short or long, 16), offset + match.start())
-
-    return _join_surrogates(_join_bytes(_ESCAPE.sub(replace, body), body))
-
-
-def _join_bytes(value: str, body: str) -> str:
-    """Bytes given one by one (\\303\\251) make the characters that they encode."""
-    if not re.search(r"\\(?:[0-7]|x)", body) or value.isascii():
-        return value
-    try:
-        return value.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return value
-
-
-def _code_point(value: int, position: int) -> str:
-    if value == 0 or value > 0x10FFFF:
-        raise SqlSyntaxError("invalid Unicode escape value", position=position)
-    return chr(value)
-
-
-def _join_surrogates(value: str) -> str:
-    if not any("\ud800" <= char <= "\udfff" for char in value):
-        return value
-    try:
-        return value.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeError:
-        raise SqlSyntaxError("invalid Unicode surrogate pair") from None
-
-
-def _quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
-    parts, position = [], quote + 1
-    while True:
-        close = text.find('"', position)
-        if close < 0:
-            raise _unterminated("quoted identifier", text, start)
-        parts.append(text[position:close])
-        position = close + 1
-        if not text.startswith('"', position):
-            break
-        parts.append('"')
-        position += 1
-    name = "".join(parts)
-    if not name:
+def _check_junk(what: str, text: str, start: int, end: int) -> None:
+    junk = _JUNK.match(text, end)
+    if junk is not None:
         raise SqlSyntaxError(
-            f'zero-length delimited identifier at or near "{text[start:position]}"', position=start
+            f'trailing junk after {what} at or near "{text[start : junk.end()]}"', position=start
         )
-    return name, position
-
-
-def _unicode_quoted(text: str, start: int) -> tuple[Token, int]:
-    """U&'..' or U&".." with an optional UESCAPE clause."""
-    is_name = text[start + 2] == '"'
-    if is_name:
-        body, position = _quoted_name(text, start, start + 2)
-    else:
-        body, position = _string_body(text, start, start + 2, with_escapes=False)
-    escape = "\\"
-    clause = re.compile(r"\s*UESCAPE\s*'((?:[^']|'')*)'", re.I).match(text, position)
-    if clause is not None:
-        escape, position = clause[1], clause.end()
-        if len(escape) != 1 or escape in "+'\" \t\n\r\f\v" or escape in "0123456789abcdefABCDEF":
-            raise SqlSyntaxError(
-                f'invalid Unicode escape character at or near "{clause[0].strip()}"',
-                position=clause.start(1) - 1,
-            )
-    quoted = re.escape(escape)
-    pattern = re.compile(rf"{quoted}(?:({quoted})|([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|)")
-
-    def replace(match: re.Match[str]) -> str:
-        doubled, short, long = match.groups()
-        if doubled:
-            return doubled
-        if not (short or long):
-            raise InvalidEscapeSequence(
-                "invalid Unicode escape",
-                hint="Unicode escapes must be \\XXXX or \\+XXXXXX.",
-                position=start + 3 + match.start(),
-            )
-        return _code_point(int(short or long, 16), start + 3 + match.start())
-
-    value = _join_surrogates(pattern.sub(replace, body))
-    kind = "IDENT" if is_name else "SCONST"
-    return Token(
-        kind, truncate_identifier(value) if is_name else value, start, end_pos=position
-    ), position
-
-
-def _unterminated(what: str, text: str, start: int) -> SqlSyntaxError:
-    return SqlSyntaxError(f'unterminated {what} at or near "{text[start:]}"', position=start)
-
-
-def _syntax_error_at(text: str, start: int, end: int) -> SqlSyntaxError:
-    return SqlSyntaxError(f'syntax error at or near "{text[start:end]}"', position=start)

@@ -1,0 +1,184 @@
+"""Operators by precedence, as gram.y declares it: the LALR grammar only says how operands and operators follow.
+
+PostgreSQL's parser compares the operator that is complete with the one that comes next.  What a table of
+rules for each level could not say, falls out of that: `a IS NULL = b` is (a IS NULL) = b,
+`a = NOT b = c` is a = (NOT (b = c)), `a < b < c` is an error at the second `<`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import IntEnum
+from typing import Literal, NamedTuple, cast
+
+from lark import Token
+
+from replctl.parser import ast
+from replctl.parser.syntax_error import MisplacedToken
+
+
+class Level(IntEnum):
+    """How strongly an operator binds, the weakest first.  Table 4.2 of the documentation."""
+
+    OR = 1
+    AND = 2
+    NOT = 3
+    IS = 4
+    COMPARISON = 5
+    PATTERN = 6  # BETWEEN IN LIKE ILIKE SIMILAR
+    OTHER = 7  # any other operator
+    ADDITIVE = 8
+    MULTIPLICATIVE = 9
+    POWER = 10
+    AT = 11
+    COLLATE = 12
+    SIGN = 13
+    CAST = 14
+
+
+#: Two of them in a row are an error (%nonassoc in gram.y).
+_NOT_ASSOCIATIVE = {Level.IS, Level.COMPARISON, Level.PATTERN}
+_JUNCTIONS: dict[Level, Literal["and", "or"]] = {Level.AND: "and", Level.OR: "or"}
+
+
+class Prefix(NamedTuple):
+    level: Level
+    build: Callable[[ast.RawExpr], ast.RawExpr]
+
+
+class Infix(NamedTuple):
+    """`token` is where it begins, for errors."""
+
+    token: Token
+    level: Level
+    build: Callable[[ast.RawExpr, ast.RawExpr], ast.RawExpr]
+
+
+class Postfix(NamedTuple):
+    token: Token
+    level: Level
+    build: Callable[[ast.RawExpr], ast.RawExpr]
+
+
+class Pattern(NamedTuple):
+    """LIKE and its like: an infix operator that ESCAPE may follow."""
+
+    token: Token
+    build: Callable[[ast.RawExpr, ast.RawExpr, ast.RawExpr | None], ast.RawExpr]
+
+
+class Escape(NamedTuple):
+    token: Token
+
+
+class Junction(NamedTuple):
+    """AND or OR, which take as many operands as there are."""
+
+    token: Token
+    level: Level
+
+
+Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
+
+
+def operation(items: tuple[ast.RawExpr | Operator, ...]) -> ast.RawExpr:
+    """The expression that operands and operators, in the order of the text, make.
+
+    Raises:
+        MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE without
+            LIKE.
+    """
+    stack = _Stack()
+    for item in items:
+        match item:
+            case Prefix():
+                stack.operators.append(item)
+            case Infix() | Junction():
+                stack.reduce(item.token, item.level)
+                stack.operators.append(item)
+            case Pattern():
+                stack.reduce(item.token, Level.PATTERN)
+                stack.operators.append(item)
+            case Postfix():
+                stack.reduce(item.token, item.level)
+                stack.operands.append(item.build(stack.operands.pop()))
+            case Escape():
+                stack.escape(item.token)
+            case _:
+                stack.operands.append(item)
+    while stack.operators:
+        stack.reduce_one()
+    return stack.operands[0]
+
+
+class _Escaped(NamedTuple):
+    """A pattern whose ESCAPE has been read: its pattern is kept until its escape is complete."""
+
+    operator: Pattern
+    pattern: ast.RawExpr
+
+
+class _Stack:
+    """Operators that wait for an operand, and the operands before them."""
+
+    def __init__(self) -> None:
+        self.operands: list[ast.RawExpr] = []
+        self.operators: list[Prefix | Infix | Pattern | Junction | _Escaped] = []
+
+    def reduce(self, token: Token, level: Level) -> None:
+        """Complete what binds more strongly than the operator of `level` that comes at `token`."""
+        while self.operators:
+            last = _level(self.operators[-1])
+            if last < level or (last == level and level <= Level.AND):
+                return
+            if last == level and level in _NOT_ASSOCIATIVE:
+                raise MisplacedToken(token)
+            self.reduce_one()
+
+    def escape(self, token: Token) -> None:
+        """Nothing but a pattern takes ESCAPE: everything else is complete before it."""
+        while self.operators and not isinstance(self.operators[-1], Pattern):
+            self.reduce_one()
+        if not self.operators:
+            raise MisplacedToken(token)
+        operator = self.operators.pop()
+        assert isinstance(operator, Pattern)
+        self.operators.append(_Escaped(operator, self.operands.pop()))
+
+    def reduce_one(self) -> None:
+        operator = self.operators.pop()
+        right = self.operands.pop()
+        match operator:
+            case Prefix():
+                self.operands.append(operator.build(right))
+            case Infix():
+                self.operands.append(operator.build(self.operands.pop(), right))
+            case Pattern():
+                self.operands.append(operator.build(self.operands.pop(), right, None))
+            case _Escaped():
+                pattern = operator.operator
+                self.operands.append(pattern.build(self.operands.pop(), operator.pattern, right))
+            case Junction():
+                self._join(operator, right)
+
+    def _join(self, last: Junction, right: ast.RawExpr) -> None:
+        """`a AND b AND c` is one node; `a AND (b AND c)` are two (makeAndExpr in gram.y)."""
+        first, args = last, [right]
+        while self.operators and _level(self.operators[-1]) == last.level:
+            first = cast(Junction, self.operators.pop())
+            args.append(self.operands.pop())
+        left, name = self.operands.pop(), _JUNCTIONS[last.level]
+        args.reverse()
+        if isinstance(left, ast.BoolExpr) and left.op == name:
+            self.operands.append(replace(left, args=(*left.args, *args)))
+        else:
+            self.operands.append(
+                ast.BoolExpr(name, (left, *args), pos=cast(int, first.token.start_pos))
+            )
+
+
+def _level(operator: Prefix | Infix | Pattern | Junction | _Escaped) -> Level:
+    if isinstance(operator, Pattern | _Escaped):
+        return Level.PATTERN
+    return operator.level

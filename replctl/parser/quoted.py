@@ -1,0 +1,248 @@
+"""Quoted tokens: strings in all their forms, quoted names, Unicode escapes.  Section 4.1.2.
+
+A function takes the text and the offset of a token, and gives its type, what it means, where it ends.
+"""
+
+from __future__ import annotations
+
+import re
+
+from replctl.errors import CharacterNotInRepertoire, InvalidEscapeSequence, SqlSyntaxError
+from replctl.parser.syntax_error import unterminated
+
+MAX_IDENTIFIER_BYTES = 63  # NAMEDATALEN - 1
+
+_SPACE = r"[ \t\n\r\f\v]"
+#: White space with a line break, and a quote: the string goes on.
+_CONTINUATION = re.compile(rf"[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:{_SPACE}|--[^\n\r]*[\n\r])*'")
+_PLAIN_END = re.compile("'")
+_ESCAPED_END = re.compile(r"'|\\.", re.S)
+_ESCAPE = re.compile(
+    r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S
+)
+_SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I)
+_SIMPLE_STRING = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*('((?:[^']|'')*)')")
+_UNTERMINATED = {"b": "bit string literal", "x": "hexadecimal string literal"}
+_BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of its own
+
+
+def quoted_string(text: str, start: int) -> tuple[str, str, int]:
+    """A string that begins at `start` with ' or with one of E, B, X and '."""
+    prefix = "" if text[start] == "'" else text[start].lower()
+    body, end = _string_body(text, start, start + len(prefix), with_escapes=prefix == "e")
+    match prefix:
+        case "e":
+            return "SCONST", _unescape(body, start + 2, text, end) if "\\" in body else body, end
+        case "b" | "x":
+            return f"{prefix.upper()}CONST", prefix + body, end
+        case _:
+            return "SCONST", body, end
+
+
+def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
+    """The name between double quotes, the first of them at `quote`, and where it ends."""
+    parts, position = [], quote + 1
+    while True:
+        close = text.find('"', position)
+        if close < 0:
+            raise unterminated("quoted identifier", text, start)
+        parts.append(text[position:close])
+        position = close + 1
+        if not text.startswith('"', position):
+            break
+        parts.append('"')
+        position += 1
+    name = "".join(parts)
+    if not name:
+        raise SqlSyntaxError(
+            f'zero-length delimited identifier at or near "{text[start:position]}"', position=start
+        )
+    return name, position
+
+
+def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
+    """U&'..' or U&".." with an optional UESCAPE clause."""
+    is_name = text[start + 2] == '"'
+    if is_name:
+        body, end = quoted_name(text, start, start + 2)
+    else:
+        body, end = _string_body(text, start, start + 2, with_escapes=False)
+    escape, end = _uescape(text, end)
+    value = _unescape_unicode(body, escape, start + 3)
+    return ("IDENT", truncate_identifier(value), end) if is_name else ("SCONST", value, end)
+
+
+def truncate_identifier(name: str) -> str:
+    """`name` cut to what the type name can hold, at a character's boundary."""
+    if len(name) <= MAX_IDENTIFIER_BYTES // 4:
+        return name
+    encoded = name.encode("utf-8")
+    if len(encoded) <= MAX_IDENTIFIER_BYTES:
+        return name
+    return encoded[:MAX_IDENTIFIER_BYTES].decode("utf-8", errors="ignore")
+
+
+def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tuple[str, int]:
+    """The characters between quotes, doubled ones made single, and where the string ends.
+
+    Strings that only white space with a line break separates are one string.
+    """
+    pattern = _ESCAPED_END if with_escapes else _PLAIN_END
+    parts, position = [], quote + 1
+    while True:
+        match = pattern.search(text, position)
+        if match is None:
+            what = _UNTERMINATED.get(text[start].lower(), "quoted string")
+            raise unterminated(what, text, start)
+        if match.group() != "'":
+            parts.append(text[position : match.end()])
+            position = match.end()
+            continue
+        parts.append(text[position : match.start()])
+        position = match.end()
+        if text.startswith("'", position):
+            parts.append("'")
+            position += 1
+            continue
+        continuation = _CONTINUATION.match(text, position)
+        if continuation is None:
+            return "".join(parts), position
+        position = continuation.end()
+
+
+def _unescape(body: str, offset: int, text: str, end: int) -> str:
+    """The value of an E string, whose escapes may be single bytes of a character."""
+    parts, position, high = [], 0, 0
+    for match in _ESCAPE.finditer(body):
+        between = body[position : match.start()]
+        octal, hexadecimal, short, long, other = match.groups()
+        unit = int(short or long, 16) if short or long else -1
+        if high and (between or not 0xDC00 <= unit <= 0xDFFF):
+            raise _surrogate_error(text, offset + position)
+        parts.append(between)
+        position = match.end()
+        if octal or hexadecimal:
+            byte = int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)
+            parts.append(chr(byte) if 0 < byte < 0x80 else chr(_BYTE + byte))
+        elif other in ("u", "U"):
+            raise InvalidEscapeSequence(
+                "invalid Unicode escape",
+                hint="Unicode escapes must be \\uXXXX or \\UXXXXXXXX.",
+                position=offset + match.start(),
+            )
+        elif other:
+            parts.append(_SIMPLE_ESCAPES.get(other, other))
+        elif high:
+            parts.append(_joined(high, unit))
+            high = 0
+        elif 0xD800 <= unit <= 0xDBFF:
+            high = unit
+        elif unit == 0 or unit > 0x10FFFF:
+            written = f' at or near "{match.group()}"'
+            message = f"invalid Unicode escape value{written}"
+            raise SqlSyntaxError(message, position=offset + match.start())
+        elif 0xDC00 <= unit <= 0xDFFF:
+            raise SqlSyntaxError(
+                f'invalid Unicode surrogate pair at or near "{match.group()}"',
+                position=offset + match.start(),
+            )
+        else:
+            parts.append(chr(unit))
+    if high:
+        raise _surrogate_error(text, offset + position)
+    parts.append(body[position:])
+    return _join_bytes("".join(parts))
+
+
+def _surrogate_error(text: str, position: int) -> SqlSyntaxError:
+    near = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)|[^\\']+|'", re.S).match(
+        text, position
+    )
+    return SqlSyntaxError(
+        f'invalid Unicode surrogate pair at or near "{near.group() if near else ""}"',
+        position=position,
+    )
+
+
+def _joined(high: int, low: int) -> str:
+    return chr(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF))
+
+
+def _join_bytes(value: str) -> str:
+    """Bytes given one by one (\\303\\251) make the characters that they encode."""
+    if value.isascii():
+        return value
+    data = value.encode("utf-8", "surrogateescape") if "\udc00" not in value else b"\0"
+    try:
+        if data == b"\0":
+            raise UnicodeDecodeError("utf-8", data, 0, 1, "null")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        lead = data[error.start]
+        length = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
+        wrong = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + length])
+        raise CharacterNotInRepertoire(
+            f'invalid byte sequence for encoding "UTF8": {wrong}'
+        ) from None
+
+
+def _uescape(text: str, end: int) -> tuple[str, int]:
+    """The escape character of a UESCAPE clause after `end`, if there is one (base_yylex in parser.c)."""
+    clause = _UESCAPE.match(text, end)
+    if clause is None:
+        return "\\", end
+    string = _SIMPLE_STRING.match(text, clause.end())
+    if string is None:
+        rest = re.compile(rf"{_SPACE}*(\w+|\S|$)").match(text, clause.end())
+        near = rest[1] if rest else ""
+        raise SqlSyntaxError(
+            "UESCAPE must be followed by a simple string literal "
+            + (f'at or near "{near}"' if near else "at end of input"),
+            position=rest.start(1) if rest else len(text),
+        )
+    escape = string[2].replace("''", "'")
+    if len(escape) != 1 or escape in "+'\" \t\n\r\f\v" or escape in "0123456789abcdefABCDEF":
+        raise SqlSyntaxError(
+            f'invalid Unicode escape character at or near "{string[1]}"', position=string.start(1)
+        )
+    return escape, string.end()
+
+
+def _unescape_unicode(body: str, escape: str, offset: int) -> str:
+    """The value of a U& string or name: \\XXXX, \\+XXXXXX, \\\\ (str_udeescape in parser.c)."""
+    quoted = re.escape(escape)
+    pattern = re.compile(rf"{quoted}(?:({quoted})|([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|)")
+    parts, position, high = [], 0, 0
+    for match in pattern.finditer(body):
+        between = body[position : match.start()]
+        doubled, short, long = match.groups()
+        unit = int(short or long, 16) if short or long else -1
+        at = offset + match.start()
+        if high and (between or not 0xDC00 <= unit <= 0xDFFF):
+            raise SqlSyntaxError("invalid Unicode surrogate pair", position=offset + position)
+        parts.append(between)
+        position = match.end()
+        if doubled:
+            parts.append(escape)
+        elif unit < 0:
+            raise SqlSyntaxError(
+                "invalid Unicode escape",
+                hint="Unicode escapes must be \\XXXX or \\+XXXXXX.",
+                position=at,
+            )
+        elif high:
+            parts.append(_joined(high, unit))
+            high = 0
+        elif 0xD800 <= unit <= 0xDBFF:
+            high = unit
+        elif 0xDC00 <= unit <= 0xDFFF:
+            raise SqlSyntaxError("invalid Unicode surrogate pair", position=at)
+        elif unit == 0 or unit > 0x10FFFF:
+            raise SqlSyntaxError("invalid Unicode escape value", position=at)
+        else:
+            parts.append(chr(unit))
+    if high:
+        raise SqlSyntaxError("invalid Unicode surrogate pair", position=offset + len(body))
+    parts.append(body[position:])
+    return "".join(parts)

@@ -1,0 +1,35 @@
+"""Syntax errors in PostgreSQL's words, and how a builder tells of one without knowing the text."""
+
+from __future__ import annotations
+
+from lark import Token
+
+from replctl.errors import SqlSyntaxError
+
+
+class MisplacedToken(Exception):
+    """The token fits the grammar, but what stands before it does not allow it."""
+
+    def __init__(self, token: Token) -> None:
+        super().__init__(token)
+        self.token = token
+
+
+class ErrorAtNextToken(Exception):
+    """PostgreSQL finds the error when it has read one more token, and points there (yyerror)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def error_at_token(text: str, token: Token | None, message: str = "syntax error") -> SqlSyntaxError:
+    """`message` at a token of `text`, which is None at its end."""
+    if token is None or token.type == "$END":
+        return SqlSyntaxError(f"{message} at end of input", position=len(text))
+    written = text[token.start_pos : token.end_pos]
+    return SqlSyntaxError(f'{message} at or near "{written}"', position=token.start_pos or 0)
+
+
+def unterminated(what: str, text: str, start: int) -> SqlSyntaxError:
+    return SqlSyntaxError(f'unterminated {what} at or near "{text[start:]}"', position=start)
