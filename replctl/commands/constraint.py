@@ -50,14 +50,11 @@ def sorted_constraints(
     table: str,
     constraints: Sequence[ast.Constraint],
     column_names: Collection[str],
-    *,
-    has_primary_key: bool = False,
 ) -> ConstraintDrafts:
     """Constraints as drafts; indexes that would be alike are one, the primary key comes first.
 
     Args:
         column_names: the columns that keys may name.
-        has_primary_key: the table has one already.
 
     Raises:
         InvalidTableDefinition: there are two primary keys.
@@ -75,7 +72,7 @@ def sorted_constraints(
             case "foreign":
                 foreign_keys.append(constraint)
             case "primary":
-                if primary or has_primary_key:
+                if primary:
                     raise InvalidTableDefinition(
                         f'multiple primary keys for table "{table}" are not allowed',
                         position=constraint.pos,

@@ -7,8 +7,8 @@ the statement is carried out again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -90,6 +90,16 @@ class Ddl:
     def require(self, check: RowCheck) -> None:
         """Ask for rows to be looked at before the statement takes effect."""
         self.row_checks.append(check)
+
+
+@contextmanager
+def without_position() -> Iterator[None]:
+    """ALTER TABLE does not say where in the statement an expression is wrong."""
+    try:
+        yield
+    except PostgresError as error:
+        error.position = -1
+        raise
 
 
 def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:

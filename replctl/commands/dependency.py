@@ -88,9 +88,11 @@ def drop_objects(
         DependentObjectsStillExist: without CASCADE, if anything does (2BP01).
     """
     found: dict[Object, Dependent] = {}
+    order: list[Object] = []
     for target in objects:
-        _collect(ddl, target, set(objects), found)
-    loud = [dependent for dependent in found.values() if not dependent.is_silent]
+        _collect(ddl, target, set(objects), found, order)
+    in_order = [found[gone] for gone in reversed(order)]
+    loud = [dependent for dependent in in_order if not dependent.is_silent]
     if loud and behavior == "restrict":
         if len(objects) == 1:
             head = f"cannot drop {describe(ddl, objects[0])} because other objects depend on it"
@@ -110,20 +112,28 @@ def drop_objects(
     elif loud:
         lines = [f"drop cascades to {describe(ddl, dependent.object)}" for dependent in loud]
         ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
-    for gone in reversed([*objects, *(o for o in found if o not in objects)]):
+    for gone in [*order, *reversed(objects)]:
         _delete(ddl, gone)
 
 
 def _collect(
-    ddl: Ddl, target: Object, objects: set[Object], found: dict[Object, Dependent]
+    ddl: Ddl,
+    target: Object,
+    objects: set[Object],
+    found: dict[Object, Dependent],
+    order: list[Object],
 ) -> None:
-    for dependent in sorted(_dependents(ddl, target), key=lambda item: item.object.oid):
+    """Find what depends on an object; `order` gets it as it is deleted: the newest first, and before an
+    object all that depends on it (findDependentObjects)."""
+    dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
+    for dependent in dependents:
         if dependent.object in objects:
             continue
         known = found.get(dependent.object)
         if known is None:
             found[dependent.object] = dependent
-            _collect(ddl, dependent.object, objects, found)
+            _collect(ddl, dependent.object, objects, found, order)
+            order.append(dependent.object)
         elif dependent.is_silent and not known.is_silent:
             found[dependent.object] = dependent
 
@@ -150,7 +160,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             assert relation is not None
             for oid in children_of(ddl.catalog, target.oid):
                 yield Dependent(Object("table", oid), target, ddl.relation(oid).is_partition)
-            for other, constraint in _references_to(ddl, relation):
+            for other, constraint in references_to(ddl, relation):
                 if other.oid != relation.oid:
                     yield Dependent(Object("constraint", constraint.oid), target)
             if relation.row_type:
@@ -161,7 +171,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             relation, constraint = _constraint(ddl, target.oid)
             if constraint.kind in "pu":
                 index = Object("index", constraint.index_oid)
-                for _other, reference in _references_to(ddl, relation):
+                for _other, reference in references_to(ddl, relation):
                     if reference.index_oid == constraint.index_oid:
                         yield Dependent(Object("constraint", reference.oid), index)
             for child_oid in children_of(ddl.catalog, relation.oid):
@@ -170,7 +180,7 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
                         yield Dependent(Object("constraint", child.oid), target, is_silent=True)
         case "index":
             relation = indexed_relation(ddl, target.oid)
-            for _other, reference in _references_to(ddl, relation):
+            for _other, reference in references_to(ddl, relation):
                 if reference.index_oid == target.oid:
                     yield Dependent(Object("constraint", reference.oid), target)
             for child_oid in children_of(ddl.catalog, target.oid):
@@ -210,7 +220,7 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     return made
 
 
-def _references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
+def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
     """The foreign keys that refer to a table, but for those of partitions, which go with their parent's."""
     table = schema.pg_constraint
     rows = ddl.catalog.select(
@@ -241,7 +251,7 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
     for constraint in relation.constraints:
         if constraint.kind in "cf" and attnum in constraint.columns:
             yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
-    for other, constraint in _references_to(ddl, relation):
+    for other, constraint in references_to(ddl, relation):
         if attnum in constraint.ref_columns:
             is_own = other.oid == relation.oid and attnum in constraint.columns
             yield Dependent(Object("constraint", constraint.oid), target, is_silent=is_own)

@@ -95,24 +95,31 @@ def columns_used(expr: nodes.Expr) -> set[int]:
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
     """Whether anything in an expression is not immutable (contain_mutable_functions)."""
-    for node in nodes.walk(expr):
-        match node:
-            case nodes.SqlValueFunction():
-                return True
-            case nodes.FuncExpr(function_oid=oid):
-                if environment.function(oid).volatility != "i":
-                    return True
-            case (
-                nodes.OpExpr(operator_oid=oid)
-                | nodes.DistinctExpr(operator_oid=oid)
-                | nodes.NullIfExpr(operator_oid=oid)
-                | nodes.ScalarArrayOpExpr(operator_oid=oid)
-            ):
-                if environment.operator(oid).volatility != "i":
-                    return True
-            case nodes.CoerceViaIO() if _is_mutable_conversion(node):
-                return True
-    return False
+    return any(_volatility(environment, node) != "i" for node in nodes.walk(expr))
+
+
+def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
+    """Whether anything in an expression differs from row to row (contain_volatile_functions)."""
+    return any(_volatility(environment, node) == "v" for node in nodes.walk(expr))
+
+
+def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
+    """i(mmutable), s(table) or v(olatile), of a node without those below it."""
+    match node:
+        case nodes.SqlValueFunction():
+            return "s"
+        case nodes.FuncExpr(function_oid=oid):
+            return environment.function(oid).volatility
+        case (
+            nodes.OpExpr(operator_oid=oid)
+            | nodes.DistinctExpr(operator_oid=oid)
+            | nodes.NullIfExpr(operator_oid=oid)
+            | nodes.ScalarArrayOpExpr(operator_oid=oid)
+        ):
+            return environment.operator(oid).volatility
+        case nodes.CoerceViaIO() if _is_mutable_conversion(node):
+            return "s"
+    return "i"
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:

@@ -13,23 +13,20 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column, PartitionBound, RangeDatum, Relation, children_of
 from replctl.catalog.ruleutils import partition_bound as deparse_bound
 from replctl.commands.ddl import Ddl
+from replctl.commands.value import constant_value
 from replctl.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidTableDefinition,
 )
-from replctl.expr import nodes
 from replctl.expr.coerce import ASSIGNMENT
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.location import raw_location
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
-from replctl.query.constant import folded
 from replctl.query.range_table import FromScope
-from replctl.query.sqlite import is_answerable, run_query
-from replctl.query.tree import Output, Query
 from replctl.types import text
 
 _STRATEGY_NAME = {"h": "hash", "l": "list", "r": "range"}
@@ -104,7 +101,7 @@ def _range_end(
             raise InvalidObjectDefinition("cannot specify NULL in range bound")
         data.append(("value", value))
     infinite = None
-    for (kind, _value_), raw in zip(data, raws, strict=True):
+    for (kind, _), raw in zip(data, raws, strict=True):
         if infinite is not None and kind != infinite:
             shown = infinite.upper()
             raise DatatypeMismatch(
@@ -135,17 +132,12 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
             f' column "{column.name}"',
             position=raw_location(raw),
         )
-    result = folded(assign_collations(ddl.environment, coerced))
-    if isinstance(result, nodes.Const):
-        return result.value
-    query = Query((Output("", result),))
-    if not is_answerable(query, ddl.environment):
-        raise FeatureNotSupported(
-            "this expression is not supported in a partition bound", position=raw_location(raw)
-        )
-    rows = run_query(query, ddl.session.function_context(ddl.catalog))
-    value = rows[0][0]
-    return None if value is None else text.canonical(column.type, value)
+    return constant_value(
+        ddl,
+        assign_collations(ddl.environment, coerced),
+        "a partition bound",
+        raw_location(raw),
+    )
 
 
 # ---------------------------------------------------------------------------------------------

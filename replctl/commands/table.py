@@ -112,6 +112,8 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
     if place is None:
         return _TAG
     name = statement.relation.name
+    if statement.partition_spec is not None and statement.inherits:
+        raise InvalidObjectDefinition("cannot create partitioned table as inheritance child")
     elements = _elements(ddl, statement)
     parents = _parents(ddl, statement)
     parent_columns = [column.name for parent in parents for column in parent.columns]
@@ -128,8 +130,6 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
             check_column_name(element.name)
             check_type(ddl.environment, element)
     check_column_count(len(columns))
-    if statement.partition_spec is not None and parents and statement.partition_of is None:
-        raise InvalidObjectDefinition("cannot create partitioned table as inheritance child")
     check_relation_name(ddl, place, name)
     relation = _insert(ddl, statement, place, columns, elements.likes, parents)
     for number, parent in enumerate(parents, start=1):

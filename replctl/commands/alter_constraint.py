@@ -1,0 +1,201 @@
+"""ALTER TABLE: constraints added and dropped (tablecmds.c)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from replctl.catalog.pg_class import (
+    Constraint,
+    Index,
+    Relation,
+    children_of,
+    find_relation_oid,
+    insert_constraint,
+    update_column,
+    update_constraint,
+    update_index,
+)
+from replctl.commands.constraint import (
+    add_check,
+    add_checks,
+    renumbered_check,
+    sorted_constraints,
+)
+from replctl.commands.ddl import Ddl, without_position
+from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.foreign_key import add_foreign_key
+from replctl.commands.index import constraint_of, define_index, require_not_null
+from replctl.errors import (
+    DuplicateObject,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
+    UndefinedObject,
+    WrongObjectType,
+)
+from replctl.parser import ast
+
+
+def add_constraint(ddl: Ddl, relation: Relation, raw: ast.Constraint, *, recurses: bool) -> None:
+    """Add a constraint to a table and those below it (ATExecAddConstraint).
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with it, or the first row that violates it.
+    """
+    if raw.kind in ("primary", "unique") and raw.index_name is not None:
+        _add_using_index(ddl, relation, raw)
+        return
+    names = [column.name for column in relation.columns]
+    with without_position():
+        drafts = sorted_constraints(relation.name, [raw], names)
+    for index in drafts.indexes:
+        define_index(ddl, relation, index, recurses=recurses)
+    for constraint in drafts.foreign_keys:
+        add_foreign_key(ddl, relation, constraint)
+    for check in drafts.checks:
+        if check.skip_validation:
+            raise FeatureNotSupported("NOT VALID constraints are not supported", position=check.pos)
+        children = children_of(ddl.catalog, relation.oid)
+        if children and not recurses and not check.no_inherit:
+            raise InvalidTableDefinition("constraint must be added to child tables too")
+        with without_position():
+            (made,) = add_checks(ddl, relation, [check], merges=False)
+        add_check_below(ddl, relation, made)
+
+
+def add_check_below(ddl: Ddl, relation: Relation, check: Constraint) -> None:
+    """Give the tables below a CHECK that a table has got, or merge it with theirs."""
+    if check.no_inherit:
+        return
+    for oid in children_of(ddl.catalog, relation.oid):
+        child = ddl.relation(oid)
+        mine = renumbered_check(check, relation, child)
+        had = any(constraint.name == check.name for constraint in child.constraints)
+        made = add_check(ddl, child, replace(mine, is_local=False, inherited_count=1), merges=True)
+        if not had:
+            add_check_below(ddl, child, made)
+
+
+# ---------------------------------------------------------------------------------------------
+# USING INDEX (transformIndexConstraint)
+
+
+def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
+    index = _usable_index(ddl, relation, raw)
+    kind: Literal["p", "u"] = "p" if raw.kind == "primary" else "u"
+    name = raw.name or index.name
+    if any(constraint.name == name for constraint in relation.constraints):
+        raise DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
+    if name != index.name:
+        ddl.notice(
+            f'ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index "{index.name}" to "{name}"'
+        )
+    if kind == "p":
+        for column in relation.index_columns(index):
+            if not column.not_null:
+                require_not_null(ddl, relation, column)
+                update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
+    update_index(ddl.catalog, replace(index, name=name, is_primary=kind == "p"))
+    insert_constraint(
+        ddl.catalog,
+        relation,
+        Constraint(ddl.catalog.new_oid(), name, kind, index.key, index.oid, no_inherit=True),
+    )
+
+
+def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
+    """The index that is to become a constraint's.
+
+    Raises:
+        UndefinedObject: there is none of that name.
+        WrongObjectType, ObjectNotInPrerequisiteState: it is not fit for that.
+    """
+    name, pos = raw.index_name or "", raw.pos
+    if relation.is_partitioned:
+        raise FeatureNotSupported(
+            "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables",
+            position=pos,
+        )
+    if raw.kind == "primary" and relation.primary_key is not None:
+        raise InvalidTableDefinition(
+            f'multiple primary keys for table "{relation.name}" are not allowed', position=pos
+        )
+    oid = find_relation_oid(ddl.catalog, name, relation.schema_oid)
+    if oid is None:
+        raise UndefinedObject(f'index "{name}" does not exist', position=pos)
+    index = next((index for index in relation.indexes if index.oid == oid), None)
+    if index is None:
+        raise ObjectNotInPrerequisiteState(
+            f'index "{name}" does not belong to table "{relation.name}"', position=pos
+        )
+    if constraint_of(relation, index) is not None:
+        raise ObjectNotInPrerequisiteState(
+            f'index "{name}" is already associated with a constraint', position=pos
+        )
+    reason = "Cannot create a primary key or unique constraint using such an index."
+    if not index.is_unique:
+        raise WrongObjectType(f'"{name}" is not a unique index', detail=reason, position=pos)
+    if index.predicate is not None:
+        raise WrongObjectType(f'"{name}" is a partial index', detail=reason, position=pos)
+    return index
+
+
+# ---------------------------------------------------------------------------------------------
+# DROP CONSTRAINT
+
+
+def drop_constraint(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> None:
+    """Drop a constraint of a table and of those below it (ATExecDropConstraint).
+
+    Raises:
+        UndefinedObject: there is none.
+        InvalidTableDefinition: it is inherited.
+        DependentObjectsStillExist: a foreign key needs it.
+    """
+    name = command.name or ""
+    constraint = next((c for c in relation.constraints if c.name == name), None)
+    if constraint is None:
+        message = f'constraint "{name}" of relation "{relation.name}" does not exist'
+        if not command.missing_ok:
+            raise UndefinedObject(message)
+        ddl.notice(f"{message}, skipping")
+        return
+    if constraint.inherited_count > 0:
+        raise InvalidTableDefinition(
+            f'cannot drop inherited constraint "{name}" of relation "{relation.name}"'
+        )
+    objects: list[Object] = []
+    _collect_drops(ddl, relation, constraint, objects, recurses=recurses)
+    drop_objects(ddl, objects, command.behavior)
+
+
+def _collect_drops(
+    ddl: Ddl,
+    relation: Relation,
+    constraint: Constraint,
+    objects: list[Object],
+    *,
+    recurses: bool,
+) -> None:
+    if constraint.kind == "c" and not constraint.no_inherit:
+        children = [ddl.relation(oid) for oid in children_of(ddl.catalog, relation.oid)]
+        if children and not recurses and relation.is_partitioned:
+            raise InvalidTableDefinition(
+                "cannot remove constraint from only the partitioned table when partitions exist",
+                hint="Do not specify the ONLY keyword.",
+            )
+        for child in children:
+            below = next(c for c in child.constraints if c.name == constraint.name)
+            if recurses and below.inherited_count == 1 and not below.is_local:
+                _collect_drops(ddl, child, below, objects, recurses=True)
+                continue
+            left = replace(
+                below,
+                inherited_count=below.inherited_count - 1,
+                is_local=below.is_local or not recurses,
+            )
+            update_constraint(ddl.catalog, left)
+    objects.append(Object("constraint", constraint.oid))

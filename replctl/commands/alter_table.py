@@ -1,0 +1,211 @@
+"""ALTER TABLE (tablecmds.c): which table, in what order, and the actions that are no column's or
+constraint's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    Relation,
+    get_relation,
+    update_index,
+    update_relation,
+)
+from replctl.commands import alter_column, alter_constraint, attach
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.schema import role_oid
+from replctl.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    UndefinedObject,
+    UndefinedTable,
+    WrongObjectType,
+)
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.types.builtin import FIRST_USER_OID
+
+_TAG = "ALTER TABLE"
+
+#: Actions in the order in which they are carried out (AlterTablePass), each with how it is called.
+_PASSES = (
+    ("drop_column", "drop_constraint", "drop_default", "drop_not_null"),
+    ("add_column",),
+    ("add_constraint check",),
+    ("set_not_null",),
+    ("add_constraint primary", "add_constraint unique"),
+    ("set_default", "add_constraint foreign"),
+)
+
+#: What ALTER TABLE does not do yet, by the words for it.
+_REFUSED = {
+    "alter_type": "ALTER COLUMN ... TYPE",
+    "validate_constraint": "VALIDATE CONSTRAINT",
+    "set_options": "SET (...)",
+    "reset_options": "RESET (...)",
+    "set_storage": "ALTER COLUMN ... SET STORAGE",
+    "set_statistics": "ALTER COLUMN ... SET STATISTICS",
+    "row_level_security": "ROW LEVEL SECURITY",
+}
+
+
+def alter_table(session: Session, statement: ast.AlterTable) -> str:
+    """Change a table's definition.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong, or the first row that does not fit.
+        FeatureNotSupported: what is not there yet.
+    """
+    for command in statement.commands:
+        if command.kind in _REFUSED or command.kind == "other":
+            words = _REFUSED.get(command.kind, command.value or "this action")
+            raise FeatureNotSupported(f"ALTER TABLE ... {words} is not supported")
+    return carry_out(session, lambda ddl: _alter_table(ddl, statement))
+
+
+def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
+    action = _action(statement.commands[0])
+    relation = find_table(ddl, statement.relation, action, missing_ok=statement.missing_ok)
+    if relation is None:
+        ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
+        return _TAG
+    recurses = statement.relation.inherit
+    for command in sorted(statement.commands, key=_pass):
+        _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
+    return _TAG
+
+
+def find_table(
+    ddl: Ddl, name: ast.RangeVar, action: str, *, missing_ok: bool = False
+) -> Relation | None:
+    """The table that a statement alters; None if there is none, and that is no error.
+
+    Args:
+        action: what is to be done with it, for the error.
+
+    Raises:
+        UndefinedTable: there is none.
+        WrongObjectType, InsufficientPrivilege: it is no table of a user.
+    """
+    shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
+    oid = ddl.environment.relation_oid(name.schema, name.name)
+    if oid is None:
+        if missing_ok:
+            return None
+        raise UndefinedTable(f'relation "{shown}" does not exist')
+    if oid < FIRST_USER_OID:
+        raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
+    relation = get_relation(ddl.catalog, oid)
+    assert relation is not None
+    if relation.kind not in ("r", "p"):
+        raise WrongObjectType(
+            f'ALTER action {action} cannot be performed on relation "{relation.name}"',
+            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+        )
+    return relation
+
+
+def _action(command: ast.AlterTableCmd) -> str:
+    """`ADD COLUMN`, `ALTER COLUMN ... SET DEFAULT` (alter_table_type_to_string)."""
+    words = command.kind.replace("_", " ").upper()
+    match command.kind:
+        case "set_default" | "drop_default":
+            return "ALTER COLUMN ... SET DEFAULT"
+        case "set_not_null" | "drop_not_null":
+            return f"ALTER COLUMN ... {words}"
+        case _:
+            return words
+
+
+def _pass(command: ast.AlterTableCmd) -> int:
+    kind: str = command.kind
+    if command.constraint is not None:
+        kind = f"{kind} {command.constraint.kind}"
+    return next((i for i, kinds in enumerate(_PASSES) if kind in kinds), len(_PASSES))
+
+
+def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool) -> None:
+    name = command.name or ""
+    match command.kind:
+        case "add_column":
+            alter_column.add_column(ddl, relation, command, recurses=recurses)
+        case "drop_column":
+            alter_column.drop_column(ddl, relation, command, recurses=recurses)
+        case "set_default" | "drop_default":
+            alter_column.set_default(ddl, relation, name, command.expr, recurses=recurses)
+        case "set_not_null":
+            alter_column.set_not_null(ddl, relation, name, recurses=recurses)
+        case "drop_not_null":
+            alter_column.drop_not_null(ddl, relation, name, recurses=recurses)
+        case "add_constraint":
+            assert command.constraint is not None
+            alter_constraint.add_constraint(ddl, relation, command.constraint, recurses=recurses)
+        case "drop_constraint":
+            alter_constraint.drop_constraint(ddl, relation, command, recurses=recurses)
+        case "replica_identity":
+            _set_replica_identity(ddl, relation, command)
+        case "attach_partition":
+            attach.attach_partition(ddl, relation, command)
+        case "detach_partition":
+            attach.detach_partition(ddl, relation, command)
+        case "inherit":
+            attach.add_parent(ddl, relation, command)
+        case "no_inherit":
+            attach.remove_parent(ddl, relation, command)
+        case "owner_to":
+            change_owner(ddl, relation, role_oid(ddl.catalog, name))
+        case other:
+            raise AssertionError(f"{other} is refused before")
+
+
+def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
+    """Give a table, and its indexes, to a role."""
+    update_relation(ddl.catalog, replace(relation, owner=owner))
+    for index in relation.indexes:
+        index_relation = ddl.relation(index.oid)
+        update_relation(ddl.catalog, replace(index_relation, owner=owner))
+
+
+# ---------------------------------------------------------------------------------------------
+# REPLICA IDENTITY (ATExecReplicaIdentity)
+
+
+def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None:
+    chosen = 0
+    if command.value == "index":
+        chosen = _identity_index(ddl, relation, command.name or "")
+    letter = {"default": "d", "full": "f", "nothing": "n", "index": "i"}[command.value or ""]
+    update_relation(ddl.catalog, replace(relation, replica_identity=letter))
+    for index in relation.indexes:
+        if index.is_replica_identity != (index.oid == chosen):
+            update_index(ddl.catalog, replace(index, is_replica_identity=index.oid == chosen))
+
+
+def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
+    """The index that is to identify rows.
+
+    Raises:
+        UndefinedObject: there is no such index.
+        WrongObjectType: it is not fit for that.
+    """
+    oid = ddl.environment.relation_oid(relation.schema, name)
+    if oid is None:
+        raise UndefinedObject(f'index "{name}" for table "{relation.name}" does not exist')
+    index = next((index for index in relation.indexes if index.oid == oid), None)
+    if index is None:
+        raise WrongObjectType(f'"{name}" is not an index for table "{relation.name}"')
+    if not index.is_unique:
+        raise WrongObjectType(f'cannot use non-unique index "{name}" as replica identity')
+    if 0 in index.key:
+        raise FeatureNotSupported(f'cannot use expression index "{name}" as replica identity')
+    if index.predicate is not None:
+        raise FeatureNotSupported(f'cannot use partial index "{name}" as replica identity')
+    for column in relation.index_columns(index):
+        if not column.not_null:
+            raise WrongObjectType(
+                f'index "{name}" cannot be used as replica identity because column "{column.name}"'
+                " is nullable"
+            )
+    return index.oid

@@ -1,0 +1,32 @@
+"""Values of expressions that a definition needs now."""
+
+from __future__ import annotations
+
+from replctl.commands.ddl import Ddl
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.query.constant import folded
+from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.tree import Output, Query
+from replctl.types import text
+
+
+def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str | None:
+    """The value of an expression without columns, in canonical text.
+
+    Args:
+        place: where it stands, for the error.
+
+    Raises:
+        FeatureNotSupported: Spark would have to compute it.
+        PostgresError: it has no value.
+    """
+    result = folded(expr)
+    if isinstance(result, nodes.Const):
+        return result.value
+    query = Query((Output("", result),))
+    if not is_answerable(query, ddl.environment):
+        raise FeatureNotSupported(f"this expression is not supported in {place}", position=pos)
+    rows = run_query(query, ddl.session.function_context(ddl.catalog))
+    value = rows[0][0]
+    return None if value is None else text.canonical(expr.type, value)

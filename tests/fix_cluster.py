@@ -1,0 +1,25 @@
+"""A fresh cluster, and a session in it without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.session import Session
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that nobody has used."""
+    opened = Cluster.open(tmp_path / "cluster")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def session(cluster: Cluster) -> Session:
+    """A session in database postgres; what needs Spark fails in it."""
+    return Session.connect(cluster, "postgres", "postgres")
