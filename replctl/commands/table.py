@@ -251,6 +251,14 @@ def _insert(
     if statement.partition_spec is not None:
         key = partition_key(ddl, relation, statement.partition_spec)
         relation = replace(relation, partition_key=key)
+    relation = _with_defaults(ddl, relation, drafts)
+    insert_relation(ddl.catalog, relation)
+    if kind == "r":
+        give_storage(ddl.catalog, ddl.session.cluster, relation)
+    return relation
+
+
+def _with_defaults(ddl: Ddl, relation: Relation, drafts: Sequence[ColumnDraft]) -> Relation:
     columns = list(relation.columns)
     for i, draft in enumerate(drafts):
         if draft.default is not None:
@@ -258,11 +266,26 @@ def _insert(
                 ddl.environment, relation, columns[i], draft.default, ddl.now
             )
             columns[i] = replace(columns[i], default=default)
-    relation = replace(relation, columns=tuple(columns))
-    insert_relation(ddl.catalog, relation)
-    if kind == "r":
-        give_storage(ddl.catalog, ddl.session.cluster, relation)
-    return relation
+    return replace(relation, columns=tuple(columns))
+
+
+def define_columns(
+    ddl: Ddl, relation: Relation, statement: ast.CreateTable
+) -> tuple[Relation, list[ast.Constraint]]:
+    """A new relation with the columns that a statement defines, and their constraints.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with them.
+    """
+    definitions = [e for e in statement.elements if isinstance(e, ast.ColumnDef)]
+    drafts = [column_draft(ddl.environment, item, relation.name) for item in definitions]
+    check_own_columns(drafts)
+    for definition in definitions:
+        check_column_name(definition.name)
+        check_type(ddl.environment, definition)
+    columns = tuple(replace(d.column, attnum=i) for i, d in enumerate(drafts, start=1))
+    with_columns = _with_defaults(ddl, replace(relation, columns=columns), drafts)
+    return with_columns, [constraint for draft in drafts for constraint in draft.constraints]
 
 
 def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:

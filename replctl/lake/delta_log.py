@@ -116,6 +116,16 @@ def schema_at(location: str) -> dict[str, Any]:
     raise UndefinedTable(f'there is no Delta table at "{location}"')
 
 
+def stored_names(location: str) -> set[str]:
+    """The names of a table's columns, in lower case: Delta does not tell `A` from `a`.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+    """
+    declared = json.loads(schema_at(location)["schemaString"])
+    return {str(field["name"]).lower() for field in declared["fields"]}
+
+
 def applied_step(location: str, application: str, versions: range) -> int | None:
     """The highest transaction version that `application` has written in these versions of the
     table."""

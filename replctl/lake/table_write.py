@@ -23,7 +23,7 @@ from replctl.catalog.transaction import (
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
+from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, stored_names
 from replctl.lake.table_read import table_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
@@ -112,7 +112,13 @@ class TableWriter:
     ) -> None:
         engine, note = self.session.engine(), self.note(silent=True)
         if storage.is_made:
-            engine.add_columns(storage.location, missing, note)
+            present = stored_names(storage.location)  # a dead process may have added some
+            new = [c for c in missing if (c.storage_name or "").lower() not in present]
+            if new:
+                engine.add_columns(storage.location, new, note)
+            filled = [column for column in missing if column.missing_value is not None]
+            if filled:
+                engine.fill_columns(storage.location, filled, note)
         else:
             engine.create_table(storage.location, missing, note)
         version = latest_version(storage.location) or 0

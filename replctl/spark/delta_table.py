@@ -57,6 +57,18 @@ def add_columns(
         engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({defined})")
 
 
+def fill_columns(
+    engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
+) -> None:
+    """Give all rows of a table the columns' `missing_value`."""
+    assigned = ", ".join(
+        f"{quote_name(column.storage_name or '')} ="
+        f" {literal(column.type, column.typmod, column.missing_value)}"
+        for column in columns
+    )
+    execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
+
+
 def set_properties(
     engine: Engine, location: str, properties: dict[str, str], note: CommitNote
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -85,6 +86,8 @@ class Engine:
             first = self._connect() if conf.remote else self._start()
             self._configure(first)
         self._first = first
+        self._opened = [first]
+        atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
         self._sessions = threading.local()
         self._sessions.current = first
@@ -98,6 +101,7 @@ class Engine:
                 current = self._connect() if self._conf.remote else self._first.newSession()
                 self._configure(current)
             self._sessions.current = current
+            self._opened.append(current)
         return current
 
     def sql(self, text: str) -> DataFrame:
@@ -158,6 +162,10 @@ class Engine:
     def add_columns(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
         """Add columns to a table."""
         delta_table.add_columns(self, location, delta_table.storage_columns(columns), note)
+
+    def fill_columns(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
+        """Give all rows of a table the value that columns added by DDL have in rows before."""
+        delta_table.fill_columns(self, location, columns, note)
 
     def set_properties(self, location: str, properties: dict[str, str], note: CommitNote) -> None:
         """Change properties of a table."""
@@ -298,8 +306,12 @@ class Engine:
         merge.write_leaf(self, outcome, number, leaf, change, note)
 
     def stop(self) -> None:
-        """End the session, and with it a JVM that was started here."""
-        self._first.stop()
+        """End the sessions with a Connect server; a JVM that was started here ends with this
+        process."""
+        opened, self._opened = self._opened, []
+        if self._conf.remote:
+            for session in opened:
+                session.stop()
 
     def _cancel(self) -> None:
         if self._conf.remote:
@@ -349,9 +361,11 @@ class Engine:
         settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
         if self._conf.remote:
             settings |= chosen
-        for name, value in (settings | FORCED_SETTINGS).items():
-            if session.conf.get(name, None) != value:
-                session.conf.set(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Spark warns of settings that are going to go
+            for name, value in (settings | FORCED_SETTINGS).items():
+                if session.conf.get(name, None) != value:
+                    session.conf.set(name, value)
 
 
 @contextmanager

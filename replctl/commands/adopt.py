@@ -1,0 +1,158 @@
+"""CREATE TABLE ... USING delta LOCATION: a Delta table that is there as a relation, or one made there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import select
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import (
+    Column,
+    insert_relation,
+    insert_storage,
+    insert_storage_column,
+)
+from replctl.commands.column import check_column_count
+from replctl.commands.constraint import add_checks, sorted_constraints
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.table import (
+    add_indexes_and_references,
+    check_relation_name,
+    define_columns,
+    new_relation,
+    table_place,
+)
+from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, UndefinedTable
+from replctl.lake import commit_log
+from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_properties
+from replctl.lake.delta_log import latest_version
+from replctl.lake.storage import give_storage_column
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.spark import CommitNote
+
+_TAG = "CREATE TABLE"
+_CHANGE_FEED = "delta.enableChangeDataFeed"
+
+
+def create_table_at(session: Session, statement: ast.CreateTable) -> str:
+    """Adopt the Delta table at a location, or with column definitions have one made there.
+
+    What its log has so far is entered in the commit log, so that replication starts behind it; if it
+    has no change data feed yet, that is switched on, and replication starts there.
+
+    Raises:
+        UndefinedTable: there is no Delta table, and the statement does not say what columns to make.
+        DuplicateObject: there is one, and the statement says what columns to make; or it is another
+            relation's already.
+        FeatureNotSupported: a column of it has a type without a counterpart.
+    """
+    location = statement.location
+    assert location is not None
+    _refuse(statement)
+    exists = latest_version(location) is not None
+    has_columns = any(isinstance(e, ast.ColumnDef) for e in statement.elements)
+    if exists and has_columns:
+        raise DuplicateObject(
+            f'there is a Delta table at "{location}" already',
+            hint="Leave the column definitions out to adopt it.",
+        )
+    if not exists and not has_columns:
+        raise UndefinedTable(f'there is no Delta table at "{location}"')
+    if exists:
+        _switch_change_feed_on(session, location)
+    return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
+
+
+def _refuse(statement: ast.CreateTable) -> None:
+    if statement.access_method != "delta":
+        raise FeatureNotSupported(
+            f'LOCATION with access method "{statement.access_method}" is not supported'
+        )
+    if statement.persistence != "permanent":
+        raise FeatureNotSupported("only permanent tables can have a LOCATION")
+    if statement.inherits or statement.partition_of or statement.partition_spec:
+        raise FeatureNotSupported("INHERITS and partitions with LOCATION are not supported")
+    if any(isinstance(element, ast.TableLike) for element in statement.elements):
+        raise FeatureNotSupported("LIKE with LOCATION is not supported")
+    if statement.options:
+        raise FeatureNotSupported("storage parameters of tables are not supported")
+
+
+def _switch_change_feed_on(session: Session, location: str) -> None:
+    """A property of the table, set in a commit of its own that changes no row."""
+    if delta_properties(location).get(_CHANGE_FEED, "").lower() == "true":
+        return
+    metadata = commit_log.user_metadata(session.cluster, 0, silent=True)
+    session.engine().set_properties(location, {_CHANGE_FEED: "true"}, CommitNote(metadata))
+
+
+def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:
+    place = table_place(ddl, statement)
+    if place is None:
+        return _TAG
+    _check_free(ddl, location)
+    check_relation_name(ddl, place, statement.relation.name)
+    relation = new_relation(ddl, place, statement.relation.name, "r")
+    constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
+    if exists:
+        found = delta_columns(location)
+        columns = _columns(found)
+        names: Sequence[str] = [column.name for column in columns]
+        relation = replace(relation, columns=columns)
+    else:
+        relation, own = define_columns(ddl, relation, statement)
+        constraints = [*own, *constraints]
+        names = [column.name for column in relation.columns]
+    check_column_count(len(names))
+    drafts = sorted_constraints(relation.name, constraints, names)
+    insert_relation(ddl.catalog, relation)
+    insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, is_made=exists)
+    if exists:
+        ddl.made.discard(relation.oid)  # it has rows, which its constraints have to hold for
+        for column in relation.columns:
+            insert_storage_column(ddl.catalog, relation.oid, column.attnum, column.name, 0)
+        commit_log.enter_versions(ddl.catalog, ddl.session.cluster, ddl.relation(relation.oid))
+    else:
+        for column in relation.columns:
+            give_storage_column(ddl.catalog, relation.oid, column)
+    add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
+    add_indexes_and_references(ddl, relation.oid, drafts)
+    return _TAG
+
+
+def _columns(found: Sequence[DeltaColumn]) -> tuple[Column, ...]:
+    """A Delta table's columns as a relation's."""
+    names: set[str] = set()
+    columns = []
+    for attnum, column in enumerate(found, start=1):
+        if column.name in names:
+            raise DuplicateColumn(f'column "{column.name}" specified more than once')
+        names.add(column.name)
+        columns.append(
+            Column(
+                attnum,
+                column.name,
+                column.type,
+                column.typmod,
+                collation_of(column.type),
+                column.not_null,
+            )
+        )
+    return tuple(columns)
+
+
+def _check_free(ddl: Ddl, location: str) -> None:
+    """A table is one relation's alone: two would each have a log of it."""
+    stored, pg_class = schema.storage_table, schema.pg_class
+    rows = ddl.catalog.connection.execute(
+        select(stored.c.relid).where(stored.c.location == location)
+    )
+    for relid in rows.scalars():
+        owner = ddl.catalog.first(pg_class, pg_class.c.oid == relid)
+        if owner is not None:
+            raise DuplicateObject(
+                f'the Delta table at "{location}" is relation "{owner.relname}" already'
+            )
