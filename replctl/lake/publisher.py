@@ -239,6 +239,7 @@ class LakePublisher:
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
             and not (origin == "none" and entry.origin is not None)
+            and (item.filters or entry.action == commit_log.TRUNCATE)
         ]
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)

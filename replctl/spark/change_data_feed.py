@@ -41,7 +41,12 @@ def changes_sql(change_source: ChangeSource) -> str:
         for position, attnum in enumerate(change_source.published, start=1)
     )
     columns = f"position, action{', ' if sent else ''}{sent}"
-    return f"SELECT {columns} FROM (SELECT *, {action} AS action FROM ({pairs})) WHERE action IS NOT NULL"
+    transformed = f"SELECT position, {action} AS action, o, n FROM ({pairs})"
+    images = "if(action = 'I', NULL, o) AS o, if(action = 'D', NULL, n) AS n"
+    return (
+        f"SELECT {columns} FROM (SELECT position, action, {images} FROM ({transformed})"
+        " WHERE action IS NOT NULL)"
+    )
 
 
 def inverse_sql(source: TableSource, version: int) -> str:

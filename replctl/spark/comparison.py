@@ -14,7 +14,8 @@ _DIRECT = frozenset(
     "bool int2 int4 int8 oid float4 float8 text varchar name uuid bytea date timestamp timestamptz time pg_lsn"
     " unknown".split()
 )
-_INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
+#: (days, microseconds) since 1970-01-01 that stand for infinity, and for its opposite.
+INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
 
 
 def is_comparable(value: SqlValue) -> bool:
@@ -50,23 +51,27 @@ def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
     if len(args) == 1:
         return args[0]
     first = args[0]
-    if first.type not in _DIRECT and first.decimal is None:
+    if first.type not in _DIRECT and any(arg.decimal is None for arg in args):
         raise FeatureNotSupported(f"{op.upper()} of type {first.type} is not supported")
     return SqlValue(f"{op}({', '.join(arg.text for arg in args)})", first.type, first.spark)
 
 
-def same_type(args: Sequence[SqlValue]) -> list[SqlValue]:
-    """Values of one PostgreSQL type with one Spark type: numerics meet in a DECIMAL, or as text."""
+def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlValue]:
+    """Values of one PostgreSQL type with one Spark type: numerics meet in a DECIMAL.
+
+    Raises:
+        FeatureNotSupported: they have none.
+    """
     if len({arg.spark for arg in args}) <= 1 or args[0].type != "numeric":
         return list(args)
-    return numeric_sql.same_type(args)
+    return numeric_sql.same_type(args, by_value=by_value)
 
 
 def date_as_timestamp(value: SqlValue) -> str:
     """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps."""
     whens = " ".join(
         f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"
-        for days, micros in _INFINITE_DATES
+        for days, micros in INFINITE_DATES
     )
     return f"(CASE {whens} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"
 

@@ -1,22 +1,24 @@
 """Typed expressions as Spark SQL with PostgreSQL's result for every row.
 
 Each translation gives the text and the Spark type of its value: a numeric is a DECIMAL where its
-precision is known and fits, else text that only functions of ours understand (python_functions.py).
-Functions and operators are found by what implements them in PostgreSQL (pg_proc.prosrc): functions.py.
+precision is known and fits, else text.  Functions and operators are found by what implements them in
+PostgreSQL (pg_proc.prosrc): functions.py.  What Spark has no exact expression for is computed in Python,
+with all that is below it (python_program.py); what Python has not either is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
+from replctl.adt import functions as adt_functions
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.spark import comparison, functions, numeric_sql, text_conversion
+from replctl.spark import comparison, functions, numeric_sql, python_program, text_conversion
 from replctl.spark.data_type import element_type, literal, storage_type
-from replctl.spark.sql_value import SqlValue
-from replctl.types import builtin
+from replctl.spark.sql_value import SqlValue, bound, check_lambda
+from replctl.types import builtin, text
 
 #: Gives the SQL of a column.
 ColumnNamer: TypeAlias = Callable[[nodes.Var], str]
@@ -30,11 +32,17 @@ class Translation:
         column: SQL of a column.
         case_operand: what Param(0) stands for, inside a CASE with an operand or an array cast.
         subquery: SQL of a subquery, where subqueries can be.
+        by_value: of a numeric only the number matters, not how many zeros it shows at its end.
     """
 
     column: ColumnNamer
     case_operand: SqlValue | None = None
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None
+    by_value: bool = False
+
+
+#: Translations longer than this are left to Python: Spark would take too long over them.
+_MAX_LENGTH = 60_000
 
 
 def to_sql(
@@ -60,6 +68,32 @@ def untranslatable(expr: nodes.Expr) -> str | None:
 
 
 def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
+    """Spark's own expression, else Python's."""
+    try:
+        value = _native(expr, context)
+        if len(value.text) <= _MAX_LENGTH:
+            return value
+        why = FeatureNotSupported("expressions of this length are not supported")
+    except FeatureNotSupported as error:
+        why = error
+    if isinstance(expr, _ENGINES_OWN):
+        raise why
+    return python_program.evaluated(expr, lambda node: _native(node, context))
+
+
+#: What Python cannot take over.
+_ENGINES_OWN = (
+    nodes.Var,
+    nodes.Aggref,
+    nodes.WindowFunc,
+    nodes.SubLink,
+    nodes.SqlValueFunction,
+    nodes.GroupingFunc,
+)
+
+
+def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
+    inner = replace(context, by_value=False) if context.by_value else context
     match expr:
         case nodes.Var():
             if expr.attnum <= 0:
@@ -72,51 +106,43 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
                 raise FeatureNotSupported("parameters are not supported")
             return context.case_operand
         case nodes.OpExpr():
-            args = [_translate(arg, context) for arg in expr.args]
-            source = _source_of_operator(expr.operator_oid, expr.name)
-            return functions.call(source, args, expr.type)
+            function = _function_of_operator(expr.operator_oid, expr.name)
+            return _call(function, expr.args, expr.type, expr.input_collation, context)
         case nodes.FuncExpr():
             return _function(expr, context)
         case nodes.DistinctExpr():
-            left, right = (_translate(arg, context) for arg in expr.args)
+            valued = replace(context, by_value=True)
+            left, right = (_translate(arg, valued) for arg in expr.args)
             return comparison.is_distinct(left, right)
         case nodes.NullIfExpr():
-            left, right = (_translate(arg, context) for arg in expr.args)
-            equal = functions.call(
-                _source_of_operator(expr.operator_oid, "="), [left, right], "bool"
-            )
-            text = f"CASE WHEN {equal.text} THEN NULL ELSE {left.text} END"
-            return SqlValue(text, expr.type, left.spark)
+            return _null_if(expr, context)
         case nodes.ScalarArrayOpExpr():
-            return _any_or_all(expr, context)
+            return _any_or_all(expr, inner)
         case nodes.BoolExpr():
-            return _boolean(expr, context)
+            return _boolean(expr, inner)
         case nodes.NullTest():
-            return _null_test(expr, context)
+            return _null_test(expr, inner)
         case nodes.BooleanTest():
-            return SqlValue(
-                f"({_translate(expr.arg, context).text} IS {_boolean_test(expr.test)})",
-                "bool",
-                "BOOLEAN",
-            )
+            tested = _translate(expr.arg, inner).text
+            return SqlValue(f"({tested} IS {_boolean_test(expr.test)})", "bool", "BOOLEAN")
         case nodes.CaseExpr():
             return _case(expr, context)
         case nodes.CoalesceExpr():
-            args = comparison.same_type([_translate(arg, context) for arg in expr.args])
+            args = _same_type([_translate(arg, context) for arg in expr.args], context)
             return SqlValue(f"coalesce({_joined(args)})", expr.type, args[0].spark)
         case nodes.MinMaxExpr():
-            args = comparison.same_type([_translate(arg, context) for arg in expr.args])
+            args = _same_type([_translate(arg, context) for arg in expr.args], context)
             return comparison.greatest_or_least(expr.op, args)
         case nodes.RowCompareExpr():
-            return _row_comparison(expr, context)
+            return _row_comparison(expr, inner)
         case nodes.RelabelType():
             return functions.relabel(_translate(expr.arg, context), expr.type)
         case nodes.CoerceViaIO():
-            return text_conversion.convert(_translate(expr.arg, context), expr.type)
+            return text_conversion.convert(_translate(expr.arg, inner), expr.type)
         case nodes.ArrayCoerceExpr():
-            return _array_coercion(expr, context)
+            return _array_coercion(expr, inner)
         case nodes.ArrayExpr():
-            return _array(expr, context)
+            return _array(expr, inner)
         case nodes.CollateExpr():
             if expr.collation not in ("C", "POSIX", "ucs_basic", "default", "pg_c_utf8"):
                 raise FeatureNotSupported(f'collation "{expr.collation}" is not supported')
@@ -124,15 +150,15 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.SqlValueFunction():
             return functions.sql_value(expr.name, expr.type, expr.typmod)
         case nodes.SubscriptingRef():
-            return _subscript(expr, context)
+            return _subscript(expr, inner)
         case nodes.SubLink():
             if context.subquery is None:
                 raise FeatureNotSupported("subqueries are not supported here")
             return context.subquery(expr)
         case nodes.Aggref():
-            return functions.aggregate(expr, lambda arg: _translate(arg, context))
+            return functions.aggregate(expr, lambda arg: _translate(arg, inner))
         case nodes.WindowFunc():
-            return functions.window(expr, lambda arg: _translate(arg, context))
+            return functions.window(expr, lambda arg: _translate(arg, inner))
         case nodes.RowExpr() | nodes.FieldSelect():
             raise FeatureNotSupported("row values are not supported")
         case nodes.JsonIsPredicate():
@@ -163,10 +189,10 @@ def _constant(expr: nodes.Const) -> SqlValue:
     )
 
 
-def _source_of_operator(operator_oid: int, name: str) -> str:
+def _function_of_operator(operator_oid: int, name: str) -> builtin.Function:
     for operator in builtin.operators().get(name, ()):
         if operator.oid == operator_oid:
-            return builtin.function_by_oid()[operator.function_oid].source
+            return builtin.function_by_oid()[operator.function_oid]
     raise FeatureNotSupported(f"user-defined operator {name} is not supported")
 
 
@@ -174,35 +200,80 @@ def _function(expr: nodes.FuncExpr, context: Translation) -> SqlValue:
     function = builtin.function_by_oid().get(expr.function_oid)
     if function is None:
         raise FeatureNotSupported(f"user-defined function {expr.name} is not supported")
-    if expr.is_variadic or expr.returns_set:
+    if expr.returns_set:
         raise FeatureNotSupported(f"function {expr.name} is not supported here")
-    args = [_translate(arg, context) for arg in expr.args]
-    constants = [arg if isinstance(arg, nodes.Const) else None for arg in expr.args]
-    return functions.call(function.source, args, expr.type, constants, name=expr.name)
+    args = tuple(adt_functions.arguments(function, expr.args))
+    return _call(function, args, expr.type, expr.input_collation, context)
+
+
+def _call(
+    function: builtin.Function,
+    args: tuple[nodes.Expr, ...],
+    result: str,
+    collation: str | None,
+    context: Translation,
+) -> SqlValue:
+    by_value = functions.is_comparison(function.source) or (
+        context.by_value and function.source in numeric_sql.BY_VALUE
+    )
+    valued = replace(context, by_value=by_value)
+    values = [_translate(arg, valued) for arg in args]
+    constants = [arg if isinstance(arg, nodes.Const) else None for arg in args]
+    return functions.call(function, values, result, constants, collation)
+
+
+def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
+    left, right = (_translate(arg, context) for arg in expr.args)
+    function = _function_of_operator(expr.operator_oid, "=")
+
+    def build(args: Sequence[SqlValue]) -> str:
+        equal = functions.call(function, args, "bool")
+        return f"CASE WHEN {equal.text} THEN NULL ELSE {args[0].text} END"
+
+    return SqlValue(f"({bound([left, right], build)})", expr.type, left.spark)
+
+
+def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
+    return comparison.same_type(args, by_value=context.by_value)
 
 
 def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue:
     """`x = ANY (array)`: exists() and forall() have PostgreSQL's three values."""
     left, array = expr.args
-    source = _source_of_operator(expr.operator_oid, expr.name)
-    value = _translate(left, context)
-    if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
-        tests = [
-            functions.call(source, [value, _translate(element, context)], "bool").text
-            for element in array.elements
-        ]
-        glue = " OR " if expr.use_or else " AND "
-        empty = "FALSE" if expr.use_or else "TRUE"
-        return SqlValue(f"({glue.join(tests) or empty})", "bool", "BOOLEAN")
+    function = _function_of_operator(expr.operator_oid, expr.name)
+    valued = replace(context, by_value=functions.is_comparison(function.source))
+    value = _translate(left, valued)
+    elements = _elements(array)
+    if elements is not None:
+        items = [_translate(element, valued) for element in elements]
+        constants = [element if isinstance(element, nodes.Const) else None for element in elements]
+        glue, empty = (" OR ", "FALSE") if expr.use_or else (" AND ", "TRUE")
+
+        def build(args: Sequence[SqlValue]) -> str:
+            tests = [
+                functions.call(function, [args[0], item], "bool", [None, constant], expr.input_collation)
+                for item, constant in zip(items, constants, strict=True)
+            ]
+            return glue.join(test.text for test in tests) or empty
+
+        return SqlValue(f"({bound([value], build)})", "bool", "BOOLEAN")
     translated = _translate(array, context)
-    element = element_type(translated.type) or "text"
-    item = SqlValue("x", element, translated.spark.removeprefix("ARRAY<").removesuffix(">"))
-    test = functions.call(source, [value, item], "bool").text
-    return SqlValue(
-        f"{'exists' if expr.use_or else 'forall'}({translated.text}, x -> {test})",
-        "bool",
-        "BOOLEAN",
-    )
+    item = SqlValue("item_", element_type(translated.type) or "text", translated.spark[6:-1])
+    test = functions.call(function, [value, item], "bool", [None, None], expr.input_collation).text
+    check_lambda(test)
+    quantifier = "exists" if expr.use_or else "forall"
+    return SqlValue(f"{quantifier}({translated.text}, item_ -> {test})", "bool", "BOOLEAN")
+
+
+def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
+    """The elements that are written out, or those of a constant of texts, whose patterns Spark must know."""
+    if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
+        return array.elements
+    if isinstance(array, nodes.Const) and array.type == "_text" and array.value is not None:
+        values = text.parse("_text", array.value)
+        if isinstance(values, list) and not any(isinstance(item, list) for item in values):
+            return tuple(nodes.Const("text", item, collation=array.collation) for item in values)
+    return None
 
 
 def _boolean(expr: nodes.BoolExpr, context: Translation) -> SqlValue:
@@ -224,43 +295,60 @@ def _boolean_test(test: str) -> str:
 
 
 def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:
-    inner = context
-    if expr.arg is not None:
-        operand = _translate(expr.arg, context)
-        inner = Translation(context.column, operand, context.subquery)
-    conditions = [_translate(when.condition, inner).text for when in expr.whens]
-    results = comparison.same_type(
+    results = _same_type(
         [_translate(when.result, context) for when in expr.whens]
-        + [_translate(expr.default, context)]
+        + [_translate(expr.default, context)],
+        context,
     )
-    whens = " ".join(
-        f"WHEN {condition} THEN {result.text}"
-        for condition, result in zip(conditions, results[:-1], strict=True)
-    )
-    return SqlValue(f"CASE {whens} ELSE {results[-1].text} END", expr.type, results[0].spark)
+
+    def build(operand: Sequence[SqlValue]) -> str:
+        inner = replace(context, by_value=False)
+        if operand:
+            inner = replace(inner, case_operand=operand[0])
+        conditions = [_translate(when.condition, inner).text for when in expr.whens]
+        whens = " ".join(
+            f"WHEN {condition} THEN {result.text}"
+            for condition, result in zip(conditions, results[:-1], strict=True)
+        )
+        return f"CASE {whens} ELSE {results[-1].text} END"
+
+    operands = [] if expr.arg is None else [_translate(expr.arg, replace(context, by_value=True))]
+    return SqlValue(f"({bound(operands, build)})", expr.type, results[0].spark)
 
 
 def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValue:
     """(a, b) < (c, d): NULL as soon as a column that decides is."""
+    valued = replace(context, by_value=True)
     pairs = [
-        (_translate(left, context), _translate(right, context))
+        (_translate(left, valued), _translate(right, valued))
         for left, right in zip(expr.left, expr.right, strict=True)
     ]
     strict_operator = expr.name.rstrip("=")
-    opposite = {"<": ">", ">": "<"}[strict_operator]
-    text = comparison.comparison(expr.name, *pairs[-1]).text
-    for left, right in reversed(pairs[:-1]):
-        before = comparison.comparison(strict_operator, left, right).text
-        after = comparison.comparison(opposite, left, right).text
-        equal = comparison.comparison("=", left, right).text
-        text = f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {text} END"
-    return SqlValue(f"({text})", "bool", "BOOLEAN")
+    opposites = {"<": ">", ">": "<"}
+    if strict_operator not in opposites:
+        raise FeatureNotSupported(f"comparison of rows by {expr.name} is not supported")
+
+    def build(args: Sequence[SqlValue]) -> str:
+        both = list(zip(args[::2], args[1::2], strict=True))
+        text = comparison.comparison(expr.name, *both[-1]).text
+        for left, right in reversed(both[:-1]):
+            before = comparison.comparison(strict_operator, left, right).text
+            after = comparison.comparison(opposites[strict_operator], left, right).text
+            equal = comparison.comparison("=", left, right).text
+            text = (
+                f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {text} END"
+            )
+        return text
+
+    return SqlValue(f"({bound([value for pair in pairs for value in pair], build)})", "bool", "BOOLEAN")
 
 
 def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:
     if expr.is_multidimensional:
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     items = comparison.same_type([_translate(element, context) for element in expr.elements])
+    if any(item.type == "numeric" for item in items):
+        raise FeatureNotSupported("arrays of numeric are exact text")
     inner = items[0].spark if items else storage_type(expr.element_type)
     return SqlValue(
         f"CAST(array({_joined(items)}) AS ARRAY<{inner}>)", expr.type, f"ARRAY<{inner}>"
@@ -269,10 +357,15 @@ def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:
 
 def _array_coercion(expr: nodes.ArrayCoerceExpr, context: Translation) -> SqlValue:
     array = _translate(expr.arg, context)
-    item = SqlValue("x", element_type(array.type) or "text", array.spark[len("ARRAY<") : -1])
-    inner = _translate(expr.element, Translation(context.column, item, context.subquery))
+    item = SqlValue(
+        "item_", element_type(array.type) or "text", array.spark[len("ARRAY<") : -1]
+    )
+    inner = _translate(expr.element, replace(context, case_operand=item))
+    check_lambda(inner.text)
+    if inner.spark != storage_type(inner.type):
+        raise FeatureNotSupported("arrays of numeric are exact text")
     return SqlValue(
-        f"transform({array.text}, x -> {inner.text})", expr.type, f"ARRAY<{inner.spark}>"
+        f"transform({array.text}, item_ -> {inner.text})", expr.type, f"ARRAY<{inner.spark}>"
     )
 
 

@@ -10,58 +10,84 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from replctl.errors import FeatureNotSupported
+from replctl.adt import functions as adt_functions
+from replctl.adt import regex_syntax
+from replctl.adt.case_mapping import is_ascii_collation, lower, translation_pairs
+from replctl.adt.like import without_needless_escapes
+from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import comparison, date_as_timestamp, interval_key, is_comparable
+from replctl.spark.comparison import INFINITE_DATES, comparison, date_as_timestamp, interval_key, is_comparable
 from replctl.spark.data_type import quote, storage_type
-from replctl.spark.sql_value import SqlValue, raise_error_sql
+from replctl.spark.sql_value import SqlValue, bound, raise_error_sql
 from replctl.types import builtin
+from replctl.types.builtin import Function
+from replctl.types.date import FIRST_DATE, LAST_DATE
 
 Arguments: TypeAlias = Sequence[SqlValue]
 Constants: TypeAlias = Sequence[nodes.Const | None]
 Translator: TypeAlias = Callable[[Arguments, Constants], str]
+CollatedTranslator: TypeAlias = Callable[[Arguments, Constants, bool], str]
 
 
 def call(
-    source: str,
+    function: Function,
     args: Arguments,
     result: str,
     constants: Constants = (),
-    name: str = "",
+    collation: str | None = None,
 ) -> SqlValue:
-    """A call of the function that `source` implements.
+    """A call of a function, as Spark's own expression.
 
     Args:
         result: PostgreSQL's type of the result.
         constants: for each argument the constant that it is, or None.
-        name: what messages call the function.
+        collation: of the arguments.
 
     Raises:
-        FeatureNotSupported: there is no exact translation.
+        FeatureNotSupported: Spark has no exact expression for it.
     """
+    source = function.source
     operator = _comparison_operators().get(source)
     if operator is not None and len(args) == 2:
-        return comparison(operator, *args)
-    if source in numeric_sql.FUNCTIONS:
-        return numeric_sql.FUNCTIONS[source](args, constants)
-    template = TEMPLATES.get(source)
-    if template is not None:
-        text = template.format(*(_operand(arg) for arg in args))
-        return SqlValue(f"({text})", result, storage_type(result))
-    translator = TRANSLATORS.get(source)
-    if translator is not None:
-        return SqlValue(f"({translator(args, constants)})", result, storage_type(result))
-    types = ", ".join(
-        builtin.types()[arg.type].sql_name if arg.type in builtin.types() else arg.type
-        for arg in args
-    )
-    raise FeatureNotSupported(f"function {name or source}({types}) is not supported")
+        text = bound(args, lambda values: comparison(operator, *values).text)
+        return SqlValue(text, "bool", "BOOLEAN")
+    named = f"{function.name}({','.join(function.argument_types)})"
+    of_own_type = VALUES.get(source) or VALUES.get(named)
+    if of_own_type is not None:
+        return of_own_type(args, constants)
+    build = _builder(source, constants, collation) or _builder(named, constants, collation)
+    if build is None:
+        types = [arg.type for arg in args]
+        raise adt_functions.unsupported(function, types)
+    return SqlValue(f"({bound(args, build)})", result, storage_type(result))
+
+
+def _builder(
+    source: str, constants: Constants, collation: str | None
+) -> Callable[[Arguments], str] | None:
+    if source in TEMPLATES:
+        template = TEMPLATES[source]
+        return lambda args: template.format(*(_operand(arg) for arg in args))
+    if source in TRANSLATORS:
+        translator = TRANSLATORS[source]
+        return lambda args: translator(args, constants)
+    if source in COLLATED:
+        collated, ascii_only = COLLATED[source], is_ascii_collation(collation)
+        return lambda args: collated(args, constants, ascii_only)
+    return None
+
+
+def is_comparison(source: str) -> bool:
+    """Whether a function is one of =, <>, <, <=, >, >=."""
+    return source in _comparison_operators()
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
     """A cast between binary-compatible types: text to varchar changes nothing, char(n) loses its blanks
     by a function before it gets here."""
+    if (value.type, target) == ("cidr", "inet"):
+        raise FeatureNotSupported("cidr as inet is not supported")
     return SqlValue(value.text, target, value.spark)
 
 
@@ -252,7 +278,7 @@ def _float_arithmetic() -> dict[str, str]:
     result: dict[str, str] = {}
     pairs = {"float4": ("{0}", "{1}", "FLOAT"), "float8": ("{0}", "{1}", "DOUBLE"),
              "float48": ("CAST({0} AS DOUBLE)", "{1}", "DOUBLE"), "float84": ("{0}", "CAST({1} AS DOUBLE)", "DOUBLE")}  # fmt: skip
-    for prefix, (a, b, _) in pairs.items():
+    for prefix, (a, b, spark) in pairs.items():
         infinite = "abs({r}) = double('Infinity') AND abs({a}) <> double('Infinity') AND abs({b}) <> double('Infinity')"
         for suffix, sign in (("pl", "+"), ("mi", "-"), ("mul", "*")):
             r = f"({a} {sign} {b})"
@@ -260,7 +286,7 @@ def _float_arithmetic() -> dict[str, str]:
             if sign == "*":
                 text += f" WHEN {r} = 0 AND {a} <> 0 AND {b} <> 0 THEN {underflow}"
             result[prefix + suffix] = f"{text} ELSE {r} END"
-        r = f"({a} / {b})"
+        r = f"CAST({a} / {b} AS {spark})"  # Spark divides in double precision
         result[prefix + "div"] = (
             f"CASE WHEN {b} = 0 AND NOT isnan({a}) THEN {division} WHEN {b} = 0 THEN {a}"
             f" WHEN {infinite.format(r=r, a=a, b=b)} THEN {overflow} ELSE {r} END"
@@ -312,8 +338,6 @@ TEMPLATES: dict[str, str] = {
     "bpcharlen": "length({0})",
     "textoctetlen": "octet_length({0})",
     "bpcharoctetlen": "octet_length({0})",
-    "lower": "translate({0}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')",
-    "upper": "translate({0}, 'abcdefghijklmnopqrstuvwxyz', 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')",
     "btrim1": "trim(BOTH ' ' FROM {0})",
     "ltrim1": "trim(LEADING ' ' FROM {0})",
     "rtrim1": "trim(TRAILING ' ' FROM {0})",
@@ -323,14 +347,9 @@ TEMPLATES: dict[str, str] = {
     "replace_text": "replace({0}, {1}, {2})",
     "translate": "translate({0}, {1}, {2})",
     "text_reverse": "reverse({0})",
-    "repeat": "repeat({0}, {1})",
     "textpos": "locate({1}, {0})",
     "text_starts_with": "startswith({0}, {1})",
     "text_left": "CASE WHEN {1} >= 0 THEN substring({0}, 1, {1}) ELSE substring({0}, 1, greatest(length({0}) + {1}, 0)) END",
-    "text_right": "CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE substring({0}, 1 - {1}) END",
-    "lpad": "lpad({0}, {1}, {2})",
-    "rpad": "rpad({0}, {1}, {2})",
-    "ascii": "ascii({0})",
     "md5_text": "md5({0})",
     "text_substr_no_len": "substring({0}, greatest({1}, 1))",
     "rtrim1_bpchar": "rtrim({0})",
@@ -340,36 +359,18 @@ TEMPLATES: dict[str, str] = {
     "byteaoctetlen": "octet_length({0})",
     "md5_bytea": "md5({0})",
     # dates and times
-    "date_pli": "date_add({0}, {1})",
-    "date_mii": "date_sub({0}, {1})",
-    "date_mi": "datediff({0}, {1})",
-    "datetime_timestamp": "CAST({0} AS TIMESTAMP_NTZ) + make_dt_interval(0, 0, 0, CAST({1} AS DECIMAL(20,0)) * 0.000001BD)",
-    "timestamp_date": "CAST({0} AS DATE)",
-    "timestamp_time": "pmod(unix_micros(CAST({0} AS TIMESTAMP)), 86400000000L)",
-    "timestamptz_date": "CAST({0} AS DATE)",
     "timestamptz_timestamp": "CAST({0} AS TIMESTAMP_NTZ)",
     "timestamp_timestamptz": "CAST({0} AS TIMESTAMP)",
-    "timestamp_pl_interval": "{0} + make_ym_interval(0, ({1}).m) + make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
-    "timestamp_mi_interval": "{0} - make_ym_interval(0, ({1}).m) - make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
-    "timestamptz_pl_interval": "{0} + make_ym_interval(0, ({1}).m) + make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
-    "timestamptz_mi_interval": "{0} - make_ym_interval(0, ({1}).m) - make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
-    "date_pl_interval": "CAST({0} AS TIMESTAMP_NTZ) + make_ym_interval(0, ({1}).m) + make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
-    "date_mi_interval": "CAST({0} AS TIMESTAMP_NTZ) - make_ym_interval(0, ({1}).m) - make_dt_interval(({1}).d, 0, 0, CAST(({1}).us AS DECIMAL(20,0)) * 0.000001BD)",
     "time_pl_interval": "pmod({0} + ({1}).us, 86400000000L)",
     "time_mi_interval": "pmod({0} - ({1}).us, 86400000000L)",
-    "interval_mul": "named_struct('m', CAST(({0}).m * {1} AS INT), 'd', CAST(({0}).d * {1} AS INT), 'us', CAST(rint(({0}).us * {1}) AS BIGINT))",
-    "mul_d_interval": "named_struct('m', CAST(({1}).m * {0} AS INT), 'd', CAST(({1}).d * {0} AS INT), 'us', CAST(rint(({1}).us * {0}) AS BIGINT))",
-    "interval_pl": "named_struct('m', ({0}).m + ({1}).m, 'd', ({0}).d + ({1}).d, 'us', ({0}).us + ({1}).us)",
-    "interval_mi": "named_struct('m', ({0}).m - ({1}).m, 'd', ({0}).d - ({1}).d, 'us', ({0}).us - ({1}).us)",
     "now": "current_timestamp()",
     # floats
     "dround": "rint({0})",
-    "dceil": "CASE WHEN abs({0}) < 4503599627370496D THEN CAST(ceil({0}) AS DOUBLE) ELSE {0} END",
-    "dfloor": "CASE WHEN abs({0}) < 4503599627370496D THEN CAST(floor({0}) AS DOUBLE) ELSE {0} END",
+    "dceil": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN -CAST(floor(-{0}) AS DOUBLE) ELSE {0} END",
+    "dfloor": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN CAST(floor({0}) AS DOUBLE) ELSE {0} END",
     "dtrunc": "CASE WHEN abs({0}) < 4503599627370496D THEN signum({0}) * CAST(floor(abs({0})) AS DOUBLE) ELSE {0} END",
     "dsign": "CASE WHEN isnan({0}) THEN 0D ELSE signum({0}) END",
     "dpi": "pi()",
-    "dexp": "exp({0})",
     "dsqrt": "CASE WHEN {0} < 0 THEN "
     + raise_error_sql("2201F", "cannot take square root of a negative number")
     + " ELSE sqrt({0}) END",
@@ -378,7 +379,6 @@ TEMPLATES: dict[str, str] = {
     "array_cardinality": "size({0})",
     "array_append": "concat(coalesce({0}, array()), array({1}))",
     "array_prepend": "concat(array({0}), coalesce({1}, array()))",
-    "array_cat": "CASE WHEN {0} IS NULL THEN {1} WHEN {1} IS NULL THEN {0} ELSE concat({0}, {1}) END",
     "array_length": "CASE WHEN {1} = 1 THEN nullif(size({0}), 0) END",
     "arraycontains": "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN forall({1}, y -> coalesce(exists({0}, x -> x = y), FALSE)) END",
     "arraycontained": "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN forall({0}, y -> coalesce(exists({1}, x -> x = y), FALSE)) END",
@@ -399,48 +399,71 @@ def _substring(args: Arguments, constants: Constants) -> str:
     return f"CASE WHEN {count} < 0 THEN {error} ELSE substring({text}, greatest({start}, 1), {length}) END"
 
 
-def _like(*, fold: bool, negate: bool) -> Translator:
-    def translate(args: Arguments, constants: Constants) -> str:
-        value, pattern = args[0].text, args[1]
-        shown = _spark_pattern(pattern.text, constants[1] if len(constants) > 1 else None)
-        if fold:
-            value, shown = (TEMPLATES["lower"].format(item) for item in (value, shown))
-        return f"{value} {'NOT ' if negate else ''}LIKE {shown}"
+def _folded(text: str, *, to_lower: bool, ascii_only: bool) -> str:
+    source, target = translation_pairs(to_lower=to_lower, ascii_only=ascii_only)
+    return f"translate({text}, {quote(source)}, {quote(target)})"
+
+
+def _case_mapping(*, to_lower: bool) -> CollatedTranslator:
+    """lower() and upper(): letter by letter, which Spark's own are not."""
+
+    def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
+        return _folded(_operand(args[0]), to_lower=to_lower, ascii_only=ascii_only)
 
     return translate
 
 
-def _spark_pattern(text: str, constant: nodes.Const | None) -> str:
+def _like(*, negate: bool) -> Translator:
+    def translate(args: Arguments, constants: Constants) -> str:
+        # char(n) is matched with its blanks.
+        return f"{args[0].text} {'NOT ' if negate else ''}LIKE {_spark_pattern(_constant(constants, 1))}"
+
+    return translate
+
+
+def _ilike(*, negate: bool) -> CollatedTranslator:
+    def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
+        pattern = _spark_pattern(lower(_constant(constants, 1), ascii_only=ascii_only))
+        value = _folded(args[0].text, to_lower=True, ascii_only=ascii_only)
+        return f"{value} {'NOT ' if negate else ''}LIKE {pattern}"
+
+    return translate
+
+
+def _constant(constants: Constants, place: int) -> str:
+    """The value of an argument that has to be a constant."""
+    constant = constants[place] if len(constants) > place else None
+    if constant is None or constant.value is None:
+        raise FeatureNotSupported("a pattern that is not a constant is not supported in Spark")
+    return constant.value
+
+
+def _spark_pattern(pattern: str) -> str:
     """A LIKE pattern for Spark, which refuses a backslash before an ordinary character.
 
     a\\bc%  ->  abc%
     """
-    if constant is None or constant.value is None:
-        if constant is not None:
-            return text
-        raise FeatureNotSupported("LIKE with a pattern that is not a constant is not supported")
-    result, i, pattern = [], 0, constant.value
-    while i < len(pattern):
-        char = pattern[i]
-        if char == "\\":
-            i += 1
-            if i == len(pattern):
-                raise FeatureNotSupported(
-                    "LIKE with a pattern that ends with the escape character is not supported"
-                )
-            char = pattern[i]
-            result.append("\\" + char if char in "%_\\" else char)
-        else:
-            result.append(char)
-        i += 1
-    return quote("".join(result))
+    shown = without_needless_escapes(pattern)
+    if shown is None:
+        raise FeatureNotSupported("a pattern that ends with the escape character is not supported")
+    return quote(shown)
 
 
-def _chr(args: Arguments, constants: Constants) -> str:
-    """chr() beyond 255: by way of UTF-32."""
-    code = args[0].text
-    error = raise_error_sql("54000", "null character not permitted")
-    return f"CASE WHEN {code} = 0 THEN {error} ELSE decode(unhex(lpad(hex({code}), 8, '0')), 'UTF-32') END"
+def _matches(*, ignore_case: bool, negate: bool) -> CollatedTranslator:
+    """~ and its like.  An expression that repeats a group is left to Python: Java's engine recurses."""
+
+    def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
+        pattern = _constant(constants, 1)
+        try:
+            found = regex_syntax.translate(pattern, ignore_case=ignore_case, ascii_only=ascii_only)
+        except PostgresError as error:
+            raise FeatureNotSupported(error.message) from error
+        if found.repeats_group:
+            raise FeatureNotSupported("a repeated group is not supported in Spark")
+        java = quote("(?s)" + found.text.replace(r"\Z", r"\z"))
+        return f"{'NOT ' if negate else ''}rlike({args[0].text}, {java})"
+
+    return translate
 
 
 def _varchar(args: Arguments, constants: Constants) -> str:
@@ -472,24 +495,82 @@ def _length_coercion(constants: Constants) -> tuple[int, bool]:
     return int(typmod.value) - 4, explicit is not None and explicit.value == "t"
 
 
-def _extract(args: Arguments, constants: Constants) -> str:
-    field = constants[0].value if constants and constants[0] is not None else None
-    value = args[1]
-    if field is None or value.type not in ("date", "timestamp", "timestamptz"):
-        raise FeatureNotSupported("extract of this kind is not supported")
-    timestamp = date_as_timestamp(value) if value.type == "date" else value.text
-    if field == "epoch":
-        return f"CAST(unix_micros(CAST({timestamp} AS TIMESTAMP)) AS DECIMAL(20,0)) * 0.000001BD"
-    simple = {"year": "YEAR", "month": "MONTH", "day": "DAY", "quarter": "QUARTER", "doy": "DOY", "week": "WEEK",
-              "isodow": "DAYOFWEEK_ISO", "isoyear": "YEAROFWEEK"}  # fmt: skip
-    times = {"hour": "HOUR", "minute": "MINUTE", "second": "SECOND"}
-    if field in simple:
-        return f"extract({simple[field]} FROM {timestamp})"
-    if field == "dow":
-        return f"dayofweek({timestamp}) - 1"
-    if field in times and value.type != "date":
-        return f"extract({times[field]} FROM {timestamp})"
-    raise FeatureNotSupported(f'extract of "{field}" is not supported')
+def _is_infinite(value: SqlValue) -> str:
+    """Whether a date or timestamp is infinite, or NULL."""
+    days, micros = zip(*INFINITE_DATES, strict=True)
+    if value.type == "date":
+        return f"unix_date({value.text}) IN ({days[0]}, {days[1]})"
+    number = f"unix_micros(CAST({value.text} AS TIMESTAMP))"
+    return f"{number} IN ({micros[0]}L, (-9223372036854775807L - 1L))"
+
+
+def _extract(args: Arguments, constants: Constants) -> SqlValue:
+    """Fields that begin again and again; of an infinite time they are NULL.  Those that grow are infinite
+    then, which no DECIMAL is."""
+    value, field = args[1], _constant(constants, 0)
+    known = _FIELDS.get(field)
+    if known is None or (value.type == "date" and field in ("hour", "minute")):
+        raise FeatureNotSupported(f"extract of {field} is not supported in Spark")
+    part = known.format(value.text)
+    number = f"CASE WHEN NOT {_is_infinite(value)} THEN CAST({part} AS DECIMAL(4,0)) END"
+    return SqlValue(f"({number})", "numeric", "DECIMAL(4,0)")
+
+
+_FIELDS = {
+    "month": "month({0})",
+    "day": "day({0})",
+    "quarter": "quarter({0})",
+    "week": "weekofyear({0})",
+    "doy": "dayofyear({0})",
+    "dow": "(dayofweek({0}) - 1)",
+    "isodow": "(weekday({0}) + 1)",
+    "hour": "hour({0})",
+    "minute": "minute({0})",
+}
+_TRUNCATED = frozenset("second minute hour day week month quarter year".split())
+
+
+def _date_trunc(args: Arguments, constants: Constants) -> str:
+    value, unit = args[1], _constant(constants, 0)
+    if unit not in _TRUNCATED:
+        raise FeatureNotSupported(f"date_trunc to {unit} is not supported in Spark")
+    truncated = f"CAST(date_trunc('{unit}', {value.text}) AS TIMESTAMP_NTZ)"
+    return f"CASE WHEN {_is_infinite(value)} THEN {value.text} ELSE {truncated} END"
+
+
+def _add_days(sign: str) -> Translator:
+    def translate(args: Arguments, constants: Constants) -> str:
+        date, count = args
+        error = raise_error_sql("22008", "date out of range")
+        days = f"(CAST(unix_date({date.text}) AS BIGINT) {sign} {count.text})"
+        return (
+            f"CASE WHEN {_is_infinite(date)} AND {count.text} IS NOT NULL THEN {date.text}"
+            f" WHEN {days} BETWEEN {FIRST_DATE} AND {LAST_DATE}"
+            f" THEN date_from_unix_date(CAST({days} AS INT)) WHEN {days} IS NOT NULL THEN {error} END"
+        )
+
+    return translate
+
+
+def _days_between(args: Arguments, constants: Constants) -> str:
+    a, b = args
+    error = raise_error_sql("22008", "cannot subtract infinite dates")
+    infinite = f"{_is_infinite(a)} OR {_is_infinite(b)}"
+    return f"CASE WHEN {infinite} THEN {error} ELSE unix_date({a.text}) - unix_date({b.text}) END"
+
+
+def _timestamp_to_date(args: Arguments, constants: Constants) -> str:
+    value = args[0]
+    whens = " ".join(
+        f"WHEN unix_micros(CAST({value.text} AS TIMESTAMP)) = {_micros(micros)}"
+        f" THEN date_from_unix_date({days})"
+        for days, micros in INFINITE_DATES
+    )
+    return f"CASE {whens} ELSE CAST({value.text} AS DATE) END"
+
+
+def _micros(value: int) -> str:
+    return f"{value}L" if value > -(2**63) else "(-9223372036854775807L - 1L)"
 
 
 def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
@@ -503,14 +584,35 @@ def _array_element(args: Arguments, constants: Constants) -> str:
 #: prosrc -> a function of the arguments and of those of them that are constants.
 TRANSLATORS: dict[str, Translator] = {
     "text_substr": _substring,
-    "textlike": _like(fold=False, negate=False),
-    "textnlike": _like(fold=False, negate=True),
-    "bpcharlike": _like(fold=False, negate=False),
-    "texticlike": _like(fold=True, negate=False),
-    "texticnlike": _like(fold=True, negate=True),
-    "chr": _chr,
+    "textlike": _like(negate=False),
+    "textnlike": _like(negate=True),
     "varchar": _varchar,
     "bpchar": _bpchar,
     "date_timestamp": _date_to_timestamp,
     "array_position": _array_element,
+    "timestamp_trunc": _date_trunc,
+    "date_pli": _add_days("+"),
+    "date_mii": _add_days("-"),
+    "date_mi": _days_between,
+    "timestamp_date": _timestamp_to_date,
+    "timestamptz_date": _timestamp_to_date,
+}
+
+#: Functions whose result has a Spark type of its own.
+VALUES: dict[str, Callable[[Arguments, Constants], SqlValue]] = {
+    **numeric_sql.FUNCTIONS,
+    "extract_date": _extract,
+    "extract_timestamp": _extract,
+}
+
+#: The same, and whether the collation knows the letters of ASCII alone.
+COLLATED: dict[str, CollatedTranslator] = {
+    "lower": _case_mapping(to_lower=True),
+    "upper": _case_mapping(to_lower=False),
+    "texticlike": _ilike(negate=False),
+    "texticnlike": _ilike(negate=True),
+    "textregexeq": _matches(ignore_case=False, negate=False),
+    "textregexne": _matches(ignore_case=False, negate=True),
+    "texticregexeq": _matches(ignore_case=True, negate=False),
+    "texticregexne": _matches(ignore_case=True, negate=True),
 }

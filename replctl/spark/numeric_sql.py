@@ -1,6 +1,5 @@
-"""numeric in Spark: as DECIMAL while the precision is known and fits 38 digits, else as exact text.
-
-Text is computed with by functions of ours (python_functions.py), which Spark runs in Python.
+"""numeric in Spark: as DECIMAL while the precision is known and fits 38 digits, else as exact text, which
+only Python computes with (python_program.py).
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from typing import TypeAlias
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.spark.data_type import quote
+from replctl.spark.data_type import decimal_of, quote
 from replctl.spark.sql_value import SqlValue
-from replctl.types.numeric import precision_and_scale
 
 NumericFunction: TypeAlias = Callable[[Sequence[SqlValue], Sequence[nodes.Const | None]], SqlValue]
 _MAX = 38
@@ -36,37 +34,45 @@ def numeric_literal(value: str) -> SqlValue:
 
 
 def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
-    """`left operator right` of numerics: exact, NaN the greatest and equal to itself."""
-    a, b = same_type([left, right])
-    if a.decimal is not None:
-        return SqlValue(f"({a.text} {operator} {b.text})", "bool", "BOOLEAN")
-    return SqlValue(f"(replctl_numeric_cmp({a.text}, {b.text}) {operator} 0)", "bool", "BOOLEAN")
+    """`left operator right` of numerics."""
+    a, b = same_type([left, right], by_value=True)
+    return SqlValue(f"({a.text} {operator} {b.text})", "bool", "BOOLEAN")
 
 
 def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
     """`left IS DISTINCT FROM right`."""
-    a, b = same_type([left, right])
-    if a.decimal is not None:
-        return SqlValue(f"(NOT ({a.text} <=> {b.text}))", "bool", "BOOLEAN")
-    equal = f"coalesce(replctl_numeric_cmp({a.text}, {b.text}) = 0, {a.text} IS NULL AND {b.text} IS NULL)"
-    return SqlValue(f"(NOT {equal})", "bool", "BOOLEAN")
+    a, b = same_type([left, right], by_value=True)
+    return SqlValue(f"(NOT ({a.text} <=> {b.text}))", "bool", "BOOLEAN")
 
 
-def same_type(args: Sequence[SqlValue]) -> list[SqlValue]:
-    """All as one DECIMAL that holds each exactly, or all as text."""
+def is_exact_text(value: SqlValue) -> bool:
+    """Whether a value is a numeric as text."""
+    return value.type == "numeric" and value.decimal is None
+
+
+def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
+    """All as one DECIMAL that holds each exactly.
+
+    Args:
+        by_value: only the numbers matter, not how many zeros they show at their end.
+
+    Raises:
+        FeatureNotSupported: there is no such type.
+    """
     decimals = [arg.decimal for arg in args]
-    if all(decimal is not None for decimal in decimals):
-        scale = max(s for _p, s in decimals)  # type: ignore[misc]
-        whole = max(p - s for p, s in decimals)  # type: ignore[misc]
-        if whole + scale <= _MAX:
-            target = f"DECIMAL({max(whole + scale, 1)},{scale})"
-            return [
-                arg
-                if arg.spark == target
-                else SqlValue(f"CAST({arg.text} AS {target})", arg.type, target)
-                for arg in args
-            ]
-    return [as_text(arg) for arg in args]
+    known = [decimal for decimal in decimals if decimal is not None]
+    scale = max((s for _p, s in known), default=0)
+    whole = max((p - s for p, s in known), default=0)
+    shown_alike = by_value or all(s == scale for _p, s in known)
+    if len(known) < len(decimals) or whole + scale > _MAX or not shown_alike:
+        raise FeatureNotSupported("numeric values without a common precision are not supported")
+    target = f"DECIMAL({max(whole + scale, 1)},{scale})"
+    return [
+        arg
+        if arg.spark == target
+        else SqlValue(f"CAST({arg.text} AS {target})", arg.type, target)
+        for arg in args
+    ]
 
 
 def as_text(value: SqlValue) -> SqlValue:
@@ -84,9 +90,8 @@ def sort_key(value: SqlValue) -> str:
 def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition: str) -> SqlValue:
     """sum() and avg(): integers give bigint or numeric, floats double, numerics numeric."""
     argument = f"{distinct}{value.text}"
-    if value.type in ("float4", "float8"):
-        spark = "FLOAT" if expr.type == "float4" else "DOUBLE"
-        return SqlValue(f"CAST({expr.name}({argument}){condition} AS {spark})", expr.type, spark)
+    if value.type == "float8":
+        return SqlValue(f"{expr.name}({argument}){condition}", expr.type, "DOUBLE")
     if expr.name == "sum" and value.type in ("int2", "int4"):
         return SqlValue(f"sum({argument}){condition}", "int8", "BIGINT")
     if value.type in _INTEGER_DIGITS or value.decimal is not None:
@@ -97,13 +102,16 @@ def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition
                 return SqlValue(total, "numeric", f"DECIMAL({precision + 10},{scale})")
             count = f"count({argument}){condition}"
             return SqlValue(
-                f"replctl_numeric('div', CAST({total} AS STRING), CAST({count} AS STRING))",
+                f"replctl_numeric_divide(CAST({total} AS STRING),"
+                f" CAST(nullif({count}, 0) AS STRING))",
                 "numeric",
                 "STRING",
             )
-    if value.type == "numeric":
-        values = f"collect_list({distinct}{as_text(value).text}){condition}"
-        return SqlValue(f"replctl_numeric_{expr.name}({values})", "numeric", "STRING")
+    if value.type == "numeric" and not distinct:
+        values = f"collect_list({as_text(value).text}){condition}"
+        return SqlValue(
+            f"replctl_numeric_{expr.name}(nullif({values}, array()))", "numeric", "STRING"
+        )
     raise FeatureNotSupported(f"{expr.name} of type {value.type} is not supported")
 
 
@@ -111,23 +119,23 @@ def _decimal(text: str, precision: int, scale: int) -> SqlValue:
     return SqlValue(text, "numeric", f"DECIMAL({precision},{scale})")
 
 
-def _by_text(operation: str, *args: SqlValue) -> SqlValue:
-    texts = [as_text(arg).text for arg in args] + ["CAST(NULL AS STRING)"] * (2 - len(args))
-    return SqlValue(f"replctl_numeric({quote(operation)}, {', '.join(texts)})", "numeric", "STRING")
+def _no_decimal(what: str) -> FeatureNotSupported:
+    return FeatureNotSupported(f"{what} of numeric is not supported in Spark's DECIMAL")
 
 
 def _arithmetic(
-    operation: str, sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
+    sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
 ) -> NumericFunction:
     """An operation that Spark's DECIMAL does exactly while the result fits; `size` gives its (p, s)."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         left, right = args
-        if left.decimal is not None and right.decimal is not None:
-            precision, scale = size(*left.decimal, *right.decimal)
-            if precision <= _MAX:
-                return _decimal(f"({left.text} {sign} {right.text})", precision, scale)
-        return _by_text(operation, left, right)
+        if left.decimal is None or right.decimal is None:
+            raise _no_decimal(sign)
+        precision, scale = size(*left.decimal, *right.decimal)
+        if precision > _MAX:
+            raise _no_decimal(sign)
+        return _decimal(f"({left.text} {sign} {right.text})", precision, scale)
 
     return translate
 
@@ -151,17 +159,12 @@ def _remainder_size(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
     )
 
 
-def _div(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    return _by_text("div", *args)
-
-
-def _unary(operation: str, template: str, grow: int = 0) -> NumericFunction:
+def _unary(template: str) -> NumericFunction:
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         (value,) = args
-        if value.decimal is not None and value.decimal[0] + grow <= _MAX:
-            precision, scale = value.decimal
-            return _decimal(f"({template.format(value.text)})", precision + grow, scale)
-        return _by_text(operation, value)
+        if value.decimal is None:
+            raise _no_decimal(template)
+        return _decimal(f"({template.format(value.text)})", *value.decimal)
 
     return translate
 
@@ -171,27 +174,24 @@ def _from_integer(args: Sequence[SqlValue], constants: Sequence[nodes.Const | No
     return _decimal(f"CAST({args[0].text} AS DECIMAL({precision},0))", precision, 0)
 
 
-def _from_float(operation: str) -> NumericFunction:
-    def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-        return SqlValue(f"replctl_{operation}({args[0].text})", "numeric", "STRING")
-
-    return translate
-
-
 def _to_integer(target: str, spark: str) -> NumericFunction:
     """Half away from zero, then in range or an error."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         value = args[0]
-        if value.decimal is not None:
-            return SqlValue(f"CAST(round({value.text}, 0) AS {spark})", target, spark)
-        return SqlValue(f"CAST(replctl_numeric_{target}({value.text}) AS {spark})", target, spark)
+        if value.decimal is None:
+            raise _no_decimal("conversion")
+        return SqlValue(f"CAST(round({value.text}, 0) AS {spark})", target, spark)
 
     return translate
 
 
 def _to_float(target: str, spark: str) -> NumericFunction:
+    """By way of text, which is read as the nearest float."""
+
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
+        if args[0].decimal is None:
+            raise _no_decimal("conversion")
         return SqlValue(f"CAST({as_text(args[0]).text} AS {spark})", target, spark)
 
     return translate
@@ -203,55 +203,59 @@ def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -
     assert typmod is not None
     assert typmod.value is not None
     value = args[0]
-    precision, scale = precision_and_scale(int(typmod.value))
-    fits = precision <= _MAX and 0 <= scale <= precision
-    checked = SqlValue(
-        f"replctl_numeric_coerce({as_text(value).text}, {typmod.value})", "numeric", "STRING"
-    )
-    if not fits:
-        return checked
-    if (
-        value.decimal is not None
-        and value.decimal[0] - value.decimal[1] <= precision - scale
-        and value.decimal[1] <= scale
-    ):
-        return _decimal(f"CAST({value.text} AS DECIMAL({precision},{scale}))", precision, scale)
-    return _decimal(f"CAST({checked.text} AS DECIMAL({precision},{scale}))", precision, scale)
+    decimal = decimal_of(int(typmod.value))
+    if decimal is None or value.decimal is None:
+        raise _no_decimal("length coercion")
+    precision, scale = decimal
+    return _decimal(f"CAST({value.text} AS DECIMAL({precision},{scale}))", precision, scale)
 
 
-def _round(operation: str) -> NumericFunction:
+def _whole(function: str) -> NumericFunction:
+    """ceil() and floor()."""
+
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-        digits = SqlValue("'0'", "numeric", "STRING") if len(args) == 1 else args[1]
-        shown = digits.text if len(args) == 1 else f"CAST({digits.text} AS STRING)"
-        return SqlValue(
-            f"replctl_numeric({quote(operation)}, {as_text(args[0]).text}, {shown})",
-            "numeric",
-            "STRING",
+        decimal = args[0].decimal
+        if decimal is None or decimal[0] - decimal[1] >= _MAX:
+            raise _no_decimal(function)
+        precision = decimal[0] - decimal[1] + 1
+        return _decimal(
+            f"CAST({function}({args[0].text}) AS DECIMAL({precision},0))", precision, 0
         )
 
     return translate
 
 
+def _round(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
+    """round(x) and round(x, n), where n is a constant."""
+    decimal = args[0].decimal
+    given = constants[1] if len(args) > 1 else None
+    places = 0 if len(args) == 1 else None if given is None or given.value is None else int(given.value)
+    if decimal is None or places is None or places < 0:
+        raise _no_decimal("round")
+    precision, scale = decimal
+    wide = precision - scale + 1 + places
+    if wide > _MAX or precision >= _MAX:
+        raise _no_decimal("round")
+    rounded = f"round({args[0].text}, {places})" if places < scale else args[0].text
+    return _decimal(f"CAST({rounded} AS DECIMAL({wide},{places}))", wide, places)
+
+
 #: prosrc -> translation.
 FUNCTIONS: dict[str, NumericFunction] = {
-    "numeric_add": _arithmetic("add", "+", _sum_size),
-    "numeric_sub": _arithmetic("sub", "-", _sum_size),
-    "numeric_mul": _arithmetic("mul", "*", _product_size),
-    "numeric_mod": _arithmetic("mod", "%", _remainder_size),
-    "numeric_div": _div,
-    "numeric_uminus": _unary("neg", "-{0}"),
-    "numeric_uplus": _unary("pos", "{0}"),
-    "numeric_abs": _unary("abs", "abs({0})"),
-    "numeric_sign": lambda args, constants: _by_text("sign", *args),
-    "numeric_ceil": lambda args, constants: _by_text("ceil", *args),
-    "numeric_floor": lambda args, constants: _by_text("floor", *args),
-    "numeric_round": _round("round"),
-    "numeric_trunc": _round("trunc"),
+    "numeric_add": _arithmetic("+", _sum_size),
+    "numeric_sub": _arithmetic("-", _sum_size),
+    "numeric_mul": _arithmetic("*", _product_size),
+    "numeric_mod": _arithmetic("%", _remainder_size),
+    "numeric_uminus": _unary("-{0}"),
+    "numeric_uplus": _unary("{0}"),
+    "numeric_abs": _unary("abs({0})"),
+    "numeric_ceil": _whole("ceil"),
+    "numeric_floor": _whole("floor"),
+    "numeric_round": _round,
+    "round(numeric)": _round,
     "int2_numeric": _from_integer,
     "int4_numeric": _from_integer,
     "int8_numeric": _from_integer,
-    "float4_numeric": _from_float("float4_numeric"),
-    "float8_numeric": _from_float("float8_numeric"),
     "numeric_int2": _to_integer("int2", "SMALLINT"),
     "numeric_int4": _to_integer("int4", "INT"),
     "numeric_int8": _to_integer("int8", "BIGINT"),
@@ -259,3 +263,8 @@ FUNCTIONS: dict[str, NumericFunction] = {
     "numeric_float8": _to_float("float8", "DOUBLE"),
     "numeric": _coerce,
 }
+
+#: Functions whose number does not depend on how many zeros their arguments show at their end.
+BY_VALUE = frozenset(
+    "numeric_add numeric_sub numeric_mul numeric_uminus numeric_uplus numeric_abs".split()
+)

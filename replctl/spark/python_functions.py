@@ -1,29 +1,23 @@
-"""Functions that Spark runs in Python, over Arrow, because nothing else of Spark's is exact: numeric as
-text (replctl_numeric ...) and the text forms of types (replctl_in_..., replctl_out_...)."""
+"""Functions that Spark runs in Python, over Arrow, because nothing else of Spark's is exact: expressions
+(replctl_eval_...), numeric as text (replctl_numeric ...), the text forms of types (replctl_in_..., _out_...)."""
 
 from __future__ import annotations
 
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable
-from decimal import (
-    MAX_EMAX,
-    MIN_EMIN,
-    ROUND_CEILING,
-    ROUND_DOWN,
-    ROUND_FLOOR,
-    ROUND_HALF_UP,
-    Context,
-    Decimal,
-)
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from replctl.errors import DivisionByZero, NumericValueOutOfRange, PostgresError
+from replctl.adt import numeric
+from replctl.errors import PostgresError
+from replctl.spark import python_program
 from replctl.spark.data_type import text_of_wire, to_wire_value, wire
+from replctl.spark.python_program import Program
 from replctl.spark.sql_value import raised_text
 from replctl.types import text
 from replctl.types.hash import partition_hash
@@ -32,8 +26,6 @@ from replctl.types.numeric import numeric_out
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CONTEXT = Context(prec=2000, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_MAX_SCALE = 1000
 
 class PythonFunctions:
     """The functions, registered in a session when a statement uses them for the first time."""
@@ -50,14 +42,18 @@ class PythonFunctions:
         known = self._known.setdefault(session, set())
         if self._is_remote and not known:
             _send_package(session)
-        for name in used - known:
+        for name in sorted(used - known):
+            if name.startswith("replctl_eval_"):
+                session.udf.register(name, _program(python_program.program_named(name)))
+                known.add(name)
+                continue
             function, spark_type, arrow_type = _definition(name)
             session.udf.register(name, _vectorised(function, spark_type, arrow_type))
             known.add(name)
 
 
 _NAME = re.compile(
-    r"\b(replctl_(?:numeric|float4_numeric|float8_numeric|in|out|partition_hash)\w*)\("
+    r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\("
 )
 
 
@@ -87,10 +83,21 @@ def _definition(name: str) -> tuple[Callable[..., Any], str, Any]:
     return (function, *result[result_type])
 
 
+def _program(program: Program) -> Any:
+    """An expression as a function of Arrow columns."""
+    spark_type, arrow_type = python_program.result_types(program)
+
+    def evaluate(*columns: Any) -> Any:
+        import pyarrow as pa
+
+        rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        return pa.array(python_program.run(program, rows), arrow_type)
+
+    return _arrow_function(evaluate, spark_type)
+
+
 def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> Any:
     """A strict function of values as one of Arrow columns."""
-    from pyspark.sql import functions
-
     def evaluate(*columns: Any) -> Any:
         import pyarrow as pa
 
@@ -100,6 +107,15 @@ def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> A
         except PostgresError as error:
             raise ValueError(raised_text(error)) from error
 
+    return _arrow_function(evaluate, result)
+
+
+def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
+    """A function of any number of columns; pyspark asks for the types of arguments and result."""
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    evaluate.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     return functions.arrow_udf(evaluate, result)
 
 
@@ -125,16 +141,12 @@ def _writer(type_name: str) -> Callable[[Any], str | None]:
 # numeric
 
 
-def _operation(name: str, left: str, right: str) -> str:
-    return numeric_out(_OPERATIONS[name](Decimal(left), Decimal(right)))
+def _divide(left: str, right: str) -> str:
+    return numeric_out(numeric.divide(Decimal(left), Decimal(right)))
 
 
-def _compare(left: str, right: str) -> int:
-    """-1, 0, 1; NaN is greater than everything, and equal to itself."""
-    a, b = Decimal(left), Decimal(right)
-    if a.is_nan() or b.is_nan():
-        return int(a.is_nan()) - int(b.is_nan())
-    return (a > b) - (a < b)
+def _canonical(value: str) -> str:
+    return text.canonical("numeric", value)
 
 
 def _sort_key(value: str) -> str:
@@ -147,130 +159,25 @@ def _sort_key(value: str) -> str:
     if not number:
         return "2"
     digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
-    key = f"{number.adjusted() + 50000:06d}{digits}"
+    key = f"{number.adjusted() + 150000:06d}{digits}"
     if number > 0:
         return f"2+{key}"
     return "1" + "".join(str(9 - int(char)) for char in key) + ":"
 
 
-def _divide(left: Decimal, right: Decimal) -> Decimal:
-    """At least 16 significant digits, at least either operand's scale (select_div_scale in numeric.c)."""
-    special = _special(left, right)
-    if special is not None:
-        return special
-    if left.is_infinite() or right.is_infinite():
-        return _CONTEXT.divide(left, right) if left.is_infinite() else Decimal(0)
-    if not right:
-        raise DivisionByZero("division by zero")
-    (weight1, first1), (weight2, first2) = _weight(left), _weight(right)
-    quotient_weight = weight1 - weight2 - (first1 <= first2)
-    scale = max(16 - quotient_weight * 4, _scale(left), _scale(right), 0)
-    return _rounded(_CONTEXT.divide(left, right), min(scale, _MAX_SCALE))
-
-
-def _remainder(left: Decimal, right: Decimal) -> Decimal:
-    special = _special(left, right)
-    if special is not None:
-        return special
-    if not right:
-        raise DivisionByZero("division by zero")
-    if left.is_infinite():
-        return Decimal("NaN")
-    return left if right.is_infinite() else _CONTEXT.remainder(left, right)
-
-
-def _special(left: Decimal, right: Decimal) -> Decimal | None:
-    """NaN where an operand is, and for infinity divided by infinity."""
-    if left.is_nan() or right.is_nan() or (left.is_infinite() and right.is_infinite()):
-        return Decimal("NaN")
-    return None
-
-
-def _weight(value: Decimal) -> tuple[int, int]:
-    """The exponent of the first digit in base 10000, and that digit."""
-    value = abs(value)
-    if not value:
-        return 0, 0
-    weight = value.adjusted() // 4
-    return weight, int(
-        _CONTEXT.divide(value, Decimal(10000) ** weight).to_integral_value(ROUND_FLOOR)
-    )
-
-
-def _scale(value: Decimal) -> int:
-    exponent = value.as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
-
-
-def _rounded(value: Decimal, scale: int, rounding: str = ROUND_HALF_UP) -> Decimal:
-    if not value.is_finite():
-        return value
-    return value.quantize(Decimal(1).scaleb(-scale), rounding, _CONTEXT)
-
-
-def _shortened(rounding: str) -> Callable[[Decimal, Decimal], Decimal]:
-    """round() and trunc(): to a number of places that may be negative."""
-
-    def apply(value: Decimal, places: Decimal) -> Decimal:
-        digits = int(places)
-        result = _rounded(value, digits, rounding)
-        return _rounded(result, 0) if digits < 0 else result
-
-    return apply
-
-
-_OPERATIONS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
-    "add": _CONTEXT.add,
-    "sub": _CONTEXT.subtract,
-    "mul": _CONTEXT.multiply,
-    "div": _divide,
-    "mod": _remainder,
-    "round": _shortened(ROUND_HALF_UP),
-    "trunc": _shortened(ROUND_DOWN),
-    "neg": lambda value, _: -value,
-    "pos": lambda value, _: value,
-    "abs": lambda value, _: abs(value),
-    "sign": lambda value, _: value if value.is_nan() else Decimal((value > 0) - (value < 0)),
-    "ceil": lambda value, _: _rounded(value, 0, ROUND_CEILING),
-    "floor": lambda value, _: _rounded(value, 0, ROUND_FLOOR),
-}
-
-
 def _coerce(value: str, typmod: int) -> str:
-    number = text.coerce_typmod("numeric", Decimal(value), typmod, explicit=False)
+    number = text.coerce_typmod("numeric", text.parse("numeric", value), typmod, explicit=False)
     return text.render("numeric", number)
 
 
-def _to_integer(name: str, bits: int) -> Callable[[str], str]:
-    def convert(value: str) -> str:
-        number = Decimal(value)
-        if not number.is_finite():
-            raise NumericValueOutOfRange(f"cannot convert {numeric_out(number).lower()} to {name}")
-        rounded = int(_rounded(number, 0))
-        if not -(2**bits) <= rounded < 2**bits:
-            raise NumericValueOutOfRange(f"{name} out of range")
-        return str(rounded)
+def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..., str | None]:
+    """An aggregate of numerics that have been collected."""
 
-    return convert
+    def apply(values: Sequence[str]) -> str | None:
+        answer = function([Decimal(value) for value in values])
+        return None if answer is None else numeric_out(answer)
 
-
-def _from_float(value: float, digits: int) -> str:
-    """The shortest decimal of that many significant digits, not the binary value."""
-    return numeric_out(Decimal(f"{value:.{digits}g}"))
-
-
-def _sum(values: list[str]) -> str | None:
-    if not values:
-        return None
-    total = Decimal(values[0])
-    for value in values[1:]:
-        total = _CONTEXT.add(total, Decimal(value))
-    return numeric_out(total)
-
-
-def _average(values: list[str]) -> str | None:
-    total = _sum(values)
-    return None if total is None else numeric_out(_divide(Decimal(total), Decimal(len(values))))
+    return apply
 
 
 def _hash_partition(types: str, values: list[str | None], modulus: int) -> int:
@@ -280,16 +187,11 @@ def _hash_partition(types: str, values: list[str | None], modulus: int) -> int:
 
 #: name -> the function, and the Python type of what it gives.
 _FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
-    "replctl_numeric": (_operation, str),
-    "replctl_numeric_cmp": (_compare, int),
+    "replctl_numeric_divide": (_divide, str),
+    "replctl_numeric_canonical": (_canonical, str),
     "replctl_numeric_key": (_sort_key, str),
     "replctl_numeric_coerce": (_coerce, str),
-    "replctl_numeric_int2": (_to_integer("smallint", 15), str),
-    "replctl_numeric_int4": (_to_integer("integer", 31), str),
-    "replctl_numeric_int8": (_to_integer("bigint", 63), str),
-    "replctl_float4_numeric": (lambda value: _from_float(value, 6), str),
-    "replctl_float8_numeric": (lambda value: _from_float(value, 15), str),
-    "replctl_numeric_sum": (_sum, str),
-    "replctl_numeric_avg": (_average, str),
+    "replctl_numeric_sum": (_of_list(numeric.total), str),
+    "replctl_numeric_avg": (_of_list(numeric.average), str),
     "replctl_partition_hash": (_hash_partition, int),
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from replctl.errors import PostgresError, error_class
+from replctl.errors import FeatureNotSupported, PostgresError, error_class
 
 #: What an expression raises on purpose: raise_error('replctl:22003|integer out of range|detail|end').
 _RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)\|end", re.S)
@@ -27,6 +28,50 @@ class SqlValue:
         """(precision, scale) if the value is a DECIMAL."""
         found = _DECIMAL.fullmatch(self.spark)
         return (int(found[1]), int(found[2])) if found else None
+
+
+#: A call of a function that runs in Python; Spark has none inside a lambda.
+_IN_PYTHON = re.compile(r"\breplctl_\w+\(")
+_SHORT = 60
+
+
+def runs_in_python(text: str) -> bool:
+    """Whether Spark SQL calls a function of Python."""
+    return _IN_PYTHON.search(text) is not None
+
+
+def check_lambda(body: str) -> None:
+    """Refuse a lambda whose body calls a function of Python.
+
+    Raises:
+        FeatureNotSupported: it does.
+    """
+    if runs_in_python(body):
+        raise FeatureNotSupported("functions of Python inside a lambda are not supported")
+
+
+def bound(args: Sequence[SqlValue], build: Callable[[Sequence[SqlValue]], str]) -> str:
+    """What `build` makes of values, each of them computed once.
+
+    f(x) || f(x) where f(x) is long  ->  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
+
+    Raises:
+        FeatureNotSupported: what is built around them runs in Python.
+    """
+    plain = build(args)
+    repeated = [i for i, arg in enumerate(args) if len(arg.text) > _SHORT and plain.count(arg.text) > 1]
+    if not repeated:
+        return plain
+    names = {i: f"bound_.a{i}" for i in repeated}
+    inner = [
+        SqlValue(names[i], arg.type, arg.spark) if i in names else arg for i, arg in enumerate(args)
+    ]
+    body = build(inner)
+    check_lambda(body)
+    if any("bound_" in arg.text and i not in names for i, arg in enumerate(args)):
+        raise FeatureNotSupported("values are bound already")
+    fields = ", ".join(f"'a{i}', {args[i].text}" for i in repeated)
+    return f"get(transform(array(named_struct({fields})), bound_ -> {body}), 0)"
 
 
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:

@@ -97,9 +97,13 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
         f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
         for column in columns
     ]
-    frame = engine.frame(rows)
-    with engine.running():
-        frame = frame.selectExpr(*received)
+    if rows.num_rows:
+        frame = engine.frame(rows)
+        with engine.running():
+            frame = frame.selectExpr(*received)
+    else:
+        nothing = [f"{value_literal(c.type, c.typmod, None)} AS {c.name}" for c in columns]
+        frame = engine.sql(f"SELECT {', '.join(nothing)} WHERE FALSE")
     with _named(engine, frame) as view:
         yield view
 

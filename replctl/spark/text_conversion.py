@@ -16,8 +16,16 @@ _BY_PYTHON = frozenset(
 
 
 def convert(value: SqlValue, target: str) -> SqlValue:
-    """A cast by output and input function, without type modifier."""
-    return from_text(to_text(value), target, -1)
+    """A cast by output and input function, without type modifier, as far as Spark does it itself.
+
+    Raises:
+        FeatureNotSupported: it does not.
+    """
+    if target in ("text", "varchar", "json") and (
+        value.type in _STRINGS or value.type in ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
+    ):
+        return SqlValue(to_text(value).text, target, "STRING")
+    raise FeatureNotSupported(f"conversion of type {value.type} to {target} is not supported")
 
 
 def replicate(value: SqlValue, target: str, typmod: int) -> SqlValue:
@@ -63,7 +71,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
         return SqlValue(_fitted(value.text, target, typmod), target, "STRING")
     if target == "numeric":
         if typmod < 0:
-            return SqlValue(f"replctl_numeric('pos', {value.text}, '0')", target, "STRING")
+            return SqlValue(f"replctl_numeric_canonical({value.text})", target, "STRING")
         checked = f"replctl_numeric_coerce({value.text}, {typmod})"
         if decimal_of(typmod) is None:
             return SqlValue(checked, target, "STRING")

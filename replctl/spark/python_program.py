@@ -1,0 +1,185 @@
+"""Expressions that Spark runs in Python: whole subtrees, from the columns up, as one function each.
+
+A function never fails: it gives a struct of the value and of the error, and Spark raises the error where
+the value is used.  So CASE, AND and OR guard it as they guard Spark's own expressions, although Spark
+computes functions of Python for all rows beforehand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from replctl.adt import interpret
+from replctl.errors import FeatureNotSupported, PostgresError
+from replctl.expr import nodes
+from replctl.spark.data_type import element_type, storage_type, to_wire_value, wire
+from replctl.spark.sql_value import SqlValue, raised_text
+from replctl.types import text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What only the engine knows; a program gets its value.
+_LEAVES = (
+    nodes.Var,
+    nodes.SubLink,
+    nodes.Aggref,
+    nodes.WindowFunc,
+    nodes.SqlValueFunction,
+    nodes.GroupingFunc,
+)
+#: Types whose Python value is their text.
+_TEXTS = frozenset(
+    "text varchar bpchar name json jsonb uuid inet cidr macaddr macaddr8 bit varbit unknown int4range"
+    " int8range numrange daterange tsrange tstzrange".split()
+)
+_PROGRAMS: dict[str, Program] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An expression of Param(1), Param(2) ..., as nodes.dumps writes it, with the parameters' types."""
+
+    expression: str
+    parameters: tuple[str, ...]
+    result: str
+
+    @property
+    def name(self) -> str:
+        """The function's name: of its content, so that one program has one name."""
+        content = "\0".join((self.expression, *self.parameters, self.result))
+        return f"replctl_eval_{hashlib.sha256(content.encode()).hexdigest()[:20]}"
+
+
+def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
+    """An expression computed in Python.
+
+    Args:
+        leaf: the SQL of a column, an aggregate and what else only the engine knows.
+
+    Raises:
+        FeatureNotSupported: Python cannot compute it either.
+    """
+    values: list[SqlValue] = []
+    numbers: dict[str, int] = {}
+
+    def replaced(node: Any) -> Any:
+        if not isinstance(node, _LEAVES) and not _is_engines(node):
+            return None
+        value = leaf(node)
+        if value.text not in numbers:
+            values.append(value)
+            numbers[value.text] = len(values)
+        return nodes.Param(numbers[value.text], value.type, collation=nodes.collation(node))
+
+    tree = nodes.transform(expr, replaced)
+    if _has_free_operand(tree):
+        raise FeatureNotSupported("the operand of CASE is computed with the whole CASE")
+    interpret.compiled(tree)  # refused now, not when the first row comes
+    if not values:
+        values.append(SqlValue("0", "int4", "INT"))  # what tells the number of rows
+    program = Program(nodes.dumps(tree), tuple(value.type for value in values), expr.type)
+    _PROGRAMS[program.name] = program
+    return _call(program, values, expr.type)
+
+
+def program_named(name: str) -> Program:
+    """A program by its function's name."""
+    return _PROGRAMS[name]
+
+
+def _is_engines(node: Any) -> bool:
+    """now(), random(): the engine's, because they are not of a row."""
+    return isinstance(node, nodes.FuncExpr) and node.name in ("now", "random")
+
+
+def _has_free_operand(node: Any) -> bool:
+    """Whether Param(0) stands for something outside of the expression."""
+    match node:
+        case nodes.Param(number=0):
+            return True
+        case nodes.CaseExpr(arg=arg) if arg is not None:
+            results = [when.result for when in node.whens]
+            return any(map(_has_free_operand, [arg, *results, node.default]))
+        case nodes.ArrayCoerceExpr():
+            return _has_free_operand(node.arg)
+    return any(map(_has_free_operand, nodes.children(node)))
+
+
+def _call(program: Program, values: Sequence[SqlValue], type_name: str) -> SqlValue:
+    args = ", ".join(_sent(value) for value in values)
+    call = f"{program.name}({args})"
+    value = wire(type_name).from_wire.format(f"{call}.v")
+    checked = f"(CASE WHEN {call}.e IS NULL THEN {value} ELSE raise_error({call}.e) END)"
+    return SqlValue(checked, type_name, storage_type(type_name))
+
+
+def _sent(value: SqlValue) -> str:
+    """A value as it travels; a numeric as the DECIMAL or the text that it is."""
+    if value.type == "numeric":
+        return value.text
+    return wire(value.type).to_wire.format(value.text)
+
+
+def result_types(program: Program) -> tuple[str, pa.DataType]:
+    """Spark's and Arrow's type of a function's result."""
+    import pyarrow as pa
+
+    value = wire(program.result)
+    spark = f"STRUCT<v: {_wire_name(value.arrow)}, e: STRING>"
+    return spark, pa.struct([("v", value.arrow), ("e", pa.string())])
+
+
+def _wire_name(arrow_type: Any) -> str:
+    """Arrow's type as Spark's."""
+    import pyarrow as pa
+
+    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "bool": "BOOLEAN",
+             "float": "FLOAT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}  # fmt: skip
+    if pa.types.is_struct(arrow_type):
+        fields = (f"{item.name}: {_wire_name(item.type)}" for item in arrow_type)
+        return f"STRUCT<{', '.join(fields)}>"
+    if pa.types.is_list(arrow_type):
+        return f"ARRAY<{_wire_name(arrow_type.value_type)}>"
+    return names[str(arrow_type)]
+
+
+def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """The results of rows whose values are as Arrow brought them."""
+    function = _function(program)
+    readers = [_reader(name) for name in program.parameters]
+    results = []
+    for row in rows:
+        try:
+            value = function(
+                [
+                    None if item is None else read(item)
+                    for read, item in zip(readers, row, strict=True)
+                ]
+            )
+            results.append({"v": to_wire_value(program.result, -1, value), "e": None})
+        except PostgresError as error:
+            results.append({"v": None, "e": raised_text(error)})
+    return results
+
+
+@cache
+def _function(program: Program) -> Callable[[Sequence[Any]], Any]:
+    return interpret.compiled(nodes.loads(program.expression))
+
+
+def _reader(type_name: str) -> Callable[[Any], Any]:
+    """What makes a value of this process of one that has travelled."""
+    element = element_type(type_name)
+    if element is not None:
+        read = _reader(element)
+        return lambda value: [None if item is None else read(item) for item in value]
+    if type_name == "interval":
+        return lambda value: (value["m"], value["d"], value["us"])
+    if type_name in _TEXTS:
+        return lambda value: value
+    return lambda value: text.parse(type_name, value) if isinstance(value, str) else value
