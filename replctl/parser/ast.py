@@ -10,16 +10,33 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    pos: int = field(default=-1, kw_only=True, compare=False, repr=False)
+    """What all nodes have; that they are equal is said here once, since every class costs start-up time.
+
+    Fields that do not count, such as positions, are keyword-only.
+    """
+
+    pos: int = field(default=-1, kw_only=True)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__match_args__)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+        return f"{type(self).__name__}({fields})"
 
 
 # ---------------------------------------------------------------------------------------------
 # Names and types
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeVar(Node):
     """A relation by name: `catalog.schema.name`; `inherit` is False for ONLY."""
 
@@ -30,13 +47,13 @@ class RangeVar(Node):
     alias: Alias | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Alias(Node):
     name: str
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TypeName(Node):
     """`names` as written or, for SQL's own spellings, ('pg_catalog', catalog name).
 
@@ -53,7 +70,7 @@ class TypeName(Node):
 # Raw expressions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ColumnRef(Node):
     """`a.b.c`; a trailing `*` is the field '*' with `is_star`."""
 
@@ -61,12 +78,12 @@ class ColumnRef(Node):
     is_star: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ParamRef(Node):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constant(Node):
     """A literal: kind says what `value` is.
 
@@ -78,7 +95,7 @@ class Constant(Node):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TypeCast(Node):
     """CAST(arg AS type), arg::type or type 'literal'."""
 
@@ -86,7 +103,7 @@ class TypeCast(Node):
     type_name: TypeName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CollateClause(Node):
     arg: RawExpr
     name: tuple[str, ...]
@@ -98,7 +115,7 @@ AExprKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AExpr(Node):
     """An operator or an operator-like construct (A_Expr).
 
@@ -113,7 +130,7 @@ class AExpr(Node):
     right: RawExpr | tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoolExpr(Node):
     """AND and OR take two or more args (a left-deep chain is flattened, as in makeAndExpr), NOT one."""
 
@@ -121,19 +138,19 @@ class BoolExpr(Node):
     args: tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NullTest(Node):
     arg: RawExpr
     is_null: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BooleanTest(Node):
     arg: RawExpr
     test: Literal["true", "not true", "false", "not false", "unknown", "not unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JsonIsPredicate(Node):
     arg: RawExpr
     item: Literal["any", "object", "array", "scalar"]
@@ -141,7 +158,7 @@ class JsonIsPredicate(Node):
     is_not: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SortBy(Node):
     expr: RawExpr
     direction: Literal["default", "asc", "desc"] = "default"
@@ -149,7 +166,7 @@ class SortBy(Node):
     using: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WindowDef(Node):
     """An OVER clause or an entry of WINDOW; `frame` is its text, '' for the default frame."""
 
@@ -160,13 +177,13 @@ class WindowDef(Node):
     frame: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NamedArg(Node):
     name: str
     arg: RawExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncCall(Node):
     """`format` sql is a construct that SQL spells with keywords: SUBSTRING(x FROM y), x AT TIME ZONE y."""
 
@@ -182,7 +199,7 @@ class FuncCall(Node):
     format: Literal["call", "sql"] = "call"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SqlValueFunction(Node):
     """CURRENT_DATE and its like; `name` is the keyword in lower case."""
 
@@ -190,44 +207,44 @@ class SqlValueFunction(Node):
     precision: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CaseWhen(Node):
     condition: RawExpr
     result: RawExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CaseExpr(Node):
     arg: RawExpr | None
     whens: tuple[CaseWhen, ...]
     default: RawExpr | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CoalesceExpr(Node):
     args: tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MinMaxExpr(Node):
     op: Literal["greatest", "least"]
     args: tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ArrayExpr(Node):
     """ARRAY[...]; a nested `[...]` inside it is an ArrayExpr too."""
 
     elements: tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowExpr(Node):
     args: tuple[RawExpr, ...]
     is_explicit: bool  # ROW(...), not just (a, b)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Subscript(Node):
     """`[upper]` or, when `is_slice`, `[lower:upper]`."""
 
@@ -236,7 +253,7 @@ class Subscript(Node):
     is_slice: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Indirection(Node):
     """`arg[1].field.*`: each item is a Subscript, a field name, or '*'."""
 
@@ -244,7 +261,7 @@ class Indirection(Node):
     items: tuple[Subscript | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SubLink(Node):
     """A subquery in an expression: `test` and `operator` belong to `test operator ANY/ALL (query)`.
 
@@ -257,12 +274,12 @@ class SubLink(Node):
     operator: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GroupingFunc(Node):
     args: tuple[RawExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SetToDefault(Node):
     """DEFAULT where a value may stand."""
 
@@ -296,7 +313,7 @@ RawExpr: TypeAlias = (
 # Queries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResTarget(Node):
     """An output column, `value [AS name]`; in SET and INSERT's column list `name` is the column."""
 
@@ -305,14 +322,14 @@ class ResTarget(Node):
     indirection: tuple[Subscript | str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeSubselect(Node):
     query: SelectStmt
     alias: Alias | None
     is_lateral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeFunction(Node):
     function: RawExpr
     alias: Alias | None
@@ -321,7 +338,7 @@ class RangeFunction(Node):
     column_definitions: tuple[ColumnDef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JoinExpr(Node):
     kind: Literal["inner", "left", "right", "full", "cross"]
     left: FromItem
@@ -335,7 +352,7 @@ class JoinExpr(Node):
 FromItem: TypeAlias = RangeVar | RangeSubselect | RangeFunction | JoinExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CommonTableExpr(Node):
     name: str
     columns: tuple[str, ...]
@@ -343,19 +360,19 @@ class CommonTableExpr(Node):
     materialized: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WithClause(Node):
     ctes: tuple[CommonTableExpr, ...]
     is_recursive: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GroupingSet(Node):
     kind: Literal["empty", "rollup", "cube", "sets"]
     content: tuple[RawExpr | GroupingSet, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SelectStmt(Node):
     """A SELECT, a VALUES list (`values`), or a set operation (`set_op`, `left`, `right`).
 
@@ -384,7 +401,7 @@ class SelectStmt(Node):
     with_clause: WithClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OnConflict(Node):
     action: Literal["nothing", "update"]
     targets: tuple[RawExpr, ...] = ()
@@ -394,7 +411,7 @@ class OnConflict(Node):
     target_where: RawExpr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Insert(Node):
     """`query` is None for DEFAULT VALUES."""
 
@@ -407,7 +424,7 @@ class Insert(Node):
     with_clause: WithClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Assignment(Node):
     """`targets = value`; more than one target for (a, b) = (..)."""
 
@@ -415,7 +432,7 @@ class Assignment(Node):
     value: RawExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Update(Node):
     relation: RangeVar
     assignments: tuple[Assignment, ...]
@@ -425,7 +442,7 @@ class Update(Node):
     with_clause: WithClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Delete(Node):
     relation: RangeVar
     using: tuple[FromItem, ...] = ()
@@ -434,7 +451,7 @@ class Delete(Node):
     with_clause: WithClause | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Truncate(Node):
     relations: tuple[RangeVar, ...]
     restart_identity: bool = False
@@ -445,7 +462,7 @@ class Truncate(Node):
 # Options
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DefElem(Node):
     """`name = value` in a WITH list; value None where only the name stands.
 
@@ -462,14 +479,14 @@ class DefElem(Node):
 # Publications and subscriptions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PublicationTable(Node):
     relation: RangeVar
     columns: tuple[str, ...] | None = None
     where: RawExpr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PublicationSchema(Node):
     """A schema by name, or CURRENT_SCHEMA (name None)."""
 
@@ -479,7 +496,7 @@ class PublicationSchema(Node):
 PublicationObject: TypeAlias = PublicationTable | PublicationSchema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreatePublication(Node):
     name: str
     objects: tuple[PublicationObject, ...] = ()
@@ -487,7 +504,7 @@ class CreatePublication(Node):
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterPublication(Node):
     """SET (options), or ADD/SET/DROP of objects."""
 
@@ -497,7 +514,7 @@ class AlterPublication(Node):
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateSubscription(Node):
     name: str
     conninfo: str
@@ -505,7 +522,7 @@ class CreateSubscription(Node):
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterSubscription(Node):
     name: str
     action: Literal[
@@ -517,7 +534,7 @@ class AlterSubscription(Node):
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DropSubscription(Node):
     name: str
     missing_ok: bool = False
@@ -528,7 +545,7 @@ class DropSubscription(Node):
 # Tables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraint(Node):
     """A constraint of a column or of a table; `columns` is () for a column's own."""
 
@@ -561,7 +578,7 @@ class Constraint(Node):
     where: RawExpr | None = None  # of an exclusion constraint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ColumnDef(Node):
     """A column of CREATE TABLE; `type_name` is None in PARTITION OF's list of column options."""
 
@@ -573,14 +590,14 @@ class ColumnDef(Node):
     compression: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableLike(Node):
     relation: RangeVar
     including: tuple[str, ...] = ()
     excluding: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionElem(Node):
     """A column or an expression of a partition key."""
 
@@ -590,13 +607,13 @@ class PartitionElem(Node):
     opclass: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionSpec(Node):
     strategy: str
     elements: tuple[PartitionElem, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PartitionBound(Node):
     """FOR VALUES ... or DEFAULT; MINVALUE and MAXVALUE stand as ColumnRefs, as in gram.y."""
 
@@ -608,7 +625,7 @@ class PartitionBound(Node):
     remainder: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateTable(Node):
     relation: RangeVar
     elements: tuple[ColumnDef | Constraint | TableLike, ...] = ()
@@ -625,7 +642,7 @@ class CreateTable(Node):
     location: str | None = None  # USING delta LOCATION '...'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateTableAs(Node):
     relation: RangeVar
     columns: tuple[str, ...]
@@ -640,7 +657,7 @@ class CreateTableAs(Node):
     tablespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterTableCmd(Node):
     """One action of ALTER TABLE; which fields are set depends on `kind`."""
 
@@ -665,14 +682,14 @@ class AlterTableCmd(Node):
     behavior: Literal["restrict", "cascade"] = "restrict"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterTable(Node):
     relation: RangeVar
     commands: tuple[AlterTableCmd, ...]
     missing_ok: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexElem(Node):
     name: str | None
     expr: RawExpr | None = None
@@ -682,7 +699,7 @@ class IndexElem(Node):
     nulls: Literal["default", "first", "last"] = "default"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateIndex(Node):
     name: str | None
     relation: RangeVar
@@ -708,33 +725,33 @@ ObjectType: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateSchema(Node):
     name: str | None
     if_not_exists: bool = False
     authorization: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateDatabase(Node):
     name: str
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DropDatabase(Node):
     name: str
     missing_ok: bool = False
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateEnum(Node):
     names: tuple[str, ...]
     labels: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FunctionParameter(Node):
     name: str | None
     type_name: TypeName
@@ -742,7 +759,7 @@ class FunctionParameter(Node):
     default: RawExpr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateFunction(Node):
     names: tuple[str, ...]
     parameters: tuple[FunctionParameter, ...]
@@ -752,7 +769,7 @@ class CreateFunction(Node):
     table_columns: tuple[FunctionParameter, ...] = ()  # RETURNS TABLE (...)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateOperator(Node):
     """CREATE OPERATOR name (...): the argument types and the function stand apart from `options`."""
 
@@ -763,7 +780,7 @@ class CreateOperator(Node):
     options: tuple[DefElem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Drop(Node):
     """DROP of objects whose name says it all; each name is a tuple of its parts."""
 
@@ -773,10 +790,10 @@ class Drop(Node):
     behavior: Literal["restrict", "cascade"] = "restrict"
     arguments: tuple[tuple[FunctionParameter, ...] | None, ...] = ()  # of functions, if given
     concurrently: bool = False
-    name_positions: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    name_positions: tuple[int, ...] = field(default=(), kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rename(Node):
     """ALTER ... RENAME TO; for a column or constraint `sub_name` is its old name."""
 
@@ -787,7 +804,7 @@ class Rename(Node):
     missing_ok: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterOwner(Node):
     object_type: ObjectType
     name: tuple[str, ...]
@@ -795,7 +812,7 @@ class AlterOwner(Node):
     missing_ok: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterObjectSchema(Node):
     object_type: ObjectType
     name: tuple[str, ...]
@@ -807,7 +824,7 @@ class AlterObjectSchema(Node):
 # Transactions and variables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TransactionStmt(Node):
     kind: Literal[
         "begin", "start", "commit", "rollback", "savepoint", "release", "rollback to",
@@ -817,7 +834,7 @@ class TransactionStmt(Node):
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableSet(Node):
     """SET name TO values (() for DEFAULT), or RESET (`reset`); name 'all' for RESET ALL."""
 
@@ -827,7 +844,7 @@ class VariableSet(Node):
     reset: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableShow(Node):
     name: str
 

@@ -287,7 +287,7 @@ class TableBuilder(Transformer[Token, object]):
     def generated_when(self, *words: Token) -> str:
         return " ".join(words)
 
-    def constraint_references(
+    def referenced(
         self,
         word: Token,
         relation: ast.RangeVar,
@@ -303,6 +303,9 @@ class TableBuilder(Transformer[Token, object]):
             **actions,
             pos=start_of(word),
         )
+
+    def constraint_references(self, constraint: ast.Constraint) -> ast.Constraint:
+        return constraint
 
     def nulls_distinct(self, *words: Token) -> bool:
         return len(words) == 3
@@ -403,72 +406,53 @@ class TableBuilder(Transformer[Token, object]):
     def table_check(self, word: Token, expr: ast.RawExpr) -> ast.Constraint:
         return ast.Constraint("check", expr=expr, pos=start_of(word))
 
-    def table_unique(
+    def constraint_index(
         self,
-        word: Token,
-        nulls_not_distinct: bool | None,
-        columns: Names,
-        including: Names | None,
-        options: Options | None,
-        tablespace: Token | None,
+        including: Names | None = None,
+        options: Options | None = None,
+        tablespace: Token | None = None,
+    ) -> dict[str, Any]:
+        return {
+            "including": _names(including),
+            "options": options or (),
+            "tablespace": _text(tablespace),
+        }
+
+    def table_unique(
+        self, word: Token, nulls_not_distinct: bool | None, columns: Names, index: dict[str, Any]
     ) -> ast.Constraint:
         return ast.Constraint(
             "unique",
             columns=_names(columns),
-            including=_names(including),
             nulls_not_distinct=bool(nulls_not_distinct),
-            options=options or (),
-            tablespace=_text(tablespace),
+            **index,
             pos=start_of(word),
         )
 
     def table_unique_index(self, word: Token, index: Token) -> ast.Constraint:
         return ast.Constraint("unique", index_name=str(index), pos=start_of(word))
 
-    def table_primary(
-        self,
-        word: Token,
-        columns: Names,
-        including: Names | None,
-        options: Options | None,
-        tablespace: Token | None,
-    ) -> ast.Constraint:
-        return ast.Constraint(
-            "primary",
-            columns=_names(columns),
-            including=_names(including),
-            options=options or (),
-            tablespace=_text(tablespace),
-            pos=start_of(word),
-        )
+    def table_primary(self, word: Token, columns: Names, index: dict[str, Any]) -> ast.Constraint:
+        return ast.Constraint("primary", columns=_names(columns), **index, pos=start_of(word))
 
     def table_primary_index(self, word: Token, index: Token) -> ast.Constraint:
         return ast.Constraint("primary", index_name=str(index), pos=start_of(word))
 
     def table_foreign(
-        self,
-        word: Token,
-        columns: Names,
-        relation: ast.RangeVar,
-        ref_columns: Names | None,
-        match: str | None,
-        actions: dict[str, Any],
+        self, word: Token, columns: Names, constraint: ast.Constraint
     ) -> ast.Constraint:
-        constraint = self.constraint_references(word, relation, ref_columns, match, actions)
-        return dataclasses.replace(constraint, columns=_names(columns))
+        return dataclasses.replace(constraint, columns=_names(columns), pos=start_of(word))
 
     def table_exclusion(
         self, word: Token, access_method: Token | None, *rest: Any
     ) -> ast.Constraint:
-        *exclusions, including, options, tablespace, where = rest
+        *exclusions, index, where = rest
         return ast.Constraint(
             "exclusion",
             access_method=_text(access_method),
             exclusions=tuple(exclusions),
-            including=_names(including),
-            options=options or (),
-            tablespace=_text(tablespace),
             where=where,
+            **index,
             pos=start_of(word),
         )
 

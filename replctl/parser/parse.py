@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Lark, Token, UnexpectedToken
+from lark import Token, UnexpectedToken
 
 from replctl.errors import FeatureNotSupported, PostgresError, SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
-from replctl.parser.tables import full_parser, parser
+from replctl.parser.tables import Parser, full_parser, parser
 
 #: How rules of unsupported.lark begin, whose tree is something that replctl does not have.
 REFUSED = "no_"
@@ -53,13 +53,13 @@ def _parse(text: str, start: str) -> Any:
         raise _refusal(text, start, error.token) from None
 
 
-def _run(lark: Lark, text: str, start: str) -> Any:
-    run, token = lark.parse_interactive(text, start), None
+def _run(parser: Parser, text: str, start: str) -> Any:
+    state, token = parser.start(text, start), None
     try:
-        for token in run.iter_parse():  # noqa: B007 - the token at an error
-            pass
-        token = None
-        return run.feed_eof()
+        for token in state.lexer.lex(state):
+            state.feed_token(token)
+        token = Token("$END", "", len(text), end_pos=len(text))
+        return state.feed_token(token, is_end=True)
     except ErrorAtNextToken as error:
         raise error_at_token(text, token, error.message) from None
     except MisplacedToken as error:

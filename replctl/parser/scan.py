@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lark.common import LexerConf
-from lark.lexer import Lexer, LexerState, PatternStr, Token
+from lark.lexer import Lexer, LexerState, PatternStr, TerminalDef, Token
 
 from replctl.errors import PostgresError, SqlSyntaxError
 from replctl.parser.quoted import (
@@ -85,8 +85,11 @@ class PostgresLexer(Lexer):
 
     __future_interface__ = 2
 
-    def __init__(self, lexer_conf: LexerConf) -> None:
-        literal = [t for t in lexer_conf.terminals if isinstance(t.pattern, PatternStr)]
+    def __init__(self, terminals: LexerConf | Sequence[TerminalDef]) -> None:
+        """`terminals` are the grammar's, or Lark's settings that contain them."""
+        if isinstance(terminals, LexerConf):
+            terminals = list(terminals.terminals)
+        literal = [t for t in terminals if isinstance(t.pattern, PatternStr)]
         self._punctuation = {t.pattern.value: t.name for t in literal}
         in_grammar = {
             t.pattern.value.lower() for t in literal if t.pattern.value.isidentifier()
@@ -220,13 +223,14 @@ def _token_types(
 def _can_follow(parser_state: Any, kinds: Sequence[str]) -> bool:
     """Whether the parser would take these tokens from its present state on."""
     conf, stack = parser_state.parse_conf, parser_state.state_stack
-    states, kept, pushed = conf.parse_table.states, len(stack), []
+    states, kept = conf.parse_table.states, len(stack)
+    pushed: list[int] = []
     for kind in kinds:
         while True:
             entry = states[pushed[-1] if pushed else stack[kept - 1]].get(kind)
             if entry is None:
                 return False
-            action, argument = entry
+            _action, argument = entry
             if isinstance(argument, int):  # shift
                 pushed.append(argument)
                 break
