@@ -8,6 +8,7 @@ database.  Cases are
 
     scan/NAME.sql       a script; NAME.out has the statements that psql sends (its option -e), and
                         what the script echoes
+    script/NAME.sql     a script; NAME.out has what psql says, with -a, to both streams
     variables.sql       a script; variables.out has what it prints, error messages included
     print_table.json    tables and sets of options; print_table/OPTIONS.out has each table with them
 """
@@ -50,6 +51,20 @@ def psql(conninfo: str, *arguments: str, script: str = "", stderr: int | None = 
         check=False,
     )
     return process.stdout
+
+
+def generate_scripts(conninfo: str) -> None:
+    for path in sorted((DATA / "script").glob("*.sql")):
+        process = subprocess.run(
+            ["psql", conninfo, "-X", "-a", "-f", path.name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=path.parent,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "PGCLIENTENCODING": "UTF8"},
+            check=False,
+        )
+        out = re.sub(rb"^psql:", b"replctl:", process.stdout, flags=re.MULTILINE)
+        path.with_suffix(".out").write_bytes(out)
 
 
 def generate_scan(conninfo: str) -> None:
@@ -116,6 +131,7 @@ def generate_print_table(conninfo: str) -> None:
 
 
 def main(conninfo: str) -> None:
+    generate_scripts(conninfo)
     generate_scan(conninfo)
     generate_variables(conninfo)
     generate_print_table(conninfo)

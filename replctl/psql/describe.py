@@ -147,7 +147,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
         int(row.oid)
         for row in rows
         if pattern.matches(names[int(row.relnamespace)], str(row.relname))
-        and (not pattern.needs_visibility or target.is_visible(int(row.oid), str(row.relname)))
+        and (pattern.has_schema or target.is_visible(int(row.oid), str(row.relname)))
     ]
     found = pg_class.load_relations(target.catalog, oids).values()
     return sorted(found, key=lambda relation: (relation.schema, relation.name))

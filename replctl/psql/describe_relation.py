@@ -119,7 +119,7 @@ def pretty(text: str) -> str:
 def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
     lines: list[str] = []
     if relation.is_partition and relation.partition_bound is not None:
-        lines += _partition_of(target, relation)
+        lines += _partition_of(target, relation, verbose)
     if relation.is_partitioned:
         lines.append(f"Partition key: {ruleutils.partition_key(target.environment, relation)}")
     if relation.kind not in "rpm":
@@ -147,11 +147,19 @@ def _section(title: str, lines: list[str]) -> list[str]:
     return [title, *(f"    {line}" for line in lines)] if lines else []
 
 
-def _partition_of(target: Described, relation: Relation) -> list[str]:
+def _partition_of(target: Described, relation: Relation, verbose: bool) -> list[str]:
     parent = pg_class.get_relation(target.catalog, relation.parents[0])
     assert parent is not None
     name = target.environment.relation_name(parent.oid)
-    return [f"Partition of: {name} {_bound(target, parent, relation)}"]
+    lines = [f"Partition of: {name} {_bound(target, parent, relation)}"]
+    if verbose:
+        from replctl.psql.describe_partition import partition_constraint
+
+        constraint = partition_constraint(target, relation)
+        lines.append(
+            f"Partition constraint: {constraint}" if constraint else "No partition constraint"
+        )
+    return lines
 
 
 def _bound(target: Described, parent: Relation, relation: Relation) -> str:

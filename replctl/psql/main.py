@@ -16,7 +16,7 @@ from replctl.psql.mainloop import (
     run_stdin,
 )
 from replctl.psql.messages import Messages
-from replctl.psql.options import Action, Options, UsageError, parse_options
+from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
 from replctl.psql.pset import set_option
 from replctl.psql.send_query import run_silently
@@ -55,8 +55,6 @@ def run(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    from replctl.psql.subcommand import find_subcommand
-
     variables = Variables()
     messages = Messages(variables)
     try:

@@ -56,6 +56,9 @@ class Options:
     has_line_editing: bool = True
 
 
+#: Commands beside the SQL; a database of such a name takes -d.
+SUBCOMMANDS = ("sync",)
+
 #: Long option -> short one, where it has one; a colon marks those with a value.
 _LONG = {
     "command:": "c", "file:": "f", "dbname:": "d", "username:": "U", "set:": "v", "variable:": "v",
@@ -119,13 +122,15 @@ def parse_options(argv: list[str]) -> Options:
     return options
 
 
-def leading_options(argv: list[str]) -> int:
-    """How many words at the start of the command line are options and their values."""
+def find_subcommand(argv: list[str]) -> list[str] | None:
+    """A subcommand's own arguments, if the first argument that is no option names one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])
     except getopt.GetoptError:
-        return len(argv)
-    return len(argv) - len(rest)
+        return None
+    if not rest or rest[0] not in SUBCOMMANDS:
+        return None
+    return argv[: len(argv) - len(rest)] + rest[1:]
 
 
 def _usage_error(error: getopt.GetoptError) -> UsageError:

@@ -19,18 +19,13 @@ class NamePattern:
     """Which objects are meant.
 
     Attributes:
-        schema: must match the whole name of the schema; None if the pattern has no schema: then
-            objects count that the search path finds without one.
-        name: must match the whole name; None for all.
+        schema, name: what must match the whole name; None for all.
+        has_schema: else only objects are meant that the search path finds by their bare names.
     """
 
     schema: re.Pattern[str] | None = None
     name: re.Pattern[str] | None = None
-
-    @property
-    def needs_visibility(self) -> bool:
-        """Only objects that need no schema before their names are meant."""
-        return self.schema is None
+    has_schema: bool = False
 
     def matches(self, schema: str, name: str) -> bool:
         """Whether an object of that name in that schema is meant, visibility apart."""
@@ -56,8 +51,9 @@ def parse_pattern(pattern: str | None, database: str, *, max_parts: int = 3) -> 
         raise PsqlError(f"improper qualified name (too many dotted names): {pattern}")
     if len(parts) == max_parts > 1:
         _check_database(parts[0], database, pattern)
-    schema = _compiled(parts[-2][0]) if len(parts) > 1 and max_parts == 3 else None
-    return NamePattern(schema, _compiled(parts[-1][0]))
+    has_schema = len(parts) > 1 and max_parts == 3
+    schema = _compiled(parts[-2][0]) if has_schema else None
+    return NamePattern(schema, _compiled(parts[-1][0]), has_schema)
 
 
 def _check_database(part: tuple[str, str], database: str, pattern: str) -> None:
@@ -103,7 +99,7 @@ def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
 
 
 def _compiled(regex: str) -> re.Pattern[str] | None:
-    if regex in ("", ".*"):
+    if regex == ".*":
         return None
     try:
         return re.compile(rf"\A(?:{regex})\Z")

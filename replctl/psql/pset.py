@@ -22,7 +22,7 @@ class _Option:
 
 
 def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[PrintOptions, str]:
-    """Set an option; the new options, and what `\\pset` says of it.
+    """Set an option; the new options, and what `\\pset` says of it ("": nothing).
 
     Raises:
         PsqlError: there is no such option, or it does not take the value.
@@ -31,7 +31,9 @@ def set_option(options: PrintOptions, name: str, value: str | None) -> tuple[Pri
     if option is None:
         raise PsqlError(f"\\pset: unknown option: {name}")
     new = option.set(options, value)
-    return new, option.say(new)
+    # psql says nothing of a switch that it is told how to set.
+    is_silent = value is not None and name in ("footer", "numericlocale", "t", "tuples_only")
+    return new, "" if is_silent else option.say(new)
 
 
 def pset(context: CommandContext, slash: SlashScanner) -> CommandResult:
@@ -77,7 +79,8 @@ def set_field_separator(context: CommandContext, slash: SlashScanner) -> Command
 def _set(context: CommandContext, name: str, value: str | None) -> CommandResult:
     settings = context.settings
     settings.print_options, message = set_option(settings.print_options, name, value)
-    settings.say(message)
+    if message:
+        settings.say(message)
     return CommandStatus.DONE
 
 

@@ -102,7 +102,6 @@ def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:
 def reset(context: CommandContext, slash: SlashScanner) -> CommandResult:
     """`\\r`"""
     context.scanner.take()
-    context.previous_statement = ""
     context.settings.say("Query buffer reset (cleared).")
     return CommandStatus.DONE
 

@@ -220,7 +220,7 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         return _store_variables(settings, result, delivery.gset_prefix)
     if result.columns is not None and delivery.executes_values:
         values = [value for row in result.rows for value in row if value is not None]
-        outcomes = [send_query(settings, value) for value in values]
+        outcomes = [_execute_value(settings, value) for value in values]
         return all(outcomes)
     if delivery.target is None:
         _print_result(settings, result, delivery)
@@ -241,6 +241,12 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
     if exit_code is not None:
         settings.variables.record_shell_exit(exit_code)
     return True
+
+
+def _execute_value(settings: PsqlSettings, value: str) -> bool:
+    if settings.variables.choice("ECHO") == "all":
+        print(value, flush=True)
+    return send_query(settings, value)
 
 
 def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) -> None:

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import Annotated
 
-from replctl.psql.mainloop import ExitCode
-from replctl.psql.options import Options, leading_options
-from replctl.psql.settings import PsqlSettings
+import typer
 
-_NAMES = ("sync",)
+from replctl.psql.mainloop import ExitCode
+from replctl.psql.options import Options
+from replctl.psql.settings import PsqlSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,10 @@ class Sync:
     interval: float | None
 
 
-def find_subcommand(argv: list[str]) -> list[str] | None:
-    """The subcommand's own arguments, if the first argument that is no option names one."""
-    count = leading_options(argv)
-    if argv[count : count + 1] and argv[count] in _NAMES:
-        return argv[:count] + argv[count + 1 :]
-    return None
-
-
 def parse_sync(argv: list[str]) -> Sync | int:
     """Read the arguments of `sync`; an exit code where they were wrong, or asked for help."""
-    import typer
-
     parsed: list[Sync] = []
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
     @app.command("sync", help="Apply what is committed on the publishers to subscriptions.")
     def sync(

@@ -1,0 +1,67 @@
+"""The command, run in this process: a script or arguments in; stdout, stderr and exit code out."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.psql.main import run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the command left behind; with `merge`, stdout has both streams in their order."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+Psql: TypeAlias = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cluster directory as initdb leaves it, to be copied."""
+    home = tmp_path_factory.mktemp("fresh") / "cluster"
+    Cluster.open(home).close()
+    return home
+
+
+@pytest.fixture
+def psql(fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Psql]:
+    """Call it with arguments and, as `script`, what stdin holds; a test has one cluster."""
+    home = tmp_path / "home"
+    shutil.copytree(fresh_home, home)
+    monkeypatch.setenv("REPLCTL_HOME", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("REPLCTLRC", raising=False)
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    recursion_limit = sys.getrecursionlimit()
+    folder = Path.cwd()
+
+    def call(*arguments: str, script: str = "", merge: bool = False) -> Outcome:
+        out = io.BytesIO()
+        err = out if merge else io.BytesIO()
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(script.encode())))
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out))
+            patch.setattr(sys, "stderr", io.TextIOWrapper(err))
+            exit_code = run(list(arguments))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            stdout, stderr = out.getvalue().decode(), err.getvalue().decode()
+        return Outcome(stdout, "" if merge else stderr, exit_code)
+
+    yield call
+    sys.setrecursionlimit(recursion_limit)
+    os.chdir(folder)

@@ -1,0 +1,3 @@
+\set ON_ERROR_STOP on
+SELECT 1 AS one; SELECT foo; SELECT 2 AS two;
+SELECT 3 AS three;

@@ -1,0 +1,189 @@
+"""Options, exit codes, what happens at the start and at the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fix_psql import Psql
+
+
+def test_commands_and_files_run_in_their_order(psql: Psql, tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("\\echo file\n")
+    outcome = psql("-X", "-c", "\\echo one", "-f", str(file), "-c", "\\echo two")
+    assert outcome.stdout == "one\nfile\ntwo\n"
+    assert outcome.exit_code == 0
+
+
+def test_a_command_string_is_neither_split_nor_interpolated(psql: Psql) -> None:
+    outcome = psql("-X", "-At", "-v", "x=1", "-c", "SELECT 1; SELECT ':x'")
+    assert outcome.stdout == "1\n:x\n"
+
+
+def test_stdin_is_a_script_without_places(psql: Psql) -> None:
+    outcome = psql("-X", script="\\echo hello\n\\foo\n\\echo :DBNAME\n")
+    assert outcome == type(outcome)("hello\npostgres\n", "invalid command \\foo\n", 0)
+
+
+def test_errors_in_a_file_have_a_place(psql: Psql, tmp_path: Path) -> None:
+    inner, outer = tmp_path / "inner.sql", tmp_path / "outer.sql"
+    inner.write_text("\n\\foo\n")
+    outer.write_text("\\echo 1\n\\ir inner.sql\n\\bar\n")
+    outcome = psql("-X", "-f", str(outer))
+    assert outcome.stderr == (
+        f"replctl:{inner}:2: error: invalid command \\foo\n"
+        f"replctl:{outer}:3: error: invalid command \\bar\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "script", "exit_code"),
+    [
+        (["-c", "\\echo"], "", 0),
+        (["-c", "\\foo"], "", 1),
+        (["-c", "SELECT foo"], "", 1),
+        (["-c", "SELECT foo", "-c", "SELECT 1"], "", 0),
+        (["-v", "ON_ERROR_STOP=1", "-c", "SELECT foo", "-c", "SELECT 1"], "", 1),
+        ([], "\\foo\n", 0),
+        (["-v", "ON_ERROR_STOP=1"], "\\foo\n", 3),
+        (["-v", "ON_ERROR_STOP=1"], "SELECT foo;\nSELECT 1;\n", 3),
+        (["-v", "ON_ERROR_STOP=1"], "\\q\nSELECT foo;\n", 0),
+        ([], "\\c nowhere\nSELECT 1;\n", 2),
+        (["-f", "/does/not/exist"], "", 1),
+        (["-d", "nowhere"], "", 2),
+        (["-U", "nobody"], "", 2),
+        (["postgres", "nobody"], "", 2),
+        (["--nonsense"], "", 1),
+        (["-y"], "", 1),
+        (["-c"], "", 1),
+        (["-P", "nonsense=1"], "", 1),
+        (["-v", "ON_ERROR_STOP=nonsense"], "", 1),
+        (["-1"], "", 1),
+        (["sync", "--nonsense"], "", 1),
+        (["sync", "--help"], "", 0),
+        (["--help"], "", 0),
+        (["-?"], "", 0),
+        (["--version"], "", 0),
+        (["-l"], "", 0),
+    ],
+)
+def test_exit_code(psql: Psql, arguments: list[str], script: str, exit_code: int) -> None:
+    options = [] if "sync" in arguments else ["-X"]
+    assert psql(*options, *arguments, script=script).exit_code == exit_code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nonsense"], "unrecognized option '--nonsense'"),
+        (["-y"], "invalid option -- 'y'"),
+        (["-qc"], "option requires an argument -- 'c'"),
+        (["--file"], "option '--file' requires an argument"),
+        (["--list=x"], "option '--list' doesn't allow an argument"),
+        (["--no-"], "option '--no-' is ambiguous"),
+    ],
+)
+def test_bad_options(psql: Psql, arguments: list[str], message: str) -> None:
+    assert psql(*arguments).stderr == (
+        f'replctl: {message}\nreplctl: hint: Try "replctl --help" for more information.\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["-A"], "a|b\n1|x\n(1 row)\n"),
+        (["-At"], "1|x\n"),
+        (["-AtF", ";"], "1;x\n"),
+        (["-At", "-R", "+", "--expanded"], "a|1+b|x\n"),
+        (["--csv"], "a,b\n1,x\n"),
+        (["-A0z"], "a\0b\x001\0x\0(1 row)\0"),
+        (["--no-align", "--tuples-only", "--field-separator=:"], "1:x\n"),
+        (["-P", "format=csv", "-P", "tuples_only"], "1,x\n"),
+        (["-q", "-Atx"], "a|1\nb|x\n"),
+    ],
+)
+def test_output_options(psql: Psql, arguments: list[str], expected: str) -> None:
+    assert psql("-X", *arguments, "-c", "SELECT 1 AS a, 'x' AS b").stdout == expected
+
+
+def test_output_file(psql: Psql, tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    outcome = psql("-X", "-o", str(file), "-c", "SELECT 1 AS a", "-c", "\\echo here")
+    assert outcome.stdout == "here\n"
+    assert file.read_text() == " a \n---\n 1\n(1 row)\n\n"
+
+
+def test_echo_queries_and_errors(psql: Psql) -> None:
+    assert psql("-Xe", "-At", "-c", "SELECT 1").stdout == "SELECT 1\n1\n"
+    assert psql("-Xb", "-c", "SELECT foo").stderr.endswith("STATEMENT:  SELECT foo\n")
+
+
+def test_start_up_file(psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".replctlrc").write_text("\\set greeting hello\n\\pset format unaligned\n")
+    assert psql("-c", "\\echo :greeting").stdout.endswith("hello\n")
+    assert psql("-X", "-c", "\\echo :greeting").stdout == ":greeting\n"
+    other = tmp_path / "other"
+    other.write_text("\\set greeting other\n")
+    monkeypatch.setenv("REPLCTLRC", str(other))
+    assert psql("-c", "\\echo :greeting").stdout == "other\n"
+
+
+def test_single_transaction_is_refused_while_there_are_no_blocks(psql: Psql) -> None:
+    outcome = psql("-X1", "-c", "SELECT 1")
+    if outcome.exit_code == 0:
+        pytest.skip("blocks are supported now")
+    assert outcome.exit_code == 1
+    assert outcome.stdout == ""
+    assert "transaction blocks are not supported" in outcome.stderr
+
+
+def test_a_connection_string_names_a_cluster(psql: Psql, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    outcome = psql("-X", "-d", f"host={other} dbname=postgres", "-c", "\\conninfo")
+    assert outcome.stdout == (
+        f'You are connected to database "postgres" as user "postgres" in cluster "{other}".\n'
+    )
+    outcome = psql("-X", "-d", "host=example.com dbname=postgres", "-c", "\\conninfo")
+    assert outcome.exit_code == 2
+
+
+def test_connect(psql: Psql) -> None:
+    outcome = psql("-X", script="\\c\n\\c - nobody\n\\echo not reached\n")
+    assert outcome.exit_code == 2
+    assert outcome.stdout == ('You are now connected to database "postgres" as user "postgres".\n')
+    assert 'FATAL:  role "nobody" does not exist' in outcome.stderr
+
+
+def test_a_fault_of_ours_is_an_internal_error(
+    psql: Psql, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from replctl import execute
+
+    def fail(session: object, text: str) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(execute, "execute", fail)
+    outcome = psql("-X", script="SELECT 1;\n\\echo goes on\n")
+    assert outcome.stdout == "goes on\n"
+    assert outcome.stderr.startswith("ERROR:  internal error: ZeroDivisionError: oh\nHINT:")
+    assert "ZeroDivisionError" in (tmp_path / "home" / "log" / "replctl.log").read_text()
+
+
+def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    script = tmp_path / "long.sql"
+    script.write_text("\\echo " + "x" * 5000 + "\n" + ("\\echo y\n" * 50000))
+    process = subprocess.run(
+        f"{sys.executable} -m replctl -X -f {script} | head -c 10",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "REPLCTL_HOME": str(tmp_path / "home")},
+        check=False,
+    )
+    assert process.stdout == "x" * 10
+    assert process.stderr == ""

@@ -1,0 +1,36 @@
+"""Whole scripts, against what psql prints for them on a server (tests/psql/data/script)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from fix_psql import Psql
+
+DATA = Path(__file__).parent / "data" / "script"
+
+#: Scripts that end at an error, since they set ON_ERROR_STOP.
+EXIT_CODES = {"on_error_stop": 3}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.sql")), ids=lambda path: path.stem)
+def test_script(path: Path, psql: Psql, capfd: pytest.CaptureFixture[str]) -> None:
+    os.chdir(DATA)
+    outcome = psql("-X", "-a", "-f", path.name, merge=True)
+    expected = path.with_suffix(".out").read_text(encoding="utf-8")
+    # What the shell prints does not pass through our streams.
+    assert outcome.stdout.splitlines() == without_shell_output(expected.splitlines())
+    assert outcome.exit_code == EXIT_CODES.get(path.stem, 0)
+    capfd.readouterr()
+
+
+def without_shell_output(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    is_skipping = False
+    for line in lines:
+        is_skipping = is_skipping and not line.startswith("\\")
+        if not is_skipping:
+            kept.append(line)
+        is_skipping |= line.startswith("\\!") or line.endswith("| cat")
+    return kept

@@ -1,0 +1,61 @@
+"""What a command loads: one that asks a thing of the catalog should start at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fix_psql import Psql
+
+PROGRAM = """
+import sys
+from replctl.psql.main import run
+code = run(sys.argv[1:])
+print("\\n".join(["code %d" % code, *sorted(sys.modules)]), file=sys.stderr)
+"""
+NEVER = ("pyspark", "delta", "sqlglot", "alembic", "psycopg", "pandas", "pyarrow")
+
+
+def loaded_modules(home: Path, *arguments: str) -> set[str]:
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "-X", *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "REPLCTL_HOME": str(home)},
+        check=False,
+    )
+    code, *modules = process.stderr.splitlines()
+    assert code == "code 0", process.stderr
+    return set(modules)
+
+
+@pytest.fixture
+def home(psql: Psql, tmp_path: Path) -> Path:
+    """A cluster in which every command has something to show."""
+    outcome = psql(
+        "-X",
+        "-c",
+        "CREATE TABLE t (a int PRIMARY KEY, b text)",
+        "-c",
+        "CREATE PUBLICATION p FOR TABLE t (a) WHERE (a > 5)",
+    )
+    assert outcome.stderr == ""
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("command", ["\\dRp+", "\\dRs+", "\\dt", "\\l", "\\dn", "\\du", "\\echo"])
+def test_catalog_commands_load_no_more_than_they_need(home: Path, command: str) -> None:
+    modules = loaded_modules(home, "-c", command)
+    for name in (*NEVER, "lark", "rich", "prompt_toolkit", "typer"):
+        assert name not in modules
+    for name in ("replctl.query", "replctl.parser.ast", "replctl.execute", "replctl.spark"):
+        assert name not in modules
+
+
+def test_catalog_queries_load_no_engine(home: Path) -> None:
+    modules = loaded_modules(home, "-c", "SELECT * FROM pg_publication_tables")
+    for name in (*NEVER, "rich", "prompt_toolkit", "typer"):
+        assert name not in modules
