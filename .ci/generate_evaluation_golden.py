@@ -147,7 +147,9 @@ def main(server: str) -> None:
         write(conninfo, path.stem, path.read_text(encoding="utf-8").splitlines())
     generator = Generator()
     types = ["bool"] * 3 + list(Generator.COLUMNS)
-    made = [generator.expression(types[i % len(types)], 1 + i % 3) for i in range(RANDOM_EXPRESSIONS)]
+    made = [
+        generator.expression(types[i % len(types)], 1 + i % 3) for i in range(RANDOM_EXPRESSIONS)
+    ]
     write(conninfo, "random", list(dict.fromkeys(made)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from replctl.errors import ArraySubscriptError, FeatureNotSupported, error_class
+from replctl.errors import ArraySubscriptError, DataError, FeatureNotSupported, NullValueNotAllowed
 from replctl.types import text as type_text
 from replctl.types.array_ import BoundedArray
 
@@ -77,13 +77,13 @@ def _one_dimension(value: list[Any], what: str) -> None:
 
 def _append(value: list[Any] | None, item: Any) -> list[Any]:
     if value and len(dimensions(value)) > 1:
-        raise error_class("22000")("argument must be empty or one-dimensional array")
+        raise DataError("argument must be empty or one-dimensional array")
     return [*(value or []), item]
 
 
 def _prepend(item: Any, value: list[Any] | None) -> list[Any]:
     if value and len(dimensions(value)) > 1:
-        raise error_class("22000")("argument must be empty or one-dimensional array")
+        raise DataError("argument must be empty or one-dimensional array")
     return [item, *(value or [])]
 
 
@@ -93,7 +93,7 @@ def _dims(value: list[Any]) -> str | None:
 
 def _fill(item: Any, sizes: list[int | None] | None) -> list[Any]:
     if sizes is None or any(size is None for size in sizes):
-        raise error_class("22004")("dimension array or low bound array cannot be null")
+        raise NullValueNotAllowed("dimension array or low bound array cannot be null")
     result: Any = item
     for size in reversed(sizes):
         assert size is not None
@@ -126,7 +126,7 @@ class _Keyed:
             return None
         _one_dimension(value, "searching for elements in multidimensional arrays is not supported")
         if start is None:
-            raise error_class("22004")("initial position must not be null")
+            raise NullValueNotAllowed("initial position must not be null")
         for i, element in enumerate(value, start=1):
             if i >= start and self._same(element, item):
                 return i
@@ -176,7 +176,9 @@ class _Keyed:
 def _to_text(element: str) -> Callable[..., str | None]:
     """array_to_string of arrays of that element type."""
 
-    def apply(value: list[Any] | None, delimiter: str | None, null: str | None = None) -> str | None:
+    def apply(
+        value: list[Any] | None, delimiter: str | None, null: str | None = None
+    ) -> str | None:
         if value is None or delimiter is None:
             return None
         shown = [null if item is None else type_text.render(element, item) for item in flat(value)]
@@ -234,9 +236,5 @@ def subscript(value: list[Any], indexes: list[int]) -> Any:
 
 
 def array_slice(value: list[Any], lower: int | None, upper: int | None) -> list[Any]:
-    """value[lower:upper] of one dimension."""
-    if len(dimensions(value)) > 1:
-        raise FeatureNotSupported("slices of arrays of more than one dimension are not supported")
+    """value[lower:upper]; further dimensions stay whole."""
     return value[max(lower or 1, 1) - 1 : max(len(value) if upper is None else upper, 0)]
-
-

@@ -29,8 +29,28 @@ def _same(value: Any) -> Any:
 
 _KEYS: dict[str, Key] = {
     **dict.fromkeys(
-        "bool int2 int4 int8 oid pg_lsn date time timestamp timestamptz text varchar name uuid bytea bit"
-        " varbit macaddr macaddr8 unknown".split(),
+        [
+            "bool",
+            "int2",
+            "int4",
+            "int8",
+            "oid",
+            "pg_lsn",
+            "date",
+            "time",
+            "timestamp",
+            "timestamptz",
+            "text",
+            "varchar",
+            "name",
+            "uuid",
+            "bytea",
+            "bit",
+            "varbit",
+            "macaddr",
+            "macaddr8",
+            "unknown",
+        ],
         _same,
     ),
     "float4": float_.key,
@@ -79,7 +99,13 @@ def _comparisons() -> dict[tuple[str, tuple[str, ...]], str]:
     result: dict[tuple[str, tuple[str, ...]], str] = {}
     for name in OPERATORS:
         for item in builtin.operators()[name]:
-            if item.left is not None and item.left not in ("record", "path", "box", "circle", "lseg"):
+            if item.left is not None and item.left not in (
+                "record",
+                "path",
+                "box",
+                "circle",
+                "lseg",
+            ):
                 source = builtin.function_by_oid()[item.function_oid].source
                 result[source, ()] = name
     return result

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from replctl.adt import interval
 from replctl.adt.checks import finite_timestamp, is_infinite_date, is_infinite_timestamp
 from replctl.adt.timestamp import date_to_timestamp, offset_at, zone_of
-from replctl.errors import FeatureNotSupported, InvalidParameterValue, error_class
+from replctl.errors import DatetimeFieldOverflow, FeatureNotSupported, InvalidParameterValue
 from replctl.types.date import USECS_PER_DAY
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY
 from replctl.types.interval import Interval
@@ -45,10 +45,25 @@ _NAMES = {
     "timezone_minute": "timezone_m timezone_minute",
 }
 _UNITS = {name: unit for unit, names in _NAMES.items() for name in names.split()}
-_GROWING = frozenset("year decade century millennium julian isoyear epoch".split())
+_GROWING = frozenset(["year", "decade", "century", "millennium", "julian", "isoyear", "epoch"])
 _OSCILLATING = frozenset(
-    "microseconds milliseconds second minute hour day month quarter week dow isodow doy timezone"
-    " timezone_hour timezone_minute".split()
+    [
+        "microseconds",
+        "milliseconds",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "month",
+        "quarter",
+        "week",
+        "dow",
+        "isodow",
+        "doy",
+        "timezone",
+        "timezone_hour",
+        "timezone_minute",
+    ]
 )
 
 
@@ -57,6 +72,14 @@ def _unit(name: str, type_name: str) -> str:
     unit = _UNITS.get(folded)
     if unit is None:
         raise InvalidParameterValue(f'unit "{folded}" not recognized for type {type_name}')
+    return unit
+
+
+def _unit_of_length(name: str, type_name: str) -> str:
+    """A unit to truncate to: what only names a property of a day is none."""
+    unit = _unit(name, type_name)
+    if unit in ("epoch", "julian", "dow", "isodow", "doy", "isoyear"):
+        raise InvalidParameterValue(f'unit "{name.lower()}" not recognized for type {type_name}')
     return unit
 
 
@@ -144,7 +167,7 @@ def _infinite(unit: str, sign: int, type_name: str) -> Part:
 def extract_date(name: str, days: int) -> Part:
     unit = _unit(name, "date")
     if is_infinite_date(days):
-        if unit in "day month quarter week dow isodow doy".split():
+        if unit in ["day", "month", "quarter", "week", "dow", "isodow", "doy"]:
             return None
         if unit in _GROWING:
             return Decimal("Infinity") * (1 if days > 0 else -1)
@@ -208,9 +231,9 @@ def _extract_interval(name: str, value: Interval) -> Part:
     unit = _unit(name, "interval")
     months, days, micros = value
     if interval.is_infinite(value):
-        if unit in "microseconds milliseconds second minute week month quarter".split():
+        if unit in ["microseconds", "milliseconds", "second", "minute", "month", "quarter"]:
             return None
-        if unit in "hour day year decade century millennium epoch".split():
+        if unit in ["hour", "day", "year", "decade", "century", "millennium", "epoch"]:
             return Decimal("Infinity") * (1 if value == INTERVAL_INFINITY else -1)
         raise _unsupported(name.lower(), "interval")
     years, month = _truncated(months, 12)
@@ -225,8 +248,6 @@ def _extract_interval(name: str, value: Interval) -> Part:
             return hours
         case "day":
             return days
-        case "week":
-            return _truncated(days, 7)[0]
         case "month":
             return month
         case "quarter":
@@ -282,11 +303,11 @@ _DATE_UNITS = ("month", "quarter", "year", "decade", "century", "millennium")
 
 def _truncate(type_name: str) -> Callable[[str, int], int]:
     def truncate(name: str, micros: int) -> int:
-        unit = _unit(name, type_name)
-        if unit not in _CLOCK_UNITS and unit not in _DATE_UNITS and unit != "week":
-            raise _unsupported(name.lower(), type_name)
         if is_infinite_timestamp(micros):
             return micros
+        unit = _unit_of_length(name, type_name)
+        if unit not in _CLOCK_UNITS and unit not in _DATE_UNITS and unit != "week":
+            raise _unsupported(name.lower(), type_name)
         if unit in _CLOCK_UNITS:
             return micros - micros % _CLOCK_UNITS[unit]
         days = micros // USECS_PER_DAY
@@ -312,7 +333,7 @@ def _truncate_in_zone(name: str, micros: int, zone_name: str) -> int:
 
 
 def _truncate_interval(name: str, value: Interval) -> Interval:
-    unit = _unit(name, "interval")
+    unit = _unit_of_length(name, "interval")
     months, days, micros = value
     if unit not in _CLOCK_UNITS and unit not in _DATE_UNITS:
         detail = "Months usually have fractional weeks." if unit == "week" else None
@@ -321,7 +342,14 @@ def _truncate_interval(name: str, value: Interval) -> Interval:
         )
     if interval.is_infinite(value):
         return value
-    sizes = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+    sizes = {
+        "month": 1,
+        "quarter": 3,
+        "year": 12,
+        "decade": 120,
+        "century": 1200,
+        "millennium": 12000,
+    }
     if unit in sizes:
         return months - _truncated(months, sizes[unit])[1], 0, 0
     if unit == "day":
@@ -333,17 +361,30 @@ def _bin(stride: Interval, micros: int, origin: int) -> int:
     if is_infinite_timestamp(micros):
         return micros
     if is_infinite_timestamp(origin):
-        raise error_class("22008")("origin out of range")
+        raise DatetimeFieldOverflow("origin out of range")
     if interval.is_infinite(stride):
-        raise error_class("22008")("timestamps cannot be binned into infinite intervals")
+        raise DatetimeFieldOverflow("timestamps cannot be binned into infinite intervals")
     if stride[0]:
         raise FeatureNotSupported(
             "timestamps cannot be binned into intervals containing months or years"
         )
     size = stride[1] * USECS_PER_DAY + stride[2]
     if size <= 0:
-        raise error_class("22008")("stride must be greater than zero")
+        raise DatetimeFieldOverflow("stride must be greater than zero")
     return finite_timestamp(micros - (micros - origin) % size)
+
+
+def _interval_part(name: str, value: Interval) -> float | None:
+    """date_part() of an interval: the epoch is added up in double precision."""
+    part = _extract_interval(name, value)
+    if _unit(name, "interval") != "epoch" or interval.is_infinite(value):
+        return None if part is None else float(part)
+    months, days, micros = value
+    years, month = _truncated(months, 12)
+    result = micros / 1000000.0
+    result += 365.25 * 86400.0 * years
+    result += 30.0 * 86400.0 * month
+    return result + 86400.0 * days
 
 
 def _parts(name: str, extract: Callable[[str, Any], Part]) -> dict[str, Callable[..., Any]]:
@@ -358,6 +399,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_parts("timestamptz", _extract_timestamp(_WITH)),
     **_parts("time", _extract_time),
     **_parts("interval", _extract_interval),
+    "interval_part": _interval_part,
     "extract_date": _as_numeric(extract_date),
     "date_part(text,date)": lambda name, days: _as_float(_extract_timestamp(_WITHOUT))(
         name, date_to_timestamp(days)

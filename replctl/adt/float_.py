@@ -10,9 +10,11 @@ from typing import Any
 from replctl.adt.checks import integer
 from replctl.errors import (
     DivisionByZero,
+    InvalidArgumentForLogarithm,
+    InvalidArgumentForPowerFunction,
+    InvalidArgumentForWidthBucketFunction,
     NumericValueOutOfRange,
     PostgresError,
-    error_class,
 )
 
 _INF = math.inf
@@ -87,7 +89,12 @@ def _quotient(*, single: bool) -> Callable[[float, float], float]:
 
 def _operators() -> dict[str, Callable[..., Any]]:
     result: dict[str, Callable[..., Any]] = {}
-    for prefix, single in (("float4", True), ("float8", False), ("float48", False), ("float84", False)):
+    for prefix, single in (
+        ("float4", True),
+        ("float8", False),
+        ("float48", False),
+        ("float84", False),
+    ):
         result[f"{prefix}pl"] = _arithmetic(_add, single=single, can_underflow=False)
         result[f"{prefix}mi"] = _arithmetic(_subtract, single=single, can_underflow=False)
         result[f"{prefix}mul"] = _arithmetic(_multiply, single=single, can_underflow=True)
@@ -160,9 +167,9 @@ def power(a: float, b: float) -> float:
     if math.isnan(b):
         return 1.0 if a == 1 else b
     if a == 0 and b < 0:
-        raise error_class("2201F")("zero raised to a negative power is undefined")
+        raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
     if a < 0 and math.floor(b) != b:
-        raise error_class("2201F")(
+        raise InvalidArgumentForPowerFunction(
             "a negative number raised to a non-integer power yields a complex result"
         )
     try:
@@ -192,16 +199,16 @@ def _exp(value: float) -> float:
 
 def _sqrt(value: float) -> float:
     if value < 0:
-        raise error_class("2201F")("cannot take square root of a negative number")
+        raise InvalidArgumentForPowerFunction("cannot take square root of a negative number")
     return math.sqrt(value)
 
 
 def _logarithm(function: Callable[[float], float]) -> Callable[[float], float]:
     def apply(value: float) -> float:
         if value == 0:
-            raise error_class("2201E")("cannot take logarithm of zero")
+            raise InvalidArgumentForLogarithm("cannot take logarithm of zero")
         if value < 0:
-            raise error_class("2201E")("cannot take logarithm of a negative number")
+            raise InvalidArgumentForLogarithm("cannot take logarithm of a negative number")
         return function(value)
 
     return apply
@@ -266,7 +273,7 @@ def _cosh(value: float) -> float:
 
 def width_bucket(operand: float, low: float, high: float, count: int) -> int:
     """The number of the bucket of equal size that a value falls in."""
-    error = error_class("2201G")
+    error = InvalidArgumentForWidthBucketFunction
     if count <= 0:
         raise error("count must be greater than zero")
     if math.isnan(operand) or math.isnan(low) or math.isnan(high):
@@ -281,8 +288,10 @@ def width_bucket(operand: float, low: float, high: float, count: int) -> int:
         return 0
     if operand >= high:
         return integer(count + 1, "int4")
-    result = int(count * ((operand - low) / (high - low))) if not math.isinf(high - low) else int(
-        count * ((operand / 2 - low / 2) / (high / 2 - low / 2))
+    result = (
+        int(count * ((operand - low) / (high - low)))
+        if not math.isinf(high - low)
+        else int(count * ((operand / 2 - low / 2) / (high / 2 - low / 2)))
     )
     return min(result, count - 1) + 1
 

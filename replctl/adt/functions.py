@@ -22,10 +22,12 @@ from replctl.adt import (
     rangetypes,
     regexp,
     timestamp,
+    uuid,
     varbit,
     varlena,
 )
 from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
 from replctl.types import builtin
 from replctl.types import text as type_text
 from replctl.types.builtin import Function
@@ -34,8 +36,23 @@ Callee: TypeAlias = Callable[..., Any]
 
 PLAIN: dict[str, Callee] = {
     name: function
-    for module in (int_, float_, numeric, varlena, like, regexp, interval, timestamp, extract, jsonb,
-                   json_, arrayfuncs, varbit, network)  # fmt: skip
+    for module in (
+        int_,
+        float_,
+        numeric,
+        varlena,
+        like,
+        regexp,
+        interval,
+        timestamp,
+        extract,
+        jsonb,
+        json_,
+        arrayfuncs,
+        varbit,
+        network,
+        uuid,
+    )  # fmt: skip
     for name, function in module.FUNCTIONS.items()
 }
 _COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED}
@@ -72,6 +89,35 @@ def callee(function: Function, types: Sequence[str], collation: str | None) -> C
             return lambda *args: collated(*args, ascii_only=True)
         return collated
     raise unsupported(function, types)
+
+
+def arguments(function: Function, args: Sequence[nodes.Expr]) -> list[nodes.Expr]:
+    """The arguments in the function's order, with its defaults for those that are not given."""
+    if len(args) == len(function.argument_types) and not any(
+        isinstance(arg, nodes.NamedArgExpr) for arg in args
+    ):
+        return list(args)
+    count, defaults = len(function.argument_types), function.defaults
+    if len(args) >= count:
+        given: list[nodes.Expr | None] = [*args]
+    else:
+        given = [*args, *[None] * (count - len(args))]
+    named = {arg.name: arg.arg for arg in args if isinstance(arg, nodes.NamedArgExpr)}
+    result: list[nodes.Expr] = []
+    for i, item in enumerate(given):
+        if item is not None and not isinstance(item, nodes.NamedArgExpr):
+            result.append(item)
+        elif i < count and function.argument_names[i] in named:
+            result.append(named[function.argument_names[i]])
+        else:
+            result.append(_default(defaults[i - count], function.argument_types[i]))
+    return result
+
+
+def _default(text: str, type_name: str) -> nodes.Const:
+    """`'NFC'::text`, `true`, `0` as constants."""
+    value = text.partition("::")[0].strip("'")
+    return nodes.Const(type_name, type_text.canonical(type_name, value))
 
 
 def prepared(source: str) -> tuple[tuple[int, ...], Callee] | None:
@@ -143,6 +189,9 @@ def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
 
 def _text_and_any(types: tuple[str, ...]) -> Callee:
     """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its blanks."""
-    casts = {"bool": lambda value: "true" if value else "false", "bpchar": lambda value: value.rstrip(" ")}
+    casts = {
+        "bool": lambda value: "true" if value else "false",
+        "bpchar": lambda value: value.rstrip(" "),
+    }
     show = [casts.get(item) or shown_as_text(item) for item in types]
     return lambda a, b: show[0](a) + show[1](b)

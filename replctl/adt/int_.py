@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.adt.checks import integer
-from replctl.errors import DivisionByZero
+from replctl.errors import DivisionByZero, NumericValueOutOfRange
 
 _SIZES = {"2": "int2", "4": "int4", "8": "int8"}
 _WIDTH = {"int2": 32, "int4": 32, "int8": 64}  # int2 is shifted as int4
@@ -52,6 +52,12 @@ def _digits(base: str, bits: int) -> Callable[[int], str]:
     return lambda value: format(value & ((1 << bits) - 1), base)
 
 
+def _oid(value: int) -> int:
+    if not 0 <= value < 1 << 32:
+        raise NumericValueOutOfRange("OID out of range")
+    return value
+
+
 def _arithmetic() -> dict[str, Callable[..., Any]]:
     """int4pl, int48pl, int2mod ..."""
     functions = {"pl": operator.add, "mi": operator.sub, "mul": operator.mul, "div": divide}
@@ -91,7 +97,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "int48": int,
     "int82": _checked(int, "int2"),
     "int84": _checked(int, "int4"),
-    "i8tooid": _checked(int, "int8"),
+    "i8tooid": _oid,
     "oidtoi8": int,
     "int4_bool": bool,
     "bool_int4": int,

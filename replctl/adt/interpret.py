@@ -106,6 +106,7 @@ def _function(oid: int) -> builtin.Function:
 
 def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
     function = _function(oid)
+    args = functions.arguments(function, args)
     needs = functions.prepared(function.source)
     if needs is not None:
         return _prepared_call(function, args, collation, *needs)
@@ -467,7 +468,9 @@ def _subscript(expr: nodes.SubscriptingRef) -> Step:
     def part(row: Sequence[Any], operand: Any) -> Any:
         value = container(row, operand)
         bounds = [None if step is None else step(row, operand) for step in (lower, upper)]
-        given = [bound for step, bound in zip((lower, upper), bounds, strict=True) if step is not None]
+        given = [
+            bound for step, bound in zip((lower, upper), bounds, strict=True) if step is not None
+        ]
         if value is None or any(bound is None for bound in given):
             return None
         return arrayfuncs.array_slice(value, *bounds)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from replctl.adt.float_ import rint
-from replctl.errors import DatetimeFieldOverflow, DivisionByZero
+from replctl.errors import DatetimeFieldOverflow, DivisionByZero, NumericValueOutOfRange
 from replctl.types.date import USECS_PER_DAY
 from replctl.types.interval import INFINITY, MINUS_INFINITY, Interval
 
@@ -53,8 +53,10 @@ def add(a: Interval, b: Interval) -> Interval:
 
 
 def subtract(a: Interval, b: Interval) -> Interval:
-    return add(a, negative(b)) if is_infinite(b) or is_infinite(a) else checked(
-        a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return (
+        add(a, negative(b))
+        if is_infinite(b) or is_infinite(a)
+        else checked(a[0] - b[0], a[1] - b[1], a[2] - b[2])
     )
 
 
@@ -159,6 +161,8 @@ def make_interval(
 ) -> Interval:
     if math.isinf(seconds) or math.isnan(seconds):
         raise DatetimeFieldOverflow("interval out of range")
+    if math.isinf(seconds * 1e6):
+        raise NumericValueOutOfRange("value out of range: overflow")
     micros = (hours * 3600 + minutes * 60) * _SECOND + int(rint(seconds * 1e6))
     return checked(years * 12 + months, weeks * 7 + days, micros)
 

@@ -103,7 +103,14 @@ def _at_path(text: str, path: list[str | None]) -> str | None:
 
 
 def _type_of(text: str) -> str:
-    names = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+    names = {
+        "{": "object",
+        "[": "array",
+        '"': "string",
+        "t": "boolean",
+        "f": "boolean",
+        "n": "null",
+    }
     return names.get(_first(text), "number")
 
 

@@ -13,7 +13,12 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from replctl.adt import numeric
-from replctl.errors import InvalidParameterValue, error_class
+from replctl.errors import (
+    ArraySubscriptError,
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    NullValueNotAllowed,
+)
 from replctl.types.numeric import numeric_in, numeric_out
 
 _decoder = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
@@ -224,7 +229,9 @@ def _delete_index(value: Any, index: int) -> Any:
 def _path_index(step: str | None, place: int) -> int:
     index = None if step is None else _index(step)
     if index is None:
-        raise error_class("22P02")(f'path element at position {place} is not an integer: "{step}"')
+        raise InvalidTextRepresentation(
+            f'path element at position {place} is not an integer: "{step}"'
+        )
     return index
 
 
@@ -234,7 +241,7 @@ def _changed(
     """A copy in which `change(container, key, is_there)` has been done where a path ends."""
     step = path[place]
     if step is None:
-        raise error_class("22004")(f"path element at position {place + 1} is null")
+        raise NullValueNotAllowed(f"path element at position {place + 1} is null")
     if isinstance(value, dict):
         if place == len(path) - 1:
             return change(dict(value), step, step in value)
@@ -348,24 +355,24 @@ def _object(pairs: list[Any]) -> str:
     """jsonb_object(text[]): keys and values in turn, or in pairs."""
     if pairs and isinstance(pairs[0], list):
         if any(len(pair) != 2 for pair in pairs):
-            raise error_class("2202E")("array must have two columns")
+            raise ArraySubscriptError("array must have two columns")
         items = [(pair[0], pair[1]) for pair in pairs]
     else:
         if len(pairs) % 2:
-            raise error_class("2202E")("array must have even number of elements")
+            raise ArraySubscriptError("array must have even number of elements")
         items = list(zip(pairs[::2], pairs[1::2], strict=True))
     return _from_items(items)
 
 
 def _object_of_two(keys: list[Any], values: list[Any]) -> str:
     if len(keys) != len(values):
-        raise error_class("2202E")("mismatched array dimensions")
+        raise ArraySubscriptError("mismatched array dimensions")
     return _from_items(list(zip(keys, values, strict=True)))
 
 
 def _from_items(items: list[tuple[Any, Any]]) -> str:
     if any(key is None for key, _ in items):
-        raise error_class("22004")("null value not allowed for object key")
+        raise NullValueNotAllowed("null value not allowed for object key")
     return dump(dict(items))
 
 
@@ -421,4 +428,3 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_float4": _cast("float4", "real"),
     "jsonb_float8": _cast("float8", "double precision"),
 }
-

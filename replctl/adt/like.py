@@ -141,7 +141,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
     "texticlike": _ilike,
-    "texticnlike": lambda text, pattern, ascii_only=False: not _ilike(
-        text, pattern, ascii_only=ascii_only
+    "texticnlike": lambda text, pattern, ascii_only=False: (
+        not _ilike(text, pattern, ascii_only=ascii_only)
     ),
 }

@@ -18,7 +18,14 @@ from typing import Any
 
 from replctl.adt import float_
 from replctl.adt.checks import integer
-from replctl.errors import DivisionByZero, NumericValueOutOfRange, error_class
+from replctl.errors import (
+    DivisionByZero,
+    FeatureNotSupported,
+    InvalidArgumentForLogarithm,
+    InvalidArgumentForPowerFunction,
+    InvalidArgumentForWidthBucketFunction,
+    NumericValueOutOfRange,
+)
 from replctl.types.numeric import MAX_SCALE, MAX_WHOLE_DIGITS
 
 CONTEXT = Context(prec=20000, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
@@ -66,7 +73,9 @@ def _wide(value: Decimal, places: int = 0) -> Context:
     return CONTEXT if digits < CONTEXT.prec else Context(digits, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
-def _exactly(function: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Decimal, Decimal], Decimal]:
+def _exactly(
+    function: Callable[[Decimal, Decimal], Decimal],
+) -> Callable[[Decimal, Decimal], Decimal]:
     """Addition and subtraction; infinities of different signs give NaN."""
 
     def calculate(a: Decimal, b: Decimal) -> Decimal:
@@ -106,7 +115,7 @@ def divide(a: Decimal, b: Decimal) -> Decimal:
     if not b:
         raise DivisionByZero("division by zero")
     if a.is_infinite():
-        return a if b > 0 else -a
+        return a if b > 0 else _negative(a)
     if b.is_infinite():
         return Decimal(0)
     return result(_quotient(a, b, _division_scale(a, b)))
@@ -130,7 +139,11 @@ def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
     numerator = int("".join(map(str, digits_a)))
     denominator = int("".join(map(str, digits_b)))
     shift = exponent_a - exponent_b + places
-    return (numerator * 10**shift, denominator) if shift >= 0 else (numerator, denominator * 10**-shift)
+    return (
+        (numerator * 10**shift, denominator)
+        if shift >= 0
+        else (numerator, denominator * 10**-shift)
+    )
 
 
 def _division_scale(a: Decimal, b: Decimal) -> int:
@@ -171,12 +184,12 @@ def _div_trunc(a: Decimal, b: Decimal) -> Decimal:
     if not b:
         raise DivisionByZero("division by zero")
     if a.is_infinite():
-        return a if b > 0 else -a
+        return a if b > 0 else _negative(a)
     if b.is_infinite():
         return Decimal(0)
     numerator, denominator = _ratio(a, b, 0)
     quotient = Decimal(numerator // denominator)
-    return result(-quotient if (a < 0) != (b < 0) else quotient)
+    return result(_negative(quotient) if (a < 0) != (b < 0) else quotient)
 
 
 def shortened(rounding: str) -> Callable[..., Decimal]:
@@ -205,7 +218,7 @@ def to_integer(type_name: str) -> Callable[[Decimal], int]:
     def convert(value: Decimal) -> int:
         if not value.is_finite():
             shown = "NaN" if value.is_nan() else "infinity"
-            raise error_class("0A000")(f"cannot convert {shown} to {names[type_name]}")
+            raise FeatureNotSupported(f"cannot convert {shown} to {names[type_name]}")
         return integer(int(rounded(value, 0)), type_name)
 
     return convert
@@ -233,7 +246,7 @@ def to_float4(value: Decimal) -> float:
 
 
 def _negative(value: Decimal) -> Decimal:
-    return value.copy_negate() if value else value
+    return value.copy_negate() if value and not value.is_nan() else value
 
 
 def _trim_scale(value: Decimal) -> Decimal:
@@ -280,7 +293,7 @@ def _sqrt(value: Decimal) -> Decimal:
     if value.is_nan() or value == Decimal("Infinity"):
         return value
     if value < 0:
-        raise error_class("2201F")("cannot take square root of a negative number")
+        raise InvalidArgumentForPowerFunction("cannot take square root of a negative number")
     weight, _ = _weight(value)
     places = _display_scale(_SIGNIFICANT - ((weight + 1) * 2 - 1), scale(value))
     digits = max(value.adjusted() // 2, 0) + places + 30
@@ -327,9 +340,9 @@ def _ln_weight(value: Decimal) -> int:
 
 def _check_logarithm(value: Decimal) -> None:
     if value == 0:
-        raise error_class("2201E")("cannot take logarithm of zero")
+        raise InvalidArgumentForLogarithm("cannot take logarithm of zero")
     if value < 0:
-        raise error_class("2201E")("cannot take logarithm of a negative number")
+        raise InvalidArgumentForLogarithm("cannot take logarithm of a negative number")
 
 
 def _ln(value: Decimal) -> Decimal:
@@ -373,10 +386,10 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
     if exponent.is_nan():
         return Decimal(1) if base == 1 else _NAN
     if not base and exponent < 0:
-        raise error_class("2201F")("zero raised to a negative power is undefined")
+        raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
     is_whole = exponent.is_infinite() or exponent == exponent.to_integral_value()
     if base < 0 and not is_whole:
-        raise error_class("2201F")(
+        raise InvalidArgumentForPowerFunction(
             "a negative number raised to a non-integer power yields a complex result"
         )
     if base.is_infinite() or exponent.is_infinite():
@@ -396,7 +409,7 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
     context = Context(places + max(int(magnitude), 0) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
     value = context.exp(context.multiply(exponent, context.ln(abs(base))))
     is_odd = base < 0 and int(exponent) % 2
-    return result(rounded(-value if is_odd else value, places))
+    return result(rounded(_negative(value) if is_odd else value, places))
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -412,7 +425,9 @@ def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
     if not base and exponent == 0:
         return rounded(Decimal(1), _SIGNIFICANT)
     weight, _ = _weight(base)
-    estimate = math.log10(abs(float(base.scaleb(-4 * weight, CONTEXT)))) + weight * 4 if base else 0.0
+    estimate = (
+        math.log10(abs(float(base.scaleb(-4 * weight, CONTEXT)))) + weight * 4 if base else 0.0
+    )
     magnitude = exponent * estimate
     if magnitude > (32767 + 1) * 4:
         raise NumericValueOutOfRange("value overflows numeric format")
@@ -431,7 +446,7 @@ def _whole_power(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
 
 
 def _width_bucket(operand: Decimal, low: Decimal, high: Decimal, count: int) -> int:
-    error = error_class("2201G")
+    error = InvalidArgumentForWidthBucketFunction
     if count <= 0:
         raise error("count must be greater than zero")
     if operand.is_nan() or low.is_nan() or high.is_nan():
@@ -441,12 +456,16 @@ def _width_bucket(operand: Decimal, low: Decimal, high: Decimal, count: int) -> 
     if low == high:
         raise error("lower bound cannot equal upper bound")
     if low > high:
-        operand, low, high = -operand, -low, -high
+        operand, low, high = (_negative(item) for item in (operand, low, high))
     if operand < low:
         return 0
     if operand >= high:
         return integer(count + 1, "int4")
-    numerator, denominator = _ratio(CONTEXT.multiply(operand - low, Decimal(count)), high - low, 0)
+    numerator, denominator = _ratio(
+        CONTEXT.multiply(CONTEXT.subtract(operand, low), Decimal(count)),
+        CONTEXT.subtract(high, low),
+        0,
+    )
     return numerator // denominator + 1
 
 
@@ -468,7 +487,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "numeric_div_trunc": _div_trunc,
     "numeric_uminus": _negative,
     "numeric_uplus": lambda value: value,
-    "numeric_abs": abs,
+    "numeric_abs": lambda value: value.copy_abs(),
     "numeric_sign": _sign,
     "numeric_ceil": _ceil,
     "numeric_floor": _floor,
@@ -478,7 +497,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trunc(numeric)": shortened(ROUND_DOWN),
     "numeric_larger": lambda a, b: a if key(a) > key(b) else b,
     "numeric_smaller": lambda a, b: a if key(a) < key(b) else b,
-    "numeric_inc": lambda value: result(value + 1),
+    "numeric_inc": lambda value: result(CONTEXT.add(value, Decimal(1))),
     "numeric_scale": _only_finite(scale),
     "numeric_min_scale": _only_finite(_min_scale),
     "numeric_trim_scale": _trim_scale,

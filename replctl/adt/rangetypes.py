@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from replctl.errors import DataError, SqlSyntaxError, error_class
+from replctl.errors import DataError, SqlSyntaxError
 from replctl.types import text as type_text
 from replctl.types.ranges import Bound, Range, Subtype, range_in, range_out
 
@@ -36,17 +36,24 @@ class RangeType:
 
     def low(self, value: Range) -> Place:
         bound = value.lower
-        return (-1, 0, 0) if bound.value is None else (0, self.key(bound.value), 1 - bound.is_inclusive)
+        return (
+            (-1, 0, 0)
+            if bound.value is None
+            else (0, self.key(bound.value), 1 - bound.is_inclusive)
+        )
 
     def high(self, value: Range) -> Place:
         bound = value.upper
-        return (1, 0, 0) if bound.value is None else (0, self.key(bound.value), bound.is_inclusive - 1)
+        return (
+            (1, 0, 0) if bound.value is None else (0, self.key(bound.value), bound.is_inclusive - 1)
+        )
 
 
 def _subtype(name: str) -> Subtype:
     element = ELEMENTS[name]
     return Subtype(
-        lambda text, now: type_text.parse(element, text), lambda value: type_text.render(element, value)
+        lambda text, now: type_text.parse(element, text),
+        lambda value: type_text.render(element, value),
     )
 
 
@@ -154,7 +161,7 @@ def _minus(kind: RangeType, a: Range | None, b: Range | None) -> Range | None:
 def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)") -> str:
     """int4range(1, 5, '[]')"""
     if flags is None:
-        raise error_class("22000")("range constructor flags argument must not be null")
+        raise DataError("range constructor flags argument must not be null")
     if flags not in _FLAGS:
         raise SqlSyntaxError(
             "invalid range bound flags", hint='Valid values are "[]", "[)", "(]", and "()".'
@@ -197,11 +204,11 @@ TYPED: dict[str, Callable[[RangeType], Callable[..., Any]]] = {
     "range_constructor3": lambda kind: lambda a, b, flags: construct(kind, a, b, flags),
     "range_contains": _ranges(_contains),
     "range_contained_by": _ranges(lambda kind, a, b: _contains(kind, b, a)),
-    "range_contains_elem": lambda kind: lambda a, value: _contains_element(
-        kind, kind.load(a), value
+    "range_contains_elem": lambda kind: (
+        lambda a, value: _contains_element(kind, kind.load(a), value)
     ),
-    "elem_contained_by_range": lambda kind: lambda value, a: _contains_element(
-        kind, kind.load(a), value
+    "elem_contained_by_range": lambda kind: (
+        lambda value, a: _contains_element(kind, kind.load(a), value)
     ),
     "range_overlaps": _ranges(_overlaps),
     "range_before": _ranges(_before),

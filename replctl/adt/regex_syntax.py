@@ -106,7 +106,9 @@ class _Parser:
         if self._i < len(self._pattern):
             raise invalid("parentheses () not balanced")
         ends_at_end = self._ends == [len(self._pattern)] and not self._has_alternatives
-        greediness = None if not self._kinds else "mixed" if len(self._kinds) > 1 else self._kinds.pop()
+        greediness = (
+            None if not self._kinds else "mixed" if len(self._kinds) > 1 else self._kinds.pop()
+        )
         return Pattern(
             text,
             self._groups,
@@ -176,7 +178,9 @@ class _Parser:
         if int(low) > _MAX_REPEAT or (high and not int(low) <= int(high) <= _MAX_REPEAT):
             raise invalid("invalid repetition count(s)")
         self._i = end + 1
-        return self._pattern[end - len(f"{low}{comma}{high}") - 1 : end + 1], bool(comma) and low != high
+        return self._pattern[end - len(f"{low}{comma}{high}") - 1 : end + 1], bool(
+            comma
+        ) and low != high
 
     def _atom(self) -> tuple[str, bool, bool]:
         """An atom, whether a quantifier may follow, and whether it is a group."""
@@ -296,14 +300,14 @@ class _Parser:
             items += self._bracket_item()
             is_first = False
         self._i += 1
-        members = _merged(_both_cases(tuple(items), self._ascii_only) if self._ignore_case else items)
+        members = _merged(
+            _both_cases(tuple(items), self._ascii_only) if self._ignore_case else items
+        )
         return _set(_complement(members) if negated else members)
 
     def _bracket_item(self) -> list[tuple[int, int]]:
         if self._peek(2) in ("[.", "[="):
-            raise FeatureNotSupported(
-                "collating elements in regular expressions are not supported"
-            )
+            raise FeatureNotSupported("collating elements in regular expressions are not supported")
         if self._peek(2) == "[:":
             end = self._pattern.find(":]", self._i)
             if end < 0:

@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from replctl.adt import regex_syntax
-from replctl.errors import FeatureNotSupported, InvalidParameterValue, error_class
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidEscapeCharacter,
+    InvalidParameterValue,
+    InvalidUseOfEscapeCharacter,
+)
 
 Matcher = Callable[..., Any]
 
@@ -40,7 +45,11 @@ class _Finder:
         first = self._regex.search(text, start)
         if first is None or self._is_fixed:
             return first
-        ends = range(len(text), first.end(), -1) if self._is_greedy else range(first.start(), first.end())
+        ends = (
+            range(len(text), first.end(), -1)
+            if self._is_greedy
+            else range(first.start(), first.end())
+        )
         for end in ends:
             better = self._regex.fullmatch(text, first.start(), end)
             if better is not None:
@@ -258,7 +267,7 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
     `a%_|b` -> `^(?:a.*.|b)$`
     """
     if escape is not None and len(escape) > 1:
-        raise error_class("22019")(
+        raise InvalidEscapeCharacter(
             "invalid escape string", hint="Escape string must be empty or one character."
         )
     result, after_escape, in_brackets, quotes = ["^(?:"], False, False, 0
@@ -271,8 +280,8 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
                 elif quotes == 1:
                     result.append("){1,1}(?:")
                 else:
-                    raise error_class("2200C")(
-                        'SQL regular expression may not contain more than two escape-double-quote separators'
+                    raise InvalidUseOfEscapeCharacter(
+                        "SQL regular expression may not contain more than two escape-double-quote separators"
                     )
                 quotes += 1
             else:

@@ -154,12 +154,10 @@ def _date_and_time(days: int, time: int) -> int:
 def make_date(year: int, month: int, day: int) -> int:
     """A negative year is before Christ."""
     calendar_year = year if year > 0 else year + 1
-    if (
-        year == 0
-        or not 1 <= month <= 12
-        or not 1 <= day <= days_of_month(calendar_year, month)
-    ):
-        raise DatetimeFieldOverflow(f"date field value out of range: {_date_text(year, month, day)}")
+    if year == 0 or not 1 <= month <= 12 or not 1 <= day <= days_of_month(calendar_year, month):
+        raise DatetimeFieldOverflow(
+            f"date field value out of range: {_date_text(year, month, day)}"
+        )
     try:
         return finite_date(days_from_date(calendar_year, month, day))
     except DatetimeFieldOverflow:
@@ -193,7 +191,8 @@ def zone_of(name: str) -> Zone:
     known = abbreviation(name.lower())
     if known is not None:
         return known.zone
-    zone = zone_named(name.lower())
+    signed = name[:1] in ("+", "-")  # a POSIX specification without its name
+    zone = zone_named(("posix" if signed else "") + name.lower())
     if zone is None:
         raise InvalidParameterValue(f'time zone "{name}" not recognized')
     return zone
@@ -201,17 +200,17 @@ def zone_of(name: str) -> Zone:
 
 def _local_to_utc(name: str, micros: int) -> int:
     """timestamp AT TIME ZONE"""
-    zone = zone_of(name)
     if is_infinite_timestamp(micros):
         return micros
+    zone = zone_of(name)
     return finite_timestamp(micros - zone.offset(micros // _SECOND) * _SECOND)
 
 
 def _utc_to_local(name: str, micros: int) -> int:
     """timestamptz AT TIME ZONE"""
-    zone = zone_of(name)
     if is_infinite_timestamp(micros):
         return micros
+    zone = zone_of(name)
     return finite_timestamp(micros + offset_at(zone, micros) * _SECOND)
 
 
@@ -234,9 +233,7 @@ def offset_at(zone: Zone, micros: int) -> int:
     return _offset_by_bisection(zone, utc, low, high, before, after)
 
 
-def _offset_by_bisection(
-    zone: Zone, utc: int, low: int, high: int, before: int, after: int
-) -> int:
+def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
     """The offset at `utc`, where one transition lies between `low` and `high`.
 
     A gap: local times from it on have `after` once they are `after` beyond it.  An overlap: the repeated
@@ -321,7 +318,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("timestamp_pl_interval", "timestamptz_pl_interval"), plus_interval),
     **dict.fromkeys(("timestamp_mi_interval", "timestamptz_mi_interval"), minus_interval),
     **dict.fromkeys(
-        ("interval_pl_timestamp(interval,timestamp)", "interval_pl_timestamptz(interval,timestamptz)"),
+        (
+            "interval_pl_timestamp(interval,timestamp)",
+            "interval_pl_timestamptz(interval,timestamptz)",
+        ),
         lambda value, micros: plus_interval(micros, value),
     ),
     "timestamp_mi": difference,

@@ -12,7 +12,7 @@ from replctl.errors import (
     InvalidParameterValue,
     NumericValueOutOfRange,
     StringDataLengthMismatch,
-    error_class,
+    SubstringError,
 )
 
 
@@ -55,7 +55,7 @@ def _set(bits: str, index: int, new: int) -> str:
 
 def _overlay(bits: str, new: str, start: int, count: int | None = None) -> str:
     if start <= 0:
-        raise error_class("22011")("negative substring length not allowed")
+        raise SubstringError("negative substring length not allowed")
     count = len(new) if count is None else count
     return bits[: start - 1] + new + bits[max(int4(start + count), 1) - 1 :]
 

@@ -15,9 +15,11 @@ from replctl.adt.checks import int4
 from replctl.errors import (
     ArraySubscriptError,
     InvalidParameterValue,
+    InvalidTextRepresentation,
     ProgramLimitExceeded,
-    error_class,
+    SubstringError,
 )
+from replctl.types.character import name_in
 from replctl.types.quote import quote_identifier, quote_literal
 
 S = TypeVar("S", str, bytes)
@@ -29,7 +31,7 @@ def substring(value: S, start: int, count: int | None = None) -> S:
     if count is None:
         return value[max(start, 1) - 1 :]
     if count < 0 and start + count >= -(2**31):
-        raise error_class("22011")("negative substring length not allowed")
+        raise SubstringError("negative substring length not allowed")
     return value[max(start, 1) - 1 : max(start + count - 1, 0)]
 
 
@@ -50,7 +52,7 @@ def _position(text: S, part: S) -> int:
 def _overlay(value: S, replacement: S, start: int, count: int | None = None) -> S:
     count = len(replacement) if count is None else count
     if start <= 0:
-        raise error_class("22011")("negative substring length not allowed")
+        raise SubstringError("negative substring length not allowed")
     end = int4(start + count)
     return value[: start - 1] + replacement + value[max(end, 1) - 1 :]
 
@@ -114,7 +116,7 @@ def _split_part(text: str, delimiter: str, number: int) -> str:
 
 def _chr(code: int) -> str:
     if code < 0:
-        raise ProgramLimitExceeded("character number must be positive")
+        raise InvalidParameterValue("character number must be positive")
     if code == 0:
         raise ProgramLimitExceeded("null character not permitted")
     if code > 0x10FFFF:
@@ -221,7 +223,7 @@ def _from_escape(text: str) -> bytes:
             result.append(int(data[i + 1 : i + 4], 8))
             i += 4
         else:
-            raise error_class("22P02")("invalid input syntax for type bytea")
+            raise InvalidTextRepresentation("invalid input syntax for type bytea")
     return bytes(result)
 
 
@@ -296,6 +298,9 @@ def _bits(value: bytes) -> int:
 
 #: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "text_name": name_in,
+    "bpchar_name": lambda text: name_in(text.rstrip(" ")),
+    "name_text": str,
     "textcat": lambda a, b: a + b,
     "byteacat": lambda a, b: a + b,
     "textlen": len,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import storage_type as storage_type
 from replctl.spark.data_type import stored_sql as stored_sql
@@ -19,7 +20,6 @@ from replctl.spark.delta_table import scan as scan
 from replctl.spark.expression import to_sql as to_sql
 from replctl.spark.expression import untranslatable as untranslatable
 from replctl.spark.functions import set_function_sql as set_function_sql
-from replctl.spark.functions import sort_key as sort_key
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.sql_value import SqlValue as SqlValue

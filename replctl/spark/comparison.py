@@ -11,8 +11,7 @@ from replctl.spark.sql_value import SqlValue
 
 #: Types that are stored so that Spark's comparison of two values is PostgreSQL's.
 _DIRECT = frozenset(
-    "bool int2 int4 int8 oid float4 float8 text varchar name uuid bytea date timestamp timestamptz time pg_lsn"
-    " unknown".split()
+    ["bool", "int2", "int4", "int8", "oid", "float4", "float8", "text", "varchar", "name", "uuid", "bytea", "date", "timestamp", "timestamptz", "time", "pg_lsn", "unknown"]
 )
 #: (days, microseconds) since 1970-01-01 that stand for infinity, and for its opposite.
 INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))

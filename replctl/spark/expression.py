@@ -15,7 +15,14 @@ from typing import TypeAlias, assert_never
 from replctl.adt import functions as adt_functions
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.spark import comparison, functions, numeric_sql, python_program, text_conversion
+from replctl.spark import (
+    aggregates,
+    comparison,
+    functions,
+    numeric_sql,
+    python_program,
+    text_conversion,
+)
 from replctl.spark.data_type import element_type, literal, storage_type
 from replctl.spark.sql_value import SqlValue, bound, check_lambda
 from replctl.types import builtin, text
@@ -156,9 +163,9 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
                 raise FeatureNotSupported("subqueries are not supported here")
             return context.subquery(expr)
         case nodes.Aggref():
-            return functions.aggregate(expr, lambda arg: _translate(arg, inner))
+            return aggregates.aggregate(expr, lambda arg: _translate(arg, inner))
         case nodes.WindowFunc():
-            return functions.window(expr, lambda arg: _translate(arg, inner))
+            return aggregates.window(expr, lambda arg: _translate(arg, inner))
         case nodes.RowExpr() | nodes.FieldSelect():
             raise FeatureNotSupported("row values are not supported")
         case nodes.JsonIsPredicate():
@@ -251,7 +258,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
         def build(args: Sequence[SqlValue]) -> str:
             tests = [
-                functions.call(function, [args[0], item], "bool", [None, constant], expr.input_collation)
+                functions.call(
+                    function, [args[0], item], "bool", [None, constant], expr.input_collation
+                )
                 for item, constant in zip(items, constants, strict=True)
             ]
             return glue.join(test.text for test in tests) or empty
@@ -340,7 +349,9 @@ def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValu
             )
         return text
 
-    return SqlValue(f"({bound([value for pair in pairs for value in pair], build)})", "bool", "BOOLEAN")
+    return SqlValue(
+        f"({bound([value for pair in pairs for value in pair], build)})", "bool", "BOOLEAN"
+    )
 
 
 def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:
@@ -357,9 +368,7 @@ def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:
 
 def _array_coercion(expr: nodes.ArrayCoerceExpr, context: Translation) -> SqlValue:
     array = _translate(expr.arg, context)
-    item = SqlValue(
-        "item_", element_type(array.type) or "text", array.spark[len("ARRAY<") : -1]
-    )
+    item = SqlValue("item_", element_type(array.type) or "text", array.spark[len("ARRAY<") : -1])
     inner = _translate(expr.element, replace(context, case_operand=item))
     check_lambda(inner.text)
     if inner.spark != storage_type(inner.type):

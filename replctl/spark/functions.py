@@ -17,7 +17,12 @@ from replctl.adt.like import without_needless_escapes
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import INFINITE_DATES, comparison, date_as_timestamp, interval_key, is_comparable
+from replctl.spark.comparison import (
+    INFINITE_DATES,
+    comparison,
+    date_as_timestamp,
+    is_comparable,
+)
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.sql_value import SqlValue, bound, raise_error_sql
 from replctl.types import builtin
@@ -104,69 +109,6 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
     return SqlValue(text, type_, storage_type(type_, typmod))
 
 
-def aggregate(expr: nodes.Aggref, translate: Callable[[nodes.Expr], SqlValue]) -> SqlValue:
-    """An aggregate call."""
-    args = [translate(arg) for arg in expr.args]
-    condition = "" if expr.filter is None else f" FILTER (WHERE {translate(expr.filter).text})"
-    distinct = "DISTINCT " if expr.is_distinct else ""
-    if expr.is_star:
-        return SqlValue(f"count(*){condition}", "int8", "BIGINT")
-    name, value = expr.name, args[0]
-    spark = storage_type(expr.type)
-    match name:
-        case "count":
-            text = f"count({distinct}{_operand(value)}){condition}"
-        case "min" | "max" if is_comparable(value):
-            text, spark = f"{name}({value.text}){condition}", value.spark
-        case "sum" | "avg":
-            return numeric_sql.sum_or_average(expr, value, distinct, condition)
-        case "bool_and" | "every":
-            text = f"bool_and({value.text}){condition}"
-        case "bool_or":
-            text = f"bool_or({value.text}){condition}"
-        case "string_agg" if not expr.order_by and len(args) == 2:
-            text = f"array_join(collect_list({distinct}{value.text}){condition}, {args[1].text})"
-        case "array_agg" if not expr.order_by:
-            text, spark = (
-                f"collect_list({distinct}{value.text}){condition}",
-                f"ARRAY<{value.spark}>",
-            )
-        case _:
-            raise FeatureNotSupported(f"aggregate function {name} is not supported")
-    return SqlValue(text, expr.type, spark)
-
-
-def window(expr: nodes.WindowFunc, translate: Callable[[nodes.Expr], SqlValue]) -> SqlValue:
-    """A window function call."""
-    if not expr.is_aggregate and expr.name not in _WINDOW_FUNCTIONS:
-        raise FeatureNotSupported(f"window function {expr.name} is not supported")
-    if expr.is_aggregate:
-        called = aggregate(
-            nodes.Aggref(
-                expr.function_oid,
-                expr.name,
-                expr.type,
-                expr.args,
-                is_star=expr.is_star,
-                filter=expr.filter,
-            ),
-            translate,
-        )
-    else:
-        args = ", ".join(translate(arg).text for arg in expr.args)
-        called = SqlValue(f"{expr.name}({args})", expr.type, storage_type(expr.type))
-    partition = ", ".join(translate(item).text for item in expr.partition_by)
-    order = ", ".join(sort_key(key, translate) for key in expr.order_by)
-    parts = [
-        f"PARTITION BY {partition}" if partition else "",
-        f"ORDER BY {order}" if order else "",
-        expr.frame,
-    ]
-    return SqlValue(
-        f"{called.text} OVER ({' '.join(filter(None, parts))})", expr.type, called.spark
-    )
-
-
 def set_function_sql(name: str, args: Arguments, *, with_ordinality: bool = False) -> str:
     """What follows SELECT to give the rows that a set-returning function returns, as c1 (and c2, which
     counts them).
@@ -188,32 +130,10 @@ def set_function_sql(name: str, args: Arguments, *, with_ordinality: bool = Fals
         case _:
             raise FeatureNotSupported(f"function {name} is not supported in FROM")
     if with_ordinality:
-        return f"c1, CAST(place + 1 AS BIGINT) AS c2 FROM (SELECT posexplode({rows}) AS (place, c1))"
+        return (
+            f"c1, CAST(place + 1 AS BIGINT) AS c2 FROM (SELECT posexplode({rows}) AS (place, c1))"
+        )
     return f"explode({rows}) AS c1"
-
-
-def sort_key(key: nodes.SortKey, translate: Callable[[nodes.Expr], SqlValue]) -> str:
-    """An ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
-    value = translate(key.expr)
-    if not is_comparable(value):
-        raise FeatureNotSupported(f"sorting by type {value.type} is not supported")
-    direction = "DESC" if key.descending else "ASC"
-    return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-
-
-def sortable(value: SqlValue) -> str:
-    """What Spark has to sort by to sort as PostgreSQL does."""
-    if value.type == "bpchar":
-        return f"rtrim({value.text})"
-    if value.type == "interval":
-        return interval_key(value.text)
-    if value.type == "numeric" and value.decimal is None:
-        return numeric_sql.sort_key(value)
-    return value.text
-
-
-_WINDOW_FUNCTIONS = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead",
-                     "first_value", "last_value", "nth_value"}  # fmt: skip
 
 
 @cache
@@ -288,7 +208,7 @@ def _float_arithmetic() -> dict[str, str]:
             result[prefix + suffix] = f"{text} ELSE {r} END"
         r = f"CAST({a} / {b} AS {spark})"  # Spark divides in double precision
         result[prefix + "div"] = (
-            f"CASE WHEN {b} = 0 AND NOT isnan({a}) THEN {division} WHEN {b} = 0 THEN {a}"
+            f"CASE WHEN {a} IS NULL THEN NULL WHEN {b} = 0 AND NOT isnan({a}) THEN {division} WHEN {b} = 0 THEN {a}"
             f" WHEN {infinite.format(r=r, a=a, b=b)} THEN {overflow} ELSE {r} END"
         )
     for name in ("float4", "float8"):
@@ -337,7 +257,6 @@ TEMPLATES: dict[str, str] = {
     "textlen": "length({0})",
     "bpcharlen": "length({0})",
     "textoctetlen": "octet_length({0})",
-    "bpcharoctetlen": "octet_length({0})",
     "btrim1": "trim(BOTH ' ' FROM {0})",
     "ltrim1": "trim(LEADING ' ' FROM {0})",
     "rtrim1": "trim(TRAILING ' ' FROM {0})",
@@ -349,9 +268,9 @@ TEMPLATES: dict[str, str] = {
     "text_reverse": "reverse({0})",
     "textpos": "locate({1}, {0})",
     "text_starts_with": "startswith({0}, {1})",
-    "text_left": "CASE WHEN {1} >= 0 THEN substring({0}, 1, {1}) ELSE substring({0}, 1, greatest(length({0}) + {1}, 0)) END",
+    "text_left": "CASE WHEN {1} >= 0 THEN substring({0}, 1, {1}) WHEN {1} < 0 THEN substring({0}, 1, greatest(length({0}) + {1}, 0)) END",
     "md5_text": "md5({0})",
-    "text_substr_no_len": "substring({0}, greatest({1}, 1))",
+    "text_substr_no_len": "CASE WHEN {1} IS NOT NULL THEN substring({0}, greatest({1}, 1)) END",
     "rtrim1_bpchar": "rtrim({0})",
     "text_bpchar": "rtrim({0})",
     # bytea
@@ -380,9 +299,6 @@ TEMPLATES: dict[str, str] = {
     "array_append": "concat(coalesce({0}, array()), array({1}))",
     "array_prepend": "concat(array({0}), coalesce({1}, array()))",
     "array_length": "CASE WHEN {1} = 1 THEN nullif(size({0}), 0) END",
-    "arraycontains": "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN forall({1}, y -> coalesce(exists({0}, x -> x = y), FALSE)) END",
-    "arraycontained": "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN forall({0}, y -> coalesce(exists({1}, x -> x = y), FALSE)) END",
-    "arrayoverlap": "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN exists({0}, y -> coalesce(exists({1}, x -> x = y), FALSE)) END",
 }
 
 
@@ -395,8 +311,12 @@ def _substring(args: Arguments, constants: Constants) -> str:
     text, start, count = (_operand(arg) for arg in args)
     error = raise_error_sql("22011", "negative substring length not allowed")
     end = f"CAST({start} AS BIGINT) + {count}"
+    known = f"{text} IS NOT NULL AND {start} IS NOT NULL"  # greatest() would pass over NULL
     length = f"greatest(CAST({end} - greatest({start}, 1) AS INT), 0)"
-    return f"CASE WHEN {count} < 0 THEN {error} ELSE substring({text}, greatest({start}, 1), {length}) END"
+    return (
+        f"CASE WHEN {known} AND {count} < 0 THEN {error} WHEN {known} AND {count} >= 0"
+        f" THEN substring({text}, greatest({start}, 1), {length}) END"
+    )
 
 
 def _folded(text: str, *, to_lower: bool, ascii_only: bool) -> str:
@@ -527,7 +447,7 @@ _FIELDS = {
     "hour": "hour({0})",
     "minute": "minute({0})",
 }
-_TRUNCATED = frozenset("second minute hour day week month quarter year".split())
+_TRUNCATED = frozenset(["second", "minute", "hour", "day", "week", "month", "quarter", "year"])
 
 
 def _date_trunc(args: Arguments, constants: Constants) -> str:
@@ -578,7 +498,32 @@ def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
 
 
 def _array_element(args: Arguments, constants: Constants) -> str:
+    """array_position of a constant: Spark finds no NULL."""
+    _constant(constants, 1)
+    _check_elements(args)
     return f"nullif(array_position({args[0].text}, {args[1].text}), 0)"
+
+
+def _check_elements(args: Arguments) -> None:
+    """Refuse arrays whose elements Spark does not compare as PostgreSQL does."""
+    for arg in args:
+        if arg.spark.startswith("ARRAY<") and not is_comparable(arg):
+            raise FeatureNotSupported(f"comparison of elements of {arg.type} is not supported")
+
+
+def _compared_arrays(test: str) -> Translator:
+    """@>, <@, &&: NULL is contained nowhere."""
+
+    def translate(args: Arguments, constants: Constants) -> str:
+        _check_elements(args)
+        a, b = args[0].text, args[1].text
+        return f"CASE WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {test.format(a, b)} END"
+
+    return translate
+
+
+_CONTAINS = "forall({1}, item_ -> coalesce(exists({0}, other_ -> other_ = item_), FALSE))"
+_CONTAINED = "forall({0}, item_ -> coalesce(exists({1}, other_ -> other_ = item_), FALSE))"
 
 
 #: prosrc -> a function of the arguments and of those of them that are constants.
@@ -586,10 +531,16 @@ TRANSLATORS: dict[str, Translator] = {
     "text_substr": _substring,
     "textlike": _like(negate=False),
     "textnlike": _like(negate=True),
+    "bpcharoctetlen": lambda args, constants: f"octet_length({args[0].text})",
     "varchar": _varchar,
     "bpchar": _bpchar,
     "date_timestamp": _date_to_timestamp,
     "array_position": _array_element,
+    "arraycontains": _compared_arrays(_CONTAINS),
+    "arraycontained": _compared_arrays(_CONTAINED),
+    "arrayoverlap": _compared_arrays(
+        "exists({0}, item_ -> coalesce(exists({1}, other_ -> other_ = item_), FALSE))"
+    ),
     "timestamp_trunc": _date_trunc,
     "date_pli": _add_days("+"),
     "date_mii": _add_days("-"),

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark.data_type import decimal_of, quote
-from replctl.spark.sql_value import SqlValue
+from replctl.spark.sql_value import SqlValue, raise_error_sql
 
 NumericFunction: TypeAlias = Callable[[Sequence[SqlValue], Sequence[nodes.Const | None]], SqlValue]
 _MAX = 38
@@ -68,9 +68,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
         raise FeatureNotSupported("numeric values without a common precision are not supported")
     target = f"DECIMAL({max(whole + scale, 1)},{scale})"
     return [
-        arg
-        if arg.spark == target
-        else SqlValue(f"CAST({arg.text} AS {target})", arg.type, target)
+        arg if arg.spark == target else SqlValue(f"CAST({arg.text} AS {target})", arg.type, target)
         for arg in args
     ]
 
@@ -90,8 +88,8 @@ def sort_key(value: SqlValue) -> str:
 def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition: str) -> SqlValue:
     """sum() and avg(): integers give bigint or numeric, floats double, numerics numeric."""
     argument = f"{distinct}{value.text}"
-    if value.type == "float8":
-        return SqlValue(f"{expr.name}({argument}){condition}", expr.type, "DOUBLE")
+    if value.type in ("float4", "float8"):
+        return _of_floats(expr.name, expr.type, value, distinct, condition)
     if expr.name == "sum" and value.type in ("int2", "int4"):
         return SqlValue(f"sum({argument}){condition}", "int8", "BIGINT")
     if value.type in _INTEGER_DIGITS or value.decimal is not None:
@@ -113,6 +111,30 @@ def sum_or_average(expr: nodes.Aggref, value: SqlValue, distinct: str, condition
             f"replctl_numeric_{expr.name}(nullif({values}, array()))", "numeric", "STRING"
         )
     raise FeatureNotSupported(f"{expr.name} of type {value.type} is not supported")
+
+
+def _of_floats(name: str, type_: str, value: SqlValue, distinct: str, condition: str) -> SqlValue:
+    """A sum of reals is added up in single precision; one that leaves the type is an error."""
+    if type_ == "float4":
+        if distinct:
+            raise FeatureNotSupported("sum(DISTINCT real) is not supported")
+        listed = f"nullif(collect_list({value.text}){condition}, array())"
+        return SqlValue(
+            f"aggregate({listed}, CAST(0 AS FLOAT), (sum_, item_) -> CAST(sum_ + item_ AS FLOAT))",
+            type_,
+            "FLOAT",
+        )
+    item = f"CAST({value.text} AS DOUBLE)"
+    total, largest = (f"{f}({distinct}{item}){condition}" for f in (name, "max"))
+    smallest = f"min({distinct}{item}){condition}"
+    infinity = "double('Infinity')"
+    error = raise_error_sql("22003", "value out of range: overflow")
+    return SqlValue(
+        f"(CASE WHEN abs({total}) = {infinity} AND {largest} <> {infinity}"
+        f" AND {smallest} <> -{infinity} THEN {error} ELSE {total} END)",
+        type_,
+        "DOUBLE",
+    )
 
 
 def _decimal(text: str, precision: int, scale: int) -> SqlValue:
@@ -218,9 +240,7 @@ def _whole(function: str) -> NumericFunction:
         if decimal is None or decimal[0] - decimal[1] >= _MAX:
             raise _no_decimal(function)
         precision = decimal[0] - decimal[1] + 1
-        return _decimal(
-            f"CAST({function}({args[0].text}) AS DECIMAL({precision},0))", precision, 0
-        )
+        return _decimal(f"CAST({function}({args[0].text}) AS DECIMAL({precision},0))", precision, 0)
 
     return translate
 
@@ -229,7 +249,9 @@ def _round(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) ->
     """round(x) and round(x, n), where n is a constant."""
     decimal = args[0].decimal
     given = constants[1] if len(args) > 1 else None
-    places = 0 if len(args) == 1 else None if given is None or given.value is None else int(given.value)
+    places = (
+        0 if len(args) == 1 else None if given is None or given.value is None else int(given.value)
+    )
     if decimal is None or places is None or places < 0:
         raise _no_decimal("round")
     precision, scale = decimal
@@ -266,5 +288,5 @@ FUNCTIONS: dict[str, NumericFunction] = {
 
 #: Functions whose number does not depend on how many zeros their arguments show at their end.
 BY_VALUE = frozenset(
-    "numeric_add numeric_sub numeric_mul numeric_uminus numeric_uplus numeric_abs".split()
+    ["numeric_add", "numeric_sub", "numeric_mul", "numeric_uminus", "numeric_uplus", "numeric_abs"]
 )

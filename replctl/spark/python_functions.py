@@ -52,9 +52,7 @@ class PythonFunctions:
             known.add(name)
 
 
-_NAME = re.compile(
-    r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\("
-)
+_NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\(")
 
 
 def _send_package(session: SparkSession) -> None:
@@ -98,6 +96,7 @@ def _program(program: Program) -> Any:
 
 def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> Any:
     """A strict function of values as one of Arrow columns."""
+
     def evaluate(*columns: Any) -> Any:
         import pyarrow as pa
 

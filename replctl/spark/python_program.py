@@ -34,8 +34,7 @@ _LEAVES = (
 )
 #: Types whose Python value is their text.
 _TEXTS = frozenset(
-    "text varchar bpchar name json jsonb uuid inet cidr macaddr macaddr8 bit varbit unknown int4range"
-    " int8range numrange daterange tsrange tstzrange".split()
+    ["text", "varchar", "bpchar", "name", "json", "jsonb", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "unknown", "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"]
 )
 _PROGRAMS: dict[str, Program] = {}
 
@@ -76,6 +75,9 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
             numbers[value.text] = len(values)
         return nodes.Param(numbers[value.text], value.type, collation=nodes.collation(node))
 
+    if isinstance(expr, nodes.Const) or getattr(expr, "is_multidimensional", False):
+        # Spark's arrays have one dimension; what uses this array has to be Python's as well.
+        raise FeatureNotSupported("arrays of more than one dimension are not supported")
     tree = nodes.transform(expr, replaced)
     if _has_free_operand(tree):
         raise FeatureNotSupported("the operand of CASE is computed with the whole CASE")

@@ -59,7 +59,9 @@ def bound(args: Sequence[SqlValue], build: Callable[[Sequence[SqlValue]], str]) 
         FeatureNotSupported: what is built around them runs in Python.
     """
     plain = build(args)
-    repeated = [i for i, arg in enumerate(args) if len(arg.text) > _SHORT and plain.count(arg.text) > 1]
+    repeated = [
+        i for i, arg in enumerate(args) if len(arg.text) > _SHORT and plain.count(arg.text) > 1
+    ]
     if not repeated:
         return plain
     names = {i: f"bound_.a{i}" for i in repeated}

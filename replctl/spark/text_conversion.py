@@ -9,9 +9,9 @@ from replctl.spark.data_type import decimal_of, storage_type, wire
 from replctl.spark.sql_value import SqlValue, raise_error_sql
 from replctl.types.numeric import precision_and_scale
 
-_STRINGS = frozenset("text varchar bpchar name json unknown".split())
+_STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
 _BY_PYTHON = frozenset(
-    "bool float4 float8 date timestamp timestamptz time interval bytea jsonb uuid int2 int4 int8".split()
+    ["bool", "float4", "float8", "date", "timestamp", "timestamptz", "time", "interval", "bytea", "jsonb", "uuid", "int2", "int4", "int8"]
 )
 
 

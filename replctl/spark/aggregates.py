@@ -1,0 +1,177 @@
+"""Aggregates, window functions and ORDER BY in Spark SQL, with PostgreSQL's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.spark import numeric_sql
+from replctl.spark.comparison import interval_key, is_comparable
+from replctl.spark.data_type import storage_type
+from replctl.spark.sql_value import SqlValue, check_lambda
+
+Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
+
+
+def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlValue:
+    """An aggregate call.
+
+    Args:
+        over: ` OVER (...)` of a window, which belongs behind every aggregate of Spark that the call becomes.
+
+    Raises:
+        FeatureNotSupported: it has no exact translation.
+    """
+    args = [translate(arg) for arg in expr.args]
+    condition = "" if expr.filter is None else f" FILTER (WHERE {translate(expr.filter).text})"
+    suffix = condition + over
+    if expr.is_star:
+        return SqlValue(f"count(*){suffix}", "int8", "BIGINT")
+    if expr.within_group or expr.is_variadic:
+        raise FeatureNotSupported(f"aggregate function {expr.name} is not supported")
+    distinct = "DISTINCT " if expr.is_distinct else ""
+    value = args[0]
+    match expr.name:
+        case "count":
+            counted = sortable(value) if expr.is_distinct else value.text
+            return SqlValue(f"count({distinct}{counted}){suffix}", "int8", "BIGINT")
+        case "min" | "max" if is_comparable(value):
+            return _extreme(expr.name, value, suffix)
+        case "sum" | "avg":
+            return numeric_sql.sum_or_average(expr, value, distinct, suffix)
+        case "bool_and" | "every":
+            return SqlValue(f"bool_and({value.text}){suffix}", "bool", "BOOLEAN")
+        case "bool_or":
+            return SqlValue(f"bool_or({value.text}){suffix}", "bool", "BOOLEAN")
+        case "bit_and" | "bit_or" | "bit_xor" if value.type in ("int2", "int4", "int8"):
+            return SqlValue(f"{expr.name}({distinct}{value.text}){suffix}", expr.type, value.spark)
+        case "string_agg" if value.spark == "STRING":
+            return _string_agg(expr, translate, args, suffix)
+        case "array_agg" if not value.spark.startswith("ARRAY<"):
+            collected = _collected(expr, translate, value, suffix)
+            text = f"nullif(transform({collected}, item_ -> item_.v), array())"
+            spark = storage_type(expr.type)
+            return SqlValue(
+                text, expr.type, spark if value.decimal is None else f"ARRAY<{value.spark}>"
+            )
+    raise FeatureNotSupported(f"aggregate function {expr.name} is not supported")
+
+
+def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
+    """min() and max(): of what is not stored in its order, the value whose sort key is the extreme."""
+    key = sortable(value)
+    call = f"{name}({key})" if key == value.text else f"{name}_by({value.text}, {key})"
+    return SqlValue(f"{call}{suffix}", value.type, value.spark)
+
+
+def _string_agg(
+    expr: nodes.Aggref, translate: Translate, args: Sequence[SqlValue], suffix: str
+) -> SqlValue:
+    """NULLs are left out; of no value at all it is NULL."""
+    value, delimiter = args
+    if not isinstance(expr.args[1], nodes.Const):
+        raise FeatureNotSupported(
+            "string_agg with a delimiter that is not a constant is not supported"
+        )
+    collected = _collected(expr, translate, value, suffix)
+    present = f"filter(transform({collected}, item_ -> item_.v), item_ -> item_ IS NOT NULL)"
+    joined = f"array_join({present}, coalesce({delimiter.text}, ''))"
+    return SqlValue(
+        f"CASE WHEN count({value.text}){suffix} > 0 THEN {joined} END", "text", "STRING"
+    )
+
+
+def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix: str) -> str:
+    """An array of structs with the values (v), NULLs among them, in the order that is asked for.
+
+    DISTINCT values are in their own order, as PostgreSQL sorts them to find them.
+    """
+    keys = [
+        (sortable(_comparable(translate(key.expr))), key.descending, key.nulls_first)
+        for key in expr.order_by
+    ]
+    if expr.is_distinct:
+        if expr.order_by and [key.expr for key in expr.order_by] != [expr.args[0]]:
+            raise FeatureNotSupported("DISTINCT with ORDER BY another expression is not supported")
+        keys = keys or [(sortable(_comparable(value)), False, False)]
+        if any(key != value.text for key, _, _ in keys):
+            raise FeatureNotSupported(f"DISTINCT values of type {value.type} are not supported")
+    fields = "".join(f", 'k{i}', {key}" for i, (key, _, _) in enumerate(keys))
+    function = "collect_set" if expr.is_distinct else "collect_list"
+    collected = f"{function}(named_struct('v', {value.text}{fields})){suffix}"
+    if not keys:
+        return collected
+    order = "0"
+    for i, (_, descending, nulls_first) in reversed(list(enumerate(keys))):
+        a, b = f"a_.k{i}", f"b_.k{i}"
+        null, less = (-1, 1) if nulls_first else (1, -1), (1, -1) if descending else (-1, 1)
+        order = (
+            f"CASE WHEN {a} <=> {b} THEN {order} WHEN {a} IS NULL THEN {null[0]}"
+            f" WHEN {b} IS NULL THEN {null[1]} WHEN {a} < {b} THEN {less[0]} ELSE {less[1]} END"
+        )
+    check_lambda(order)
+    return f"array_sort({collected}, (a_, b_) -> {order})"
+
+
+def _comparable(value: SqlValue) -> SqlValue:
+    if not is_comparable(value):
+        raise FeatureNotSupported(f"sorting by type {value.type} is not supported")
+    return value
+
+
+def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
+    """A window function call."""
+    partition = ", ".join(sortable(translate(item)) for item in expr.partition_by)
+    order = ", ".join(sort_key(key, translate) for key in expr.order_by)
+    parts = [
+        f"PARTITION BY {partition}" if partition else "",
+        f"ORDER BY {order}" if order else "",
+        expr.frame,
+    ]
+    over = f" OVER ({' '.join(filter(None, parts))})"
+    if expr.is_aggregate:
+        call = nodes.Aggref(
+            expr.function_oid,
+            expr.name,
+            expr.type,
+            expr.args,
+            is_star=expr.is_star,
+            filter=expr.filter,
+        )
+        return aggregate(call, translate, over)
+    if expr.name not in _WINDOW_FUNCTIONS:
+        raise FeatureNotSupported(f"window function {expr.name} is not supported")
+    args = [translate(arg) for arg in expr.args]
+    shown = ", ".join(arg.text for arg in args)
+    # row_number() and its like count in BIGINT there, in INT here.
+    counted = expr.name in _COUNTING
+    text = f"{expr.name}({shown}){over}"
+    if counted:
+        spark = storage_type(expr.type)
+        return SqlValue(f"CAST({text} AS {spark})", expr.type, spark)
+    spark = args[0].spark if args else storage_type(expr.type)
+    return SqlValue(text, expr.type, spark)
+
+
+def sort_key(key: nodes.SortKey, translate: Translate) -> str:
+    """An ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
+    value = _comparable(translate(key.expr))
+    direction = "DESC" if key.descending else "ASC"
+    return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+
+
+def sortable(value: SqlValue) -> str:
+    """What Spark has to sort by to sort as PostgreSQL does."""
+    if value.type == "bpchar":
+        return f"rtrim({value.text})"
+    if value.type == "interval":
+        return interval_key(value.text)
+    if value.type == "numeric" and value.decimal is None:
+        return numeric_sql.sort_key(value)
+    return value.text
+
+
+_COUNTING = frozenset(["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"])
+_WINDOW_FUNCTIONS = _COUNTING | {"lag", "lead", "first_value", "last_value", "nth_value"}
