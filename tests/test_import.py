@@ -57,5 +57,5 @@ def test_catalog_commands_load_no_more_than_they_need(home: Path, command: str) 
 
 def test_catalog_queries_load_no_engine(home: Path) -> None:
     modules = loaded_modules(home, "-c", "SELECT * FROM pg_publication_tables")
-    for name in (*NEVER, "rich", "prompt_toolkit", "typer"):
+    for name in (*NEVER, "rich", "prompt_toolkit", "typer", "replctl.spark", "replctl.lake"):
         assert name not in modules
