@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    """What all nodes have; that they are equal is said here once, since every class costs start-up time.
+    """What all nodes have; that they are equal is said here once, since every class costs
+    start-up time.
 
     Fields that do not count, such as positions, are keyword-only.
     """
@@ -22,14 +23,20 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__match_args__)
+        return _values(self) == _values(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, name) for name in self.__match_args__)))
+        return hash((type(self), _values(self)))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
-        return f"{type(self).__name__}({fields})"
+        names: tuple[str, ...] = self.__match_args__
+        fields = zip(names, _values(self), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
+
+
+def _values(node: object) -> tuple[object, ...]:
+    names: tuple[str, ...] = getattr(node, "__match_args__", ())
+    return tuple(getattr(node, name) for name in names)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -110,7 +117,8 @@ class CollateClause(Node):
 
 
 AExprKind: TypeAlias = Literal[
-    "op", "op_any", "op_all", "distinct", "not_distinct", "nullif", "in", "like", "ilike", "similar",
+    "op", "op_any", "op_all", "distinct", "not_distinct", "nullif", "in", "like", "ilike",
+    "similar",
     "between", "not_between", "between_symmetric", "not_between_symmetric",
 ]  # fmt: skip
 
@@ -119,8 +127,10 @@ AExprKind: TypeAlias = Literal[
 class AExpr(Node):
     """An operator or an operator-like construct (A_Expr).
 
-    `name` is the operator's name, qualified by OPERATOR(schema.op); for `in` it is = or <>, for `like`,
-    `ilike`, `similar` the operator that they stand for (~~, !~~, ~~*, !~~*, ~, !~).  `right` is a tuple
+    `name` is the operator's name, qualified by OPERATOR(schema.op); for `in` it is = or <>, for
+    `like`,
+    `ilike`, `similar` the operator that they stand for (~~, !~~, ~~*, !~~*, ~, !~).  `right` is
+    a tuple
     for `in` and the betweens.  `left` is None for a prefix operator.
     """
 
@@ -132,7 +142,9 @@ class AExpr(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BoolExpr(Node):
-    """AND and OR take two or more args (a left-deep chain is flattened, as in makeAndExpr), NOT one."""
+    """AND and OR take two or more args (a left-deep chain is flattened, as in makeAndExpr), NOT
+    one.
+    """
 
     op: Literal["and", "or", "not"]
     args: tuple[RawExpr, ...]
@@ -185,7 +197,9 @@ class NamedArg(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FuncCall(Node):
-    """`format` sql is a construct that SQL spells with keywords: SUBSTRING(x FROM y), x AT TIME ZONE y."""
+    """`format` sql is a construct that SQL spells with keywords: SUBSTRING(x FROM y), x AT TIME
+    ZONE y.
+    """
 
     name: tuple[str, ...]
     args: tuple[RawExpr | NamedArg, ...]
@@ -466,7 +480,8 @@ class Truncate(Node):
 class DefElem(Node):
     """`name = value` in a WITH list; value None where only the name stands.
 
-    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a string with
+    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a
+    string with
     `is_name`; a number or string literal is its text.
     """
 
@@ -526,7 +541,8 @@ class CreateSubscription(Node):
 class AlterSubscription(Node):
     name: str
     action: Literal[
-        "options", "connection", "refresh", "add_publication", "set_publication", "drop_publication",
+        "options", "connection", "refresh", "add_publication", "set_publication",
+        "drop_publication",
         "enable", "disable", "skip",
     ]  # fmt: skip
     conninfo: str | None = None
@@ -771,7 +787,9 @@ class CreateFunction(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateOperator(Node):
-    """CREATE OPERATOR name (...): the argument types and the function stand apart from `options`."""
+    """CREATE OPERATOR name (...): the argument types and the function stand apart from
+    `options`.
+    """
 
     names: tuple[str, ...]
     function: tuple[str, ...]

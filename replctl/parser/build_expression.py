@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple, cast
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from replctl.errors import (
     FeatureNotSupported,
@@ -152,8 +152,7 @@ def _pattern(token: Token, kind: ast.AExprKind, operator: str) -> Pattern:
     return Pattern(token, build)
 
 
-@v_args(inline=True)
-class ExpressionBuilder(Transformer[Token, object]):
+class ExpressionBuilder:
     """A method for each rule or alias of expression.lark."""
 
     # -- operators: see precedence.py
@@ -471,7 +470,9 @@ class ExpressionBuilder(Transformer[Token, object]):
         return self._literal(literal, type_name)
 
     def const_typed_literal(self, type_name: ast.TypeName, literal: Token) -> ast.TypeCast:
-        """`char 'abc'` is not cut to one character: a length that was not written does not count."""
+        """`char 'abc'` is not cut to one character: a length that was not written does not
+        count.
+        """
         if type_name.modifiers and type_name.modifiers[0].pos < 0:
             type_name = dataclasses.replace(type_name, modifiers=())
         return self._literal(literal, type_name)
@@ -586,6 +587,8 @@ class ExpressionBuilder(Transformer[Token, object]):
                 if flag:
                     raise SqlSyntaxError(message, position=call.pos)
             call = dataclasses.replace(call, order_by=within_group, within_group=True)
+        if condition is None and over is None:
+            return call
         return dataclasses.replace(call, filter=condition, over=over)
 
     def collation_for(self, word: Token, arg: ast.RawExpr) -> ast.FuncCall:
@@ -639,7 +642,9 @@ class ExpressionBuilder(Transformer[Token, object]):
         return sql_function(word, "substring", arg, start)
 
     def substring_for(self, word: Token, arg: ast.RawExpr, count: ast.RawExpr) -> ast.FuncCall:
-        """`FOR n` alone begins at 1, and n is an int4: else substring(text, text, text) might be meant."""
+        """`FOR n` alone begins at 1, and n is an int4: else substring(text, text, text) might
+        be meant.
+        """
         as_int4 = ast.TypeCast(count, ast.TypeName(system_name("int4")))
         return sql_function(word, "substring", arg, ast.Constant("integer", "1"), as_int4)
 
@@ -695,7 +700,7 @@ class ExpressionBuilder(Transformer[Token, object]):
     # -- types
 
     def typename(self, base: ast.TypeName, bounds: tuple[int, ...] = ()) -> ast.TypeName:
-        return dataclasses.replace(base, array_bounds=bounds)
+        return dataclasses.replace(base, array_bounds=bounds) if bounds else base
 
     def typename_array(self, base: ast.TypeName, bound: Token | None = None) -> ast.TypeName:
         return dataclasses.replace(base, array_bounds=(-1 if bound is None else int(bound),))

@@ -1,10 +1,12 @@
-"""Nodes of publication.lark and subscription.lark, and of the WITH lists that they share with tables."""
+"""Nodes of publication.lark and subscription.lark, and of the WITH lists that they share with
+tables.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
@@ -13,7 +15,8 @@ from replctl.parser.build_expression import start_of
 
 @dataclasses.dataclass(frozen=True)
 class _Continuation(ast.Node):
-    """A publication object without TABLE or TABLES IN SCHEMA: it is of the kind of the one before it.
+    """A publication object without TABLE or TABLES IN SCHEMA: it is of the kind of the one
+    before it.
 
     `relation` is None for CURRENT_SCHEMA.
     """
@@ -23,8 +26,7 @@ class _Continuation(ast.Node):
     where: ast.RawExpr | None = None
 
 
-@v_args(inline=True)
-class PublicationBuilder(Transformer[Token, object]):
+class PublicationBuilder:
     """A method for each rule or alias of publication.lark and subscription.lark."""
 
     # -- publications
@@ -73,8 +75,8 @@ class PublicationBuilder(Transformer[Token, object]):
             elif not objects:
                 raise SqlSyntaxError(
                     "invalid publication object list",
-                    detail="One of TABLE or TABLES IN SCHEMA must be specified before a standalone table or"
-                    " schema name.",
+                    detail="One of TABLE or TABLES IN SCHEMA must be specified before a standalone"
+                    " table or schema name.",
                     position=item.pos,
                 )
             elif isinstance(objects[-1], ast.PublicationTable):
@@ -209,8 +211,8 @@ class PublicationBuilder(Transformer[Token, object]):
         return ast.DropSubscription(
             str(name),
             bool(if_exists),
-            behavior or "restrict",
-            pos=start_of(name),  # type: ignore[arg-type]
+            behavior or "restrict",  # type: ignore[arg-type]
+            pos=start_of(name),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple, cast
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from replctl.errors import (
     FeatureNotSupported,
@@ -25,8 +25,7 @@ class _FrameBound(NamedTuple):
     pos: int
 
 
-@v_args(inline=True)
-class QueryBuilder(Transformer[Token, object]):
+class QueryBuilder:
     """A method for each rule or alias of query.lark."""
 
     def pass_(self, value: object) -> object:
@@ -115,7 +114,9 @@ class QueryBuilder(Transformer[Token, object]):
         )
 
     def select_with_tail(self, query: ast.SelectStmt, tail: Tail) -> ast.SelectStmt:
-        """Add ORDER BY, LIMIT and locking, each of which may be given once (insertSelectOptions)."""
+        """Add ORDER BY, LIMIT and locking, each of which may be given once
+        (insertSelectOptions).
+        """
         if query.order_by and tail.get("order_by"):
             raise SqlSyntaxError(
                 "multiple ORDER BY clauses not allowed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from replctl.errors import (
     DuplicateObject,
@@ -59,8 +59,7 @@ Names = tuple[Token, ...]
 Options = tuple[ast.DefElem, ...]
 
 
-@v_args(inline=True)
-class TableBuilder(Transformer[Token, object]):
+class TableBuilder:
     """A method for each rule or alias of table.lark."""
 
     # -- CREATE TABLE
@@ -200,7 +199,9 @@ class TableBuilder(Transformer[Token, object]):
     def column_options(
         self, name: Token, *constraints: ast.Constraint | Attribute | _Collation
     ) -> ast.ColumnDef:
-        """Constraints of a column: COLLATE is the column's own, DEFERRABLE and such belong to the one before."""
+        """Constraints of a column: COLLATE is the column's own, DEFERRABLE and such belong to
+        the one before.
+        """
         collations = [item for item in constraints if isinstance(item, _Collation)]
         if len(collations) > 1:
             raise SqlSyntaxError(

@@ -1,11 +1,13 @@
-"""Nodes of utility.lark: schemas, databases, types, functions, DROP and RENAME, transactions, variables."""
+"""Nodes of utility.lark: schemas, databases, types, functions, DROP and RENAME, transactions,
+variables.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, NamedTuple, cast
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
@@ -30,8 +32,7 @@ def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.Def
     return options
 
 
-@v_args(inline=True)
-class UtilityBuilder(Transformer[Token, object]):
+class UtilityBuilder:
     """A method for each rule or alias of utility.lark."""
 
     # -- schemas and databases

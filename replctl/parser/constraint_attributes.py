@@ -1,4 +1,6 @@
-"""DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT after constraints, and what contradicts them."""
+"""DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT after constraints, and what contradicts
+them.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def with_table_attributes(
 
 
 def with_attributes(items: Iterable[ast.Constraint | Attribute]) -> tuple[ast.Constraint, ...]:
-    """Column constraints, each with the attributes after it (transformConstraintAttrs in parse_utilcmd.c)."""
+    """Column constraints, each with the attributes after it (transformConstraintAttrs in
+    parse_utilcmd.c).
+    """
     constraints: list[ast.Constraint] = []
     saw_deferrability = saw_initially = False
     for item in items:

@@ -19,7 +19,8 @@ def parse(text: str) -> tuple[ast.Statement, ...]:
     """The statements of `text`, which semicolons separate; empty ones are left out.
 
     Raises:
-        SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow (42601).
+        SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow
+        (42601).
         FeatureNotSupported: a command of PostgreSQL that replctl does not have (0A000).
     """
     return _parse(text, "start")  # type: ignore[no-any-return]

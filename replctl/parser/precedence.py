@@ -1,6 +1,8 @@
-"""Operators by precedence, as gram.y declares it: the LALR grammar only says how operands and operators follow.
+"""Operators by precedence, as gram.y declares it: the LALR grammar only says how operands and
+operators follow.
 
-PostgreSQL's parser compares the operator that is complete with the one that comes next.  What a table of
+PostgreSQL's parser compares the operator that is complete with the one that comes next.  What a
+table of
 rules for each level could not say, falls out of that: `a IS NULL = b` is (a IS NULL) = b,
 `a = NOT b = c` is a = (NOT (b = c)), `a < b < c` is an error at the second `<`.
 """
@@ -86,7 +88,8 @@ def operation(items: tuple[ast.RawExpr | Operator, ...]) -> ast.RawExpr:
     """The expression that operands and operators, in the order of the text, make.
 
     Raises:
-        MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE without
+        MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE
+        without
             LIKE.
     """
     stack = _Stack()

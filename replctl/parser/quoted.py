@@ -1,6 +1,7 @@
 """Quoted tokens: strings in all their forms, quoted names, Unicode escapes.  Section 4.1.2.
 
-A function takes the text and the offset of a token, and gives its type, what it means, where it ends.
+A function takes the text and the offset of a token, and gives its type, what it means, where it
+ends.
 """
 
 from __future__ import annotations
@@ -188,7 +189,9 @@ def _join_bytes(value: str) -> str:
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:
-    """The escape character of a UESCAPE clause after `end`, if there is one (base_yylex in parser.c)."""
+    """The escape character of a UESCAPE clause after `end`, if there is one (base_yylex in
+    parser.c).
+    """
     clause = _UESCAPE.match(text, end)
     if clause is None:
         return "\\", end

@@ -1,6 +1,8 @@
-"""The LALR parsers of `grammar/`: Lark makes their tables, which takes seconds, and the user's cache keeps them.
+"""The LALR parsers of `grammar/`: Lark makes their tables, which takes seconds, and the user's
+cache keeps them.
 
-What is kept is less than Lark's own cache holds, and is read ten times as fast: the table, with every
+What is kept is less than Lark's own cache holds, and is read ten times as fast: the table, with
+every
 row and entry once, and the rules, from which Lark makes the callbacks.
 """
 
@@ -13,14 +15,14 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import lark
-from lark import Lark, Transformer, Tree, v_args
+from lark import Lark, Tree
 from lark.lexer import LexerThread, TerminalDef
 from lark.parse_tree_builder import ParseTreeBuilder
 from lark.parsers.lalr_analysis import IntParseTable, Reduce, Shift
@@ -52,16 +54,31 @@ GRAMMAR_FILES = (
 UNSUPPORTED_FILE = "unsupported"
 START_RULES = ["start", "expression"]
 
-_FORMAT = "table rules terminals"
+_FORMAT = "plain table, rules, terminals"
 _ACTIONS = {"shift": Shift, "reduce": Reduce}
 
 
-@v_args(inline=True)
 class _Builder(ExpressionBuilder, QueryBuilder, PublicationBuilder, TableBuilder, UtilityBuilder):
     """Rule by rule from Lark's children to nodes: a method is named as its rule or alias."""
 
     def start(self, *statements: ast.Statement | None) -> tuple[ast.Statement, ...]:
         return tuple(statement for statement in statements if statement is not None)
+
+
+class _Callbacks:
+    """The builder's methods, given a rule's children one by one, as Lark's v_args(inline=True)
+    does.
+
+    A wrapper for each method of each class would cost more than all the rest of this module's
+    start.
+    """
+
+    def __init__(self, builder: _Builder) -> None:
+        self._builder = builder
+
+    def __getattr__(self, name: str) -> Callable[[list[Any]], Any]:
+        method = getattr(self._builder, name)
+        return lambda children: method(*children)
 
 
 class _Tables(NamedTuple):
@@ -73,12 +90,12 @@ class _Tables(NamedTuple):
 class Parser:
     """Lark's LALR driver with the lexer and the callbacks of this package."""
 
-    def __init__(self, tables: _Tables, transformer: Transformer[Any, Any] | None) -> None:
-        builder = ParseTreeBuilder(tables.rules, Tree, transformer is None, False, True)
-        callbacks = builder.create_callback(transformer)
+    def __init__(self, tables: _Tables, callbacks: _Callbacks | None) -> None:
+        builder = ParseTreeBuilder(tables.rules, Tree, callbacks is None, False, True)
+        by_rule = builder.create_callback(callbacks)
         self._lexer = PostgresLexer(tables.terminals)
         self._configurations = {
-            start: ParseConf(tables.parse_table, callbacks, start) for start in START_RULES
+            start: ParseConf(tables.parse_table, by_rule, start) for start in START_RULES
         }
 
     def start(self, text: str, start: str) -> ParserState[int]:
@@ -90,7 +107,7 @@ class Parser:
 @cache
 def parser() -> Parser:
     """The parser of what replctl has; its results are nodes."""
-    return _parser(GRAMMAR_FILES, _Builder())
+    return _parser(GRAMMAR_FILES, _Callbacks(_Builder()))
 
 
 @cache
@@ -99,7 +116,7 @@ def full_parser() -> Parser:
     return _parser((*GRAMMAR_FILES, UNSUPPORTED_FILE), None)
 
 
-def _parser(files: tuple[str, ...], transformer: Transformer[Any, Any] | None) -> Parser:
+def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
     grammar = "\n".join((_grammar_folder() / f"{name}.lark").read_text("utf-8") for name in files)
     identity = "\0".join((_FORMAT, grammar, lark.__version__, sys.version))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -109,12 +126,14 @@ def _parser(files: tuple[str, ...], transformer: Transformer[Any, Any] | None) -
         if tables is None:
             tables = _make(grammar)
             _save(tables, path)
-        return Parser(tables, transformer)
+        return Parser(tables, callbacks)
 
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Make many objects that all stay: looking for garbage among them costs more than making them."""
+    """Make many objects that all stay: looking for garbage among them costs more than making
+    them.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -132,13 +151,26 @@ def _make(grammar: str) -> _Tables:
         start=START_RULES,
         maybe_placeholders=True,
     )
-    table: IntParseTable = made.parser.parser._parse_table
+    return _Tables(_plain(made.parser.parser._parse_table), list(made.rules), list(made.terminals))
+
+
+def _plain(table: IntParseTable) -> IntParseTable:
+    """The table with names that are plain strings and equal entries that are one.
+
+    A name from the grammar is a Token, which takes Python code to compare.
+    """
     entries: dict[Any, tuple[Any, Any]] = {}
+    for row in table.states.values():
+        for action, argument in row.values():
+            if action is Reduce:
+                argument.origin.name = sys.intern(str(argument.origin.name))
     table.states = {
-        state: {kind: entries.setdefault(entry, entry) for kind, entry in row.items()}
+        state: {
+            sys.intern(str(kind)): entries.setdefault(entry, entry) for kind, entry in row.items()
+        }
         for state, row in table.states.items()
     }
-    return _Tables(table, list(made.rules), list(made.terminals))
+    return table
 
 
 class _Pickler(pickle.Pickler):
