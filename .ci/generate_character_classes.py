@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write replctl/adt/data/character_class.tsv: what the classes of regular expressions hold in C.UTF-8.
+"""Write replctl/adt/data/character_class.tsv: what the classes of characters hold in C.UTF-8.
 
     .ci/generate_character_classes.py 'host=localhost user=postgres dbname=postgres'
 

@@ -3,21 +3,24 @@
 
     .ci/generate_evaluation_golden.py 'host=localhost user=postgres'
 
-The connection string is libpq's, without a database: the script makes `replctl_evaluation_golden`, with the
-table and the rows of tests/spark/data/setup.sql.  rows.tsv has the rows; of each expression of
-inputs/*.txt, and of random ones that are made here, a line has the expression and for each row
+The connection string is libpq's, without a database: the script makes replctl_evaluation_golden,
+with the table and the rows of tests/spark/data/setup.sql.  rows.tsv has the rows; of each
+expression of inputs/*.txt, and of random ones that are made here, a line has the expression and for
+each row
 
     =text    the value, by its type's output function
     !22012   the SQLSTATE of the error
     NULL
 
-Lines are in COPY's text format.  An expression that the server does not accept at all is left out, with a note.
+aggregates.tsv has the value of each line of aggregates.txt over all rows.  Lines are in COPY's text
+format.  An expression that the server does not accept at all is left out, with a note.
 """
 
 import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "spark" / "data"
 DATABASE = "replctl_evaluation_golden"
@@ -30,8 +33,9 @@ CREATE TABLE item (id serial, expression text);
 CREATE FUNCTION evaluate(expression text, key int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE shown text; is_null boolean;
 BEGIN
-  EXECUTE format('SELECT format(''%%s'', v), v IS NOT DISTINCT FROM NULL FROM (SELECT (%s) AS v FROM et'
-                 ' WHERE k = %s OFFSET 0) AS x', expression, key) INTO shown, is_null;
+  EXECUTE format('SELECT format(''%%s'', v), v IS NOT DISTINCT FROM NULL FROM'
+                 ' (SELECT (%s) AS v FROM et WHERE k = %s OFFSET 0) AS x', expression, key)
+    INTO shown, is_null;
   RETURN CASE WHEN is_null THEN 'NULL' ELSE '=' || shown END;
 EXCEPTION WHEN OTHERS THEN
   RETURN '!' || SQLSTATE;
@@ -79,9 +83,9 @@ def escaped(value: str) -> str:
 class Generator:
     """Random expressions of the types that filters are mostly made of."""
 
-    COLUMNS = {"int": ["i4", "j4", "i2"], "numeric": ["n2", "n4", "n", "m"], "float": ["f8", "g8"],
+    COLUMNS: ClassVar = {"int": ["i4", "j4", "i2"], "numeric": ["n2", "n4", "n", "m"], "float": ["f8", "g8"],
                "text": ["t", "s", "v"], "date": ["d", "e"], "timestamp": ["ts", "tu"]}  # fmt: skip
-    CONSTANTS = {
+    CONSTANTS: ClassVar = {
         "int": ["0", "1", "5", "-7", "42"],
         "numeric": ["0.5", "1.50", "-2.25", "100.0", "3"],
         "float": ["'0.1'::float8", "'2.5'::float8", "'-1'::float8", "'NaN'::float8"],
@@ -89,7 +93,7 @@ class Generator:
         "date": ["'2024-02-29'::date", "'2000-01-01'::date"],
         "timestamp": ["'2024-01-01'::timestamp", "'2024-02-29 12:00'::timestamp"],
     }
-    FORMS = {
+    FORMS: ClassVar = {
         "int": ["{int} + {int}", "{int} - {int}", "{int} * {int}", "{int} / {int}", "{int} % {int}",
                 "- {int}", "abs({int})", "length({text})", "{date} - {date}", "({numeric})::int",
                 "CASE WHEN {bool} THEN {int} ELSE {int} END", "COALESCE({int}, {int})"],
@@ -145,12 +149,26 @@ def main(server: str) -> None:
     (DATA / "columns.tsv").write_text(columns.replace("|", "\t"), encoding="utf-8")
     for path in sorted((DATA / "inputs").glob("*.txt")):
         write(conninfo, path.stem, path.read_text(encoding="utf-8").splitlines())
+    write_aggregates(conninfo)
     generator = Generator()
     types = ["bool"] * 3 + list(Generator.COLUMNS)
     made = [
         generator.expression(types[i % len(types)], 1 + i % 3) for i in range(RANDOM_EXPRESSIONS)
     ]
     write(conninfo, "random", list(dict.fromkeys(made)))
+
+
+def write_aggregates(conninfo: str) -> None:
+    """Of each line of aggregates.txt the value over all rows."""
+    lines = []
+    for item in (DATA / "aggregates.txt").read_text(encoding="utf-8").splitlines():
+        query = (
+            "COPY (SELECT CASE WHEN v IS NULL THEN 'NULL' ELSE '=' || format('%s', v) END"
+            f" FROM (SELECT {item} AS v FROM et) AS x) TO STDOUT;"
+        )
+        lines.append(f"{escaped(item)}\t{psql(conninfo, SETTINGS + query)}")
+    (DATA / "aggregates.tsv").write_text("".join(lines), encoding="utf-8")
+    print(f"aggregates.tsv: {len(lines)} expressions")
 
 
 def write(conninfo: str, topic: str, expressions: list[str]) -> None:

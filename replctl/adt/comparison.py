@@ -115,7 +115,7 @@ def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
     """A comparison of values of two types."""
     test = OPERATORS[name]
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
-        keys = [
+        keys: list[Key] = [
             timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
         ]
     elif left != right and "bpchar" in (left, right) and "text" in (left, right):

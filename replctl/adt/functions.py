@@ -189,7 +189,7 @@ def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
 
 def _text_and_any(types: tuple[str, ...]) -> Callee:
     """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its blanks."""
-    casts = {
+    casts: dict[str, Callee] = {
         "bool": lambda value: "true" if value else "false",
         "bpchar": lambda value: value.rstrip(" "),
     }

@@ -177,7 +177,7 @@ def _compare_objects(a: dict[str, Any], b: dict[str, Any]) -> int:
     return 0
 
 
-key = cmp_to_key(lambda a, b: compare(load(a), load(b)))
+key: Callable[[str], Any] = cmp_to_key(lambda a, b: compare(load(a), load(b)))
 
 
 def _has(value: Any, name: str) -> bool:
@@ -338,7 +338,9 @@ def _array_length(value: Any) -> int:
 
 
 def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
-    convert = numeric.FUNCTIONS.get(f"numeric_{type_name}", lambda value: value)
+    convert: Callable[[Decimal], Any] = numeric.FUNCTIONS.get(
+        f"numeric_{type_name}", lambda value: value
+    )
 
     def apply(text: str) -> Any:
         value = load(text)

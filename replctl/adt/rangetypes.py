@@ -166,7 +166,7 @@ def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)")
         raise SqlSyntaxError(
             "invalid range bound flags", hint='Valid values are "[]", "[)", "(]", and "()".'
         )
-    opening, closing = flags
+    opening, closing = flags[0], flags[1]
     bounds = (
         Bound(lower, opening == "[" and lower is not None),
         Bound(upper, closing == "]" and upper is not None),

@@ -208,8 +208,11 @@ def _float_arithmetic() -> dict[str, str]:
             result[prefix + suffix] = f"{text} ELSE {r} END"
         r = f"CAST({a} / {b} AS {spark})"  # Spark divides in double precision
         result[prefix + "div"] = (
-            f"CASE WHEN {a} IS NULL THEN NULL WHEN {b} = 0 AND NOT isnan({a}) THEN {division} WHEN {b} = 0 THEN {a}"
-            f" WHEN {infinite.format(r=r, a=a, b=b)} THEN {overflow} ELSE {r} END"
+            f"CASE WHEN {a} IS NULL THEN NULL WHEN {b} = 0 AND NOT isnan({a}) THEN {division}"
+            f" WHEN {b} = 0 THEN {a}"
+            f" WHEN {infinite.format(r=r, a=a, b=b)} THEN {overflow}"
+            f" WHEN {r} = 0 AND {a} <> 0 AND abs({b}) <> double('Infinity') THEN {underflow}"
+            f" ELSE {r} END"
         )
     for name in ("float4", "float8"):
         result |= {f"{name}um": "-{0}", f"{name}abs": "abs({0})", f"{name}up": "{0}"}

@@ -115,7 +115,7 @@ def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
     from pyspark.sql import functions
 
     evaluate.__annotations__ = {"columns": pa.Array, "return": pa.Array}
-    return functions.arrow_udf(evaluate, result)
+    return functions.arrow_udf(evaluate, result)  # type: ignore[attr-defined]
 
 
 def _wire_type(type_name: str) -> tuple[str, Any]:

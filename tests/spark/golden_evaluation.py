@@ -1,4 +1,4 @@
-"""What a server made of expressions, row by row (data/*.tsv), and the same expressions, analyzed."""
+"""What a server made of expressions, row by row (data/*.tsv), and the expressions, analyzed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replctl.parser.parse import parse_statement
 from replctl.types import builtin
 
 DATA = Path(__file__).parent / "data"
-TOPICS = sorted(path.stem for path in (DATA / "inputs").glob("*.txt")) + ["random"]
+TOPICS = [*sorted(path.stem for path in (DATA / "inputs").glob("*.txt")), "random"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ def rows() -> list[list[str | None]]:
     return [list(row) for row in _lines("rows")]
 
 
-def analyzed(expression: str) -> nodes.Expr:
+def analyzed(expression: str, context: ExprContext = ExprContext.CHECK) -> nodes.Expr:
     """A typed expression over table et.
 
     Raises:
         PostgresError: it is not accepted, or not yet.
     """
-    statement = parse_statement(f"SELECT ({expression})")
+    statement = parse_statement(f"SELECT {expression}")
     assert isinstance(statement, ast.SelectStmt)
     (target,) = statement.targets
     environment, scope = BuiltinEnvironment(), RelationScope("et", columns(), "record", "public")
-    analyzer = Analyzer(environment, scope, ExprContext.CHECK)
+    analyzer = Analyzer(environment, scope, context)
     return assign_collations(environment, analyzer.expr(target.value))
 
 
