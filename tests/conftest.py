@@ -1,6 +1,19 @@
 """Fixtures for all tests."""
 
 from fix_cluster import cluster, session
-from fix_spark import engine, spark_session
+from fix_psql import fresh_home, psql
+from fix_replication import publisher, shared_cluster, subscriber
+from fix_spark import connect_server, engine, spark_session
 
-__all__ = ["cluster", "engine", "session", "spark_session"]
+__all__ = [
+    "cluster",
+    "connect_server",
+    "engine",
+    "fresh_home",
+    "psql",
+    "publisher",
+    "session",
+    "shared_cluster",
+    "spark_session",
+    "subscriber",
+]

@@ -85,23 +85,30 @@ def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> N
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself
-    and the relations that inherit from it.
+    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself and the
+    relations that inherit from it.
 
     Args:
         inherit: False for ONLY.
     """
+    return [source for _oid, source in relation_leaves(catalog, relation, inherit=inherit)]
+
+
+def relation_leaves(
+    catalog: Catalog, relation: Relation, *, inherit: bool = True
+) -> list[tuple[int, TableSource]]:
+    """As `relation_sources`, each with the OID of its own relation."""
     if relation.is_partitioned and not inherit:
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
     family = load_relations(catalog, oids)
     versions = visible_versions(catalog, oids)
-    sources = []
+    leaves = []
     for oid in oids:
         if family[oid].is_partitioned:
             continue
         source = numbered_as(relation, family[oid], versions.get(oid))
         if oid in versions and versions[oid] is None:  # there was no table before the batch
             source = replace(source, location=None)
-        sources.append(source)
-    return sources
+        leaves.append((oid, source))
+    return leaves

@@ -75,7 +75,11 @@ class QueryAnalyzer:
     # -- queries
 
     def query(
-        self, statement: ast.SelectStmt, parent: Analyzer | None = None, *, keep_unknown: bool = False
+        self,
+        statement: ast.SelectStmt,
+        parent: Analyzer | None = None,
+        *,
+        keep_unknown: bool = False,
     ) -> Query:
         """The tree of a SELECT.
 
@@ -250,8 +254,7 @@ class QueryAnalyzer:
             return query
         if not query.values and query.set_operation is None and not query.order_by:
             outputs = tuple(
-                Output(output.name, expr)
-                for output, expr in zip(query.outputs, exprs, strict=True)
+                Output(output.name, expr) for output, expr in zip(query.outputs, exprs, strict=True)
             )
             return replace(query, outputs=outputs)
         varno = self._new_varno()
@@ -484,9 +487,7 @@ class QueryAnalyzer:
 
     # -- FROM
 
-    def _from_clause(
-        self, items: Sequence[ast.FromItem], analyzer: Analyzer
-    ) -> list[FromNode]:
+    def _from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
         """FROM a, b, ...; the analyzer's scope becomes what they offer."""
         result = []
         for item in items:
@@ -501,9 +502,7 @@ class QueryAnalyzer:
         """The items of FROM or USING; what they offer joins the analyzer's scope."""
         return self._from_clause(items, analyzer)
 
-    def _from_item(
-        self, item: ast.FromItem, analyzer: Analyzer
-    ) -> tuple[FromNode, FromScope]:
+    def _from_item(self, item: ast.FromItem, analyzer: Analyzer) -> tuple[FromNode, FromScope]:
         match item:
             case ast.RangeVar():
                 return self._table(item, analyzer)
@@ -578,9 +577,7 @@ class QueryAnalyzer:
             )
         varno = self._new_varno()
         with analyzer.in_context(ExprContext.FROM_FUNCTION):
-            function = self.finished(
-                known_type(analyzer.coercion, analyzer.expr(item.function))
-            )
+            function = self.finished(known_type(analyzer.coercion, analyzer.expr(item.function)))
         name = column_name(item.function)
         outputs = self._function_columns(function, name, item.alias)
         if item.with_ordinality:

@@ -33,9 +33,7 @@ def folded(expr: nodes.Expr) -> nodes.Expr:
         case nodes.RelabelType(arg=arg):
             inner = folded(arg)
             if isinstance(inner, nodes.Const):
-                return replace(
-                    inner, type=expr.type, typmod=expr.typmod, collation=expr.collation
-                )
+                return replace(inner, type=expr.type, typmod=expr.typmod, collation=expr.collation)
         case nodes.FuncExpr(args=(first, *rest), form=("implicit" | "explicit")):
             inner = folded(first)
             if not isinstance(inner, nodes.Const):

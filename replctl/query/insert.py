@@ -97,9 +97,7 @@ def _new_rows(
         raw_rows = ((),) if query is None else query.values
         if query is None:
             columns = []
-        rows = [
-            _values_row(analyzer, inner, relation, columns, row, statement) for row in raw_rows
-        ]
+        rows = [_values_row(analyzer, inner, relation, columns, row, statement) for row in raw_rows]
         by_attnum = [
             {c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows
         ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.system_views import system_rows
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.lake.table_read import relation_sources
+from replctl.lake.table_read import relation_leaves
 from replctl.query.sql import QueryWriter, WriteQuery, column
 from replctl.query.sqlite import shown
 from replctl.query.tree import FromFunction, FromTable, Query
@@ -24,7 +25,12 @@ from replctl.spark import (
     stored_sql,
     to_sql,
 )
-from replctl.types.builtin import SystemRelation
+from replctl.types.builtin import SystemRelation, system_columns
+
+
+#: The number under which a table's own OID is selected; the system column's is negative.
+_TABLEOID = 0x7FFF
+_TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
 def spark_sql(query: Query, context: FunctionContext) -> str:
@@ -54,16 +60,17 @@ class LakeDialect:
             return self._tables[item.varno]
         if isinstance(item.relation, SystemRelation):
             return self._catalog(item.relation)
-        sources = relation_sources(self._context.catalog, item.relation, inherit=item.inherit)
+        leaves = relation_leaves(self._context.catalog, item.relation, inherit=item.inherit)
         parts = [
-            f"SELECT *, {number} AS leaf FROM ({scan(source, with_row_id=True)})"
-            for number, source in enumerate(sources)
+            f"SELECT *, {number} AS leaf, {oid}L AS c{_TABLEOID} FROM"
+            f" ({scan(source, with_row_id=True)})"
+            for number, (oid, source) in enumerate(leaves)
         ]
         if not parts:  # a partitioned table without partitions
             nothing = [
                 f"{literal(c.type, c.typmod, None)} AS c{c.attnum}" for c in item.relation.columns
             ]
-            nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf"]
+            nothing += ["0L AS row_version", "0L AS row_id", "0 AS leaf", f"0L AS c{_TABLEOID}"]
             return f"SELECT {', '.join(nothing)} WHERE FALSE"
         return " UNION ALL ".join(parts)
 
@@ -125,7 +132,9 @@ class LakeDialect:
             and not query.order_by
             and not query.is_aggregated
             and query.distinct is None
-            and not any(isinstance(n, nodes.WindowFunc) for o in query.outputs for n in nodes.walk(o.expr))
+            and not any(
+                isinstance(n, nodes.WindowFunc) for o in query.outputs for n in nodes.walk(o.expr)
+            )
         )
         if not is_plain:
             return (), ()
@@ -140,7 +149,7 @@ class LakeDialect:
         return text if offset is None else f"{text} OFFSET CAST({offset} AS INT)"
 
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
-        return to_sql(expr, column, lambda sublink: self._sublink(sublink, write))
+        return to_sql(_with_tableoid(expr), column, lambda sublink: self._sublink(sublink, write))
 
     def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> SqlValue:
         query = write(expr.query)
@@ -155,16 +164,27 @@ class LakeDialect:
                 return self._membership(expr.test, query, write, "NOT IN")
         raise FeatureNotSupported("this kind of subquery is not supported")
 
-    def _membership(
-        self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str
-    ) -> SqlValue:
+    def _membership(self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str) -> SqlValue:
         left = self.expr(test.args[0], write)
         return SqlValue(f"({left} {word} ({query}))", "bool", "BOOLEAN")
+
+
+def _with_tableoid(expr: nodes.Expr) -> nodes.Expr:
+    """An expression that finds tableoid among the columns of a scan."""
+
+    def shifted(node: nodes.Node) -> nodes.Node | None:
+        if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
+            return replace(node, attnum=_TABLEOID)
+        return None
+
+    result: nodes.Expr = nodes.transform(expr, shifted)
+    return result
 
 
 def target_rows(target: Target) -> str:
     """SQL of all rows of a table that is to be changed: leaf, row_version, row_id, c<attnum>."""
     return " UNION ALL ".join(
-        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
+        f"SELECT {number} AS leaf, {leaf.relid}L AS c{_TABLEOID}, * FROM"
+        f" ({scan(leaf.source, with_row_id=True)})"
         for number, leaf in enumerate(target.leaves)
     )

@@ -189,7 +189,13 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
     moves_keys = is_update and not set(key).isdisjoint(change.values)
     op = "U" if is_update else "D"
     engine = session.engine()
-    with engine.changed(table.target, rows, op=op, moves_keys=moves_keys) as outcome:
+    with_old = any(
+        not set(constraint.ref_columns) <= set(key)
+        for _other, constraint, _reference in change.plan.referenced_by
+    )
+    with engine.changed(
+        table.target, rows, op=op, moves_keys=moves_keys, with_old=with_old
+    ) as outcome:
         assigned = change.values if is_update else None
         if is_update:
             table.check(outcome, assigned)
@@ -213,7 +219,9 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
         ]
         text = f"SELECT {', '.join(columns)}{writer.source(query)}"
     if change.from_:  # a row that several others join is changed once
-        place = "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"
+        place = (
+            "row_number() OVER (PARTITION BY leaf, row_version, row_id ORDER BY 1) AS occurrence"
+        )
         text = f"SELECT * FROM (SELECT *, {place} FROM ({text})) WHERE occurrence = 1"
     return text
 

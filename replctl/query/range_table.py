@@ -159,9 +159,7 @@ class FromScope:
         for entry in other.entries:
             if (entry.name, entry.schema) in names:
                 raise DuplicateAlias(f'table name "{entry.name}" specified more than once')
-        return FromScope(
-            self.entries + other.entries, self.columns + other.columns, self.parent
-        )
+        return FromScope(self.entries + other.entries, self.columns + other.columns, self.parent)
 
     def _all_entries(self) -> tuple[RangeTableEntry, ...]:
         return self.entries + (() if self.parent is None else self.parent._all_entries())
@@ -173,9 +171,7 @@ def merged_scope(
     """The scope of a join with USING: the merged columns first, then the others of each side."""
     names = {name for name, _expr in merged}
     both = left.joined_with(right)
-    rest = tuple(
-        (name, expr) for name, expr in left.columns + right.columns if name not in names
-    )
+    rest = tuple((name, expr) for name, expr in left.columns + right.columns if name not in names)
     return FromScope(both.entries, tuple(merged) + rest, both.parent)
 
 

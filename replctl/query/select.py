@@ -41,9 +41,7 @@ def select(session: Session, statement: ast.SelectStmt) -> Result:
     return Result(f"SELECT {len(rows)}", shown, rows)
 
 
-def _shown(
-    session: Session, query: Query, rows: list[list[str | None]]
-) -> list[list[str | None]]:
+def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list[list[str | None]]:
     """OIDs of objects as their names: regclass, regtype, ..."""
     types = [column.type.removeprefix("_") for column in query.columns]
     if not any(type_ in object_identifier.TYPES for type_ in types):

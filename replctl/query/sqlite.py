@@ -31,7 +31,7 @@ from replctl.types.builtin import Function, SystemRelation
 
 _NUMBERS = frozenset("int2 int4 int8 oid xid xid8 cid".split()) | object_identifier.TYPES
 _MICROS = frozenset({"timestamptz", "timestamp"})
-_TEXTS = frozenset('text varchar name char bpchar unknown pg_node_tree'.split())
+_TEXTS = frozenset("text varchar name char bpchar unknown pg_node_tree".split())
 #: Types that SQLite compares as PostgreSQL does, in the form that they have here.
 _COMPARABLE = _NUMBERS | _MICROS | _TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
 

@@ -24,9 +24,7 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
-        named = [
-            (modified_relation(analyzer, name), name.inherit) for name in statement.relations
-        ]
+        named = [(modified_relation(analyzer, name), name.inherit) for name in statement.relations]
         relations = _with_descendants(catalog, named)
         if statement.cascade:
             relations = _with_referencing(session, catalog, relations)

@@ -1,4 +1,5 @@
-"""What the statements that change rows have in common: which tables they write, and the checks before."""
+"""What the statements that change rows have in common: which tables they write, and the checks
+before."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import SerializationFailure, WrongObjectType
+from replctl.injection_point import injection_point
 from replctl.lake.partition import partition_tree
 from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import local_target, references_of, references_to
@@ -101,10 +103,12 @@ class WrittenTable:
         """Write an outcome; how many rows it has changed.
 
         Args:
-            changes_keys: updates in it may change keys, or there are none, so that images are paired by row.
+            changes_keys: updates in it may change keys, or there are none, so that images are
+                paired by row.
 
         Raises:
-            UniqueViolation: another writer has added an equal key meanwhile; what was written is undone.
+            UniqueViolation: another writer has added an equal key meanwhile; what was written is
+                undone.
         """
         engine, writer = self._session.engine(), self._writer
         changes = engine.leaf_changes(outcome)
@@ -116,11 +120,13 @@ class WrittenTable:
             current = local_target(self.family[self.relation.oid], self.family).leaves[number]
             note = writer.note(changes_keys=changes_keys)
             engine.write_leaf(outcome, number, current, change, note)
+            injection_point("write.after-delta-commit")
         self._check_again(outcome)
         return engine.count(outcome)
 
     def _check_again(self, outcome: Outcome) -> None:
-        """Keys once more where somebody else, who does not know our locks, has committed in between."""
+        """Keys once more where somebody else, who does not know our locks, has committed in
+        between."""
         if not self.target.unique or not any(
             self._writer.has_foreign_commits(relid) for relid in self._writer.written
         ):
@@ -155,10 +161,9 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
 
 @contextmanager
 def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTable]]:
-    """Write tables in one transaction: their leaves are locked, and what a failure leaves behind is undone."""
-    leaves = {
-        leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves
-    }
+    """Write tables in one transaction: their leaves are locked, and what a failure leaves behind
+    is undone."""
+    leaves = {leaf.relid: plan.family[leaf.relid] for plan in plans for leaf in plan.target.leaves}
     guarded = {oid for plan in plans for oid in plan.other_relations}
     is_whole = len(leaves) == 1
     with writing(session, list(leaves.values()), is_whole=is_whole, guarded=guarded) as writer:

@@ -1,0 +1,67 @@
+"""A publisher and a subscriber: two databases of a fresh cluster, with Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.execute import execute
+from replctl.launcher import SyncFailure, sync
+from replctl.session import Session
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@dataclass
+class Database:
+    """A database, through one session."""
+
+    session: Session
+
+    def run(self, sql: str) -> list[str]:
+        """Carry out statements; their command tags."""
+        return [result.tag for result in execute(self.session, sql)]
+
+    def rows(self, query: str) -> list[tuple[str | None, ...]]:
+        """The rows of a query, as texts."""
+        (result,) = execute(self.session, query)
+        return [tuple(row) for row in result.rows]
+
+    def sync(self) -> list[SyncFailure]:
+        """Bring all subscriptions of the cluster up to date; those that could not go on."""
+        return sync(self.session)
+
+
+def connect(cluster: Cluster, name: str, engine: Engine) -> Database:
+    """A database of a cluster, made if it is not there."""
+    session = Session.connect(cluster, "postgres", "postgres", engine=lambda: engine)
+    if (name,) not in Database(session).rows("SELECT datname FROM pg_database"):
+        Database(session).run(f"CREATE DATABASE {name}")
+    return Database(Session.connect(cluster, name, "postgres", engine=lambda: engine))
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for all tests of a module: each uses tables and names of its own."""
+    path: Path = tmp_path_factory.mktemp("shared")
+    opened = Cluster.open(path / "cluster")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def publisher(cluster: Cluster, engine: Engine) -> Database:
+    """Database test_pub of the test's cluster."""
+    return connect(cluster, "test_pub", engine)
+
+
+@pytest.fixture
+def subscriber(cluster: Cluster, engine: Engine) -> Database:
+    """Database test_sub of the test's cluster."""
+    return connect(cluster, "test_sub", engine)

@@ -1,0 +1,143 @@
+"""Changes of tables with every kind of replica identity, by statements and by other writers."""
+
+from __future__ import annotations
+
+import pytest
+from fix_replication import Database
+
+pytestmark = pytest.mark.spark
+
+CONNECTION = "CONNECTION 'host=localhost dbname=test_pub'"
+
+
+def subscribe(publisher: Database, subscriber: Database, tables: str, published: str) -> None:
+    """Make the same tables at both ends, publish, and copy."""
+    publisher.run(tables)
+    subscriber.run(tables)
+    publisher.run(f"CREATE PUBLICATION p FOR TABLE {published}")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+
+
+def test_whole_rows_are_matched_as_a_multiset(publisher: Database, subscriber: Database) -> None:
+    table = "CREATE TABLE t (a int, b text); ALTER TABLE t REPLICA IDENTITY FULL"
+    subscribe(publisher, subscriber, table, "t")
+    publisher.run("INSERT INTO t VALUES (1, 'x'), (1, 'x'), (1, 'x'), (2, NULL), (2, NULL)")
+    assert subscriber.sync() == []
+    subscriber.run("INSERT INTO t VALUES (1, 'x')")  # a row of the subscriber's own
+    publisher.run("DELETE FROM t WHERE a = 1")
+    publisher.run("UPDATE t SET b = 'y' WHERE a = 2")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT a, b FROM t ORDER BY a, b") == [
+        ("1", "x"),
+        ("2", "y"),
+        ("2", "y"),
+    ]
+
+
+def test_an_update_of_keys_that_exchanges_rows(publisher: Database, subscriber: Database) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)", "t")
+    publisher.run("INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 5) g")
+    assert subscriber.sync() == []
+    publisher.run("UPDATE t SET id = 6 - id")
+    publisher.run("UPDATE t SET v = 'five' WHERE id = 5")
+    assert subscriber.sync() == []
+    expected = publisher.rows("SELECT id, v FROM t ORDER BY id")
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
+    assert expected[4] == ("5", "five")
+
+
+def test_a_conflict_stops_before_its_transaction(publisher: Database, subscriber: Database) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)", "t")
+    subscriber.run("INSERT INTO t VALUES (2, 'local')")
+    publisher.run("INSERT INTO t VALUES (1, 'one')")
+    publisher.run("INSERT INTO t VALUES (2, 'two'), (20, 'twenty')")
+    publisher.run("INSERT INTO t VALUES (3, 'three')")
+    (failure,) = subscriber.sync()
+    assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
+    assert failure.error.detail == "Key (id)=(2) already exists."
+    assert failure.error.context is not None
+    assert 'for replication target relation "public.t" in transaction' in failure.error.context
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == [("1", "one"), ("2", "local")]
+    assert subscriber.rows("SELECT apply_error_count FROM pg_stat_subscription_stats") == [("1",)]
+    subscriber.run("DELETE FROM t WHERE id = 2")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT count(*) FROM t") == [("4",)]
+
+
+def test_a_foreign_writer_s_changes_are_replicated(
+    publisher: Database, subscriber: Database
+) -> None:
+    table = "CREATE TABLE t (id int PRIMARY KEY, v text)"
+    publisher.run(table)
+    subscriber.run(table)
+    publisher.run("INSERT INTO t VALUES (1, 'one'), (2, 'two'), (9, 'nine')")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t WHERE (id < 5)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+    ((path,),) = publisher.rows("SELECT pg_relation_filepath('t')")
+    engine = publisher.session.engine()
+    engine.run(f"UPDATE delta.`{path}` SET id = 4 WHERE id = 9")
+    engine.run(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    engine.run(f"INSERT INTO delta.`{path}` VALUES (3, 'three'), (7, 'seven')")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == [
+        ("2", "two"),
+        ("3", "three"),
+        ("4", "nine"),
+    ]
+
+
+def test_changes_are_decoded_under_the_definitions_of_their_time(
+    publisher: Database, subscriber: Database
+) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)", "t")
+    publisher.run("INSERT INTO t VALUES (1, 'all')")
+    publisher.run("ALTER PUBLICATION p SET TABLE t WHERE (id > 10)")
+    publisher.run("INSERT INTO t VALUES (2, 'filtered'), (12, 'passes')")
+    publisher.run("ALTER PUBLICATION p SET TABLE t")
+    publisher.run("INSERT INTO t VALUES (3, 'all')")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id FROM t ORDER BY id") == [("1",), ("3",), ("12",)]
+
+
+def test_what_follows_a_truncate_stays(publisher: Database, subscriber: Database) -> None:
+    subscribe(
+        publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)", "t WHERE (id > 5)"
+    )
+    publisher.run("INSERT INTO t VALUES (6, 'before')")
+    publisher.run("TRUNCATE t")
+    publisher.run("INSERT INTO t VALUES (6, 'after'), (1, 'filtered')")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t") == [("6", "after")]
+
+
+def test_a_loop_of_subscriptions_is_named(publisher: Database, subscriber: Database) -> None:
+    table = "CREATE TABLE t (id int)"
+    publisher.run(table)
+    subscriber.run(table)
+    notices: list[str] = []
+    publisher.session.on_notice = lambda notice: notices.append(notice.message)
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run("CREATE PUBLICATION q FOR TABLE t")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p WITH (copy_data = false)")
+    publisher.run(
+        "CREATE SUBSCRIPTION r CONNECTION 'host=localhost dbname=test_sub' PUBLICATION q"
+        " WITH (copy_data = false)"
+    )
+    publisher.run("INSERT INTO t VALUES (1)")
+    assert publisher.sync() == []
+    assert any("did not come to an end" in notice for notice in notices)
+
+
+def test_a_sync_with_nothing_to_do_starts_no_spark(
+    publisher: Database, subscriber: Database
+) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (id int PRIMARY KEY, v text)", "t")
+    publisher.run("CREATE PUBLICATION unrelated")
+
+    def no_engine() -> None:
+        raise AssertionError("Spark was asked for")
+
+    subscriber.session.engine = no_engine  # type: ignore[assignment]
+    assert subscriber.sync() == []
