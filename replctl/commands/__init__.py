@@ -1,1 +1,2 @@
-"""DDL and settings: a function for each statement, which changes the catalog and answers with the tag."""
+"""DDL and settings: a function for each statement, which changes the catalog and answers with the
+tag."""

@@ -1,4 +1,5 @@
-"""CREATE TABLE ... USING delta LOCATION: a Delta table that is there as a relation, or one made there."""
+"""CREATE TABLE ... USING delta LOCATION: a Delta table that is there as a relation, or one made
+there."""
 
 from __future__ import annotations
 
@@ -40,11 +41,12 @@ _CHANGE_FEED = "delta.enableChangeDataFeed"
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     """Adopt the Delta table at a location, or with column definitions have one made there.
 
-    What its log has so far is entered in the commit log, so that replication starts behind it; if it
-    has no change data feed yet, that is switched on, and replication starts there.
+    What its log has so far is entered in the commit log, so that replication starts behind it; if
+    it has no change data feed yet, that is switched on, and replication starts there.
 
     Raises:
-        UndefinedTable: there is no Delta table, and the statement does not say what columns to make.
+        UndefinedTable: there is no Delta table, and the statement does not say what columns to
+            make.
         DuplicateObject: there is one, and the statement says what columns to make; or it is another
             relation's already.
         FeatureNotSupported: a column of it has a type without a counterpart.

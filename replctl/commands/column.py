@@ -73,7 +73,8 @@ def column_draft(
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
-    """Whether a column may be of its type (CheckAttributeType); looked at when the table is put together.
+    """Whether a column may be of its type (CheckAttributeType); looked at when the table is put
+    together.
 
     Raises:
         InvalidTableDefinition: it is a pseudo-type, or a set.

@@ -192,10 +192,12 @@ def add_checks(
 
 
 def add_check(ddl: Ddl, relation: Relation, check: Constraint, *, merges: bool) -> Constraint:
-    """Add a CHECK to one table, or merge it with the one of that name (MergeWithExistingConstraint).
+    """Add a CHECK to one table, or merge it with the one of that name
+    (MergeWithExistingConstraint).
 
     Args:
-        check: its OID is ignored; `is_local` and `inherited_count` say how the table comes to have it.
+        check: its OID is ignored; `is_local` and `inherited_count` say how the table comes to have
+            it.
 
     Raises:
         DuplicateObject: the name is taken by another constraint.
@@ -244,7 +246,8 @@ def require_check(ddl: Ddl, relation: Relation, constraint: Constraint) -> None:
         if ddl.has_rows(relation)
         else "",
         lambda: CheckViolation(
-            f'check constraint "{constraint.name}" of relation "{relation.name}" is violated by some'
+            f'check constraint "{constraint.name}" of relation "{relation.name}" is violated by'
+            " some"
             " row",
             constraint=constraint.name,
             table=relation.name,

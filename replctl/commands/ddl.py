@@ -1,8 +1,9 @@
-"""A statement that changes definitions: one transaction of the catalog, and the rows to look at before.
+"""A statement that changes definitions: one transaction of the catalog, and the rows to look at
+before.
 
-Spark must not run while the catalog is locked.  So a statement is carried out without it first; if rows
-have to satisfy something, that is taken back, the rows are looked at under the locks of their tables, and
-the statement is carried out again.
+Spark must not run while the catalog is locked.  So a statement is carried out without it first; if
+rows have to satisfy something, that is taken back, the rows are looked at under the locks of their
+tables, and the statement is carried out again.
 """
 
 from __future__ import annotations
@@ -157,7 +158,8 @@ def _report(ddl: Ddl) -> None:
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:
-    """The versions of the tables whose rows matter: somebody who knows no locks may have written them."""
+    """The versions of the tables whose rows matter: somebody who knows no locks may have written
+    them."""
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
         oid: latest_version(relation.storage.location)

@@ -123,8 +123,8 @@ def _collect(
     found: dict[Object, Dependent],
     order: list[Object],
 ) -> None:
-    """Find what depends on an object; `order` gets it as it is deleted: the newest first, and before an
-    object all that depends on it (findDependentObjects)."""
+    """Find what depends on an object; `order` gets it as it is deleted: the newest first, and
+    before an object all that depends on it (findDependentObjects)."""
     dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
     for dependent in dependents:
         if dependent.object in objects:
@@ -221,7 +221,8 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """The foreign keys that refer to a table, but for those of partitions, which go with their parent's."""
+    """The foreign keys that refer to a table, but for those of partitions, which go with their
+    parent's."""
     table = schema.pg_constraint
     rows = ddl.catalog.select(
         table,
@@ -425,7 +426,8 @@ def _forget_subscriptions(ddl: Ddl, relation: Relation) -> None:
                 f'could not drop relation mapping for subscription "{subscription.name}"',
                 detail=f'Table synchronization for relation "{relation.name}" is in progress and is'
                 f' in state "{member.state.value}".',
-                hint="Use ALTER SUBSCRIPTION ... ENABLE to enable subscription if not already enabled"
+                hint="Use ALTER SUBSCRIPTION ... ENABLE to enable subscription if not already"
+                " enabled"
                 " or use DROP SUBSCRIPTION ... to drop the subscription.",
             )
         delete_subscription_relation(ddl.catalog, oid, relation.oid)

@@ -118,7 +118,8 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
         article = "an" if kind == "index" else "a"
         raise WrongObjectType(
             f'"{last}" is not {article} {kind}',
-            hint=f"Use DROP {actual.upper()} to remove {'an' if actual == 'index' else 'a'} {actual}.",
+            hint=f"Use DROP {actual.upper()} to remove {'an' if actual == 'index' else 'a'}"
+            f" {actual}.",
         )
     if kind == "index":
         _check_index(ddl, relation)
@@ -128,7 +129,8 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
 def _check_index(ddl: Ddl, index_relation: Relation) -> None:
     """
     Raises:
-        DependentObjectsStillExist: the index is a constraint's, or belongs to a partitioned table's.
+        DependentObjectsStillExist: the index is a constraint's, or belongs to a partitioned
+            table's.
     """
     parent = next(iter(index_relation.parents), None)
     if parent is not None:

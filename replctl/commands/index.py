@@ -321,7 +321,8 @@ def _check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
         raise UndefinedObject(
             f"data type {ddl.environment.format_type(type_.name)} has no default operator class for"
             ' access method "btree"',
-            hint="You must specify an operator class for the index or define a default operator class"
+            hint="You must specify an operator class for the index or define a default operator"
+            " class"
             " for the data type.",
         )
 
@@ -336,7 +337,8 @@ def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDra
             name = relation.column_at(attnum).name
             raise FeatureNotSupported(
                 "unique constraint on partitioned table must include all partitioning columns",
-                detail=f'{what} constraint on table "{relation.name}" lacks column "{name}" which is'
+                detail=f'{what} constraint on table "{relation.name}" lacks column "{name}"'
+                " which is"
                 " part of the partition key.",
             )
 

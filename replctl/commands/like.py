@@ -23,7 +23,8 @@ _OPTIONS = frozenset(("constraints", "defaults", "generated", "indexes"))
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A table to copy from, and what beside its columns: constraints, defaults, generated, indexes."""
+    """A table to copy from, and what beside its columns: constraints, defaults, generated,
+    indexes."""
 
     source: Relation
     options: frozenset[str]

@@ -1,6 +1,8 @@
-"""Names of new objects: where they are made, and what they are called if the statement does not say.
+"""Names of new objects: where they are made, and what they are called if the statement does not
+say.
 
-PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(), ChooseRelationName()
+PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
+ChooseRelationName()
 and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in pg_constraint.c.
 """
 
@@ -35,7 +37,8 @@ def creation_schema(
     database: str | None = None,
     pos: int = -1,
 ) -> Schema:
-    """The schema that `schema_name.name` is to be made in: the one named, else the first of the search path.
+    """The schema that `schema_name.name` is to be made in: the one named, else the first of the
+    search path.
 
     Raises:
         InvalidSchemaName: there is none.

@@ -1,4 +1,5 @@
-"""Partitioned tables and their partitions: PARTITION BY, PARTITION OF (partition.c, tablecmds.c)."""
+"""Partitioned tables and their partitions: PARTITION BY, PARTITION OF (partition.c,
+tablecmds.c)."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
     type_ = ddl.environment.type(column.type)
     if not (type_.has_hash if strategy == "h" else type_.has_btree):
         raise UndefinedObject(
-            f"data type {ddl.environment.format_type(column.type)} has no default operator class for"
+            f"data type {ddl.environment.format_type(column.type)} has no default operator class"
+            f" for"
             f' access method "{method}"',
             hint=f"You must specify a {method} operator class or define a default {method} operator"
             " class for the data type.",
@@ -126,7 +128,8 @@ def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
 
 
 def require_default_without(ddl: Ddl, parent: Relation, bound: PartitionBound) -> None:
-    """Ask that the default partition has no rows of a new one (check_default_partition_contents)."""
+    """Ask that the default partition has no rows of a new one
+    (check_default_partition_contents)."""
     default = default_partition(ddl, parent)
     if default is None or bound.kind == "default":
         return

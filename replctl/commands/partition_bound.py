@@ -195,14 +195,16 @@ def _hash_overlap(
         name, other = before[-1]
         raise InvalidObjectDefinition(
             rule,
-            detail=f"The new modulus {bound.modulus} is not divisible by {other.modulus}, the modulus"
+            detail=f"The new modulus {bound.modulus} is not divisible by {other.modulus}, the"
+            f" modulus"
             f' of existing partition "{name}".',
         )
     if after and after[0][1].modulus % bound.modulus:
         name, other = after[0]
         raise InvalidObjectDefinition(
             rule,
-            detail=f"The new modulus {bound.modulus} is not a factor of {other.modulus}, the modulus"
+            detail=f"The new modulus {bound.modulus} is not a factor of {other.modulus}, the"
+            f" modulus"
             f' of existing partition "{name}".',
         )
     for name, other in ordered:

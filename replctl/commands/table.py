@@ -62,7 +62,8 @@ _TAG = "CREATE TABLE"
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """What stands between the parentheses: columns in order, constraints, and tables that are copied."""
+    """What stands between the parentheses: columns in order, constraints, and tables that are
+    copied."""
 
     columns: tuple[ColumnDraft, ...]
     constraints: tuple[ast.Constraint, ...]
@@ -176,7 +177,8 @@ def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
         return
     raise DuplicateObject(
         f'type "{name}" already exists',
-        hint="A relation has an associated type of the same name, so you must use a name that doesn't"
+        hint="A relation has an associated type of the same name, so you must use a name that"
+        " doesn't"
         " conflict with any existing type.",
     )
 

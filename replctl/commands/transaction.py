@@ -1,4 +1,5 @@
-"""BEGIN, COMMIT, ROLLBACK (xact.c): there are no blocks yet, so that every statement is a transaction."""
+"""BEGIN, COMMIT, ROLLBACK (xact.c): there are no blocks yet, so that every statement is a
+transaction."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     if newer and newer[0] != version + 1:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version + 1} any more',
-            hint="Synchronize the table again: ALTER SUBSCRIPTION ... DROP PUBLICATION, then ADD PUBLICATION.",
+            hint="Synchronize the table again: ALTER SUBSCRIPTION ... DROP PUBLICATION, then ADD"
+            " PUBLICATION.",
         )
     for number in newer:
         yield read_commit(location, number)

@@ -85,8 +85,8 @@ def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> N
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself and the
-    relations that inherit from it.
+    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself
+    and the relations that inherit from it.
 
     Args:
         inherit: False for ONLY.

@@ -221,11 +221,13 @@ def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) 
         return
     if target.key:
         raise ObjectNotInPrerequisiteState(
-            "publisher did not send replica identity column expected by the logical replication target"
+            "publisher did not send replica identity column expected by the logical replication"
+            " target"
             f' relation "{target.name}"'
         )
     raise ObjectNotInPrerequisiteState(
-        f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index nor'
+        f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index'
+        f" nor"
         " PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
     )
 
@@ -235,7 +237,8 @@ def _check_columns(remote: RemoteRelation, missing: Sequence[str]) -> None:
         return
     noun = "column" if len(missing) == 1 else "columns"
     raise ObjectNotInPrerequisiteState(
-        f'logical replication target relation "{remote.qualified_name}" is missing replicated {noun}:'
+        f'logical replication target relation "{remote.qualified_name}" is missing replicated'
+        f" {noun}:"
         f" {_quoted(missing)}"
     )
 

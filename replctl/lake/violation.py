@@ -34,7 +34,8 @@ def violation(
         case "not null":
             name = relation.column_at(problem.number).name
             return NotNullViolation(
-                f'null value in column "{name}" of relation "{leaf.name}" violates not-null constraint',
+                f'null value in column "{name}" of relation "{leaf.name}" violates not-null'
+                f" constraint",
                 detail=failing,
                 table=leaf.name,
             )
@@ -127,7 +128,8 @@ def _no_partition(relation: Relation, problem: Problem) -> PostgresError:
     values = [problem.row[attnum] for attnum in key.attnums]
     return CheckViolation(
         f'no partition of relation "{relation.name}" found for row',
-        detail=f"Partition key of the failing row contains {_pairs(names, values).replace(')=(', ') = (', 1)}.",
+        detail=f"Partition key of the failing row contains"
+        f" {_pairs(names, values).replace(')=(', ') = (', 1)}.",
         table=relation.name,
     )
 

@@ -12,13 +12,13 @@ from typing import Any, assert_never
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import (
+    AmbiguousColumn,
     FeatureNotSupported,
     InvalidColumnReference,
     PostgresError,
     SqlSyntaxError,
     UndefinedTable,
     WrongObjectType,
-    AmbiguousColumn,
 )
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
@@ -149,7 +149,7 @@ class QueryAnalyzer:
     ) -> tuple[Cte, ...]:
         if clause is None:
             return ()
-        result = []
+        result: list[Cte] = []
         for cte in clause.ctes:
             if not isinstance(cte.query, ast.SelectStmt):
                 raise FeatureNotSupported("data-modifying statements in WITH are not supported")
@@ -176,7 +176,8 @@ class QueryAnalyzer:
         assert isinstance(statement, ast.SelectStmt)
         if statement.set_op != "union" or statement.left is None:
             raise SqlSyntaxError(
-                f'recursive query "{cte.name}" does not have the form non-recursive-term UNION [ALL]'
+                f'recursive query "{cte.name}" does not have the form non-recursive-term UNION'
+                f" [ALL]"
                 " recursive-term",
                 position=cte.pos,
             )
@@ -303,7 +304,8 @@ class QueryAnalyzer:
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
 
     def _hoist_set(self, query: Query) -> Query:
-        """A set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1, 3)`."""
+        """A set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1,
+        3)`."""
         calls = {
             node: None
             for output in query.outputs
@@ -314,7 +316,8 @@ class QueryAnalyzer:
             return query
         if len(calls) > 1 or query.is_aggregated or query.group_by:
             raise FeatureNotSupported(
-                "several set-returning functions, or one beside aggregates, are not supported in SELECT"
+                "several set-returning functions, or one beside aggregates, are not supported in"
+                " SELECT"
             )
         (call,) = calls
         varno = self._new_varno()
@@ -363,7 +366,8 @@ class QueryAnalyzer:
     # -- ORDER BY, GROUP BY, DISTINCT, LIMIT
 
     def _tail(self, query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Query:
-        """ORDER BY and LIMIT of a VALUES list or a set operation, which know output columns only."""
+        """ORDER BY and LIMIT of a VALUES list or a set operation, which know output columns
+        only."""
         items = []
         for raw in statement.order_by:
             index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
@@ -371,7 +375,8 @@ class QueryAnalyzer:
                 raise FeatureNotSupported(
                     "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
                     detail="Only result column names can be used, not expressions or functions.",
-                    hint="Add the expression/function to every SELECT, or move the UNION into a FROM"
+                    hint="Add the expression/function to every SELECT, or move the UNION into a"
+                    " FROM"
                     " clause.",
                     position=raw_location(raw.expr),
                 )
@@ -452,16 +457,17 @@ class QueryAnalyzer:
             return ()
         indexes = []
         for raw in statement.distinct:
-            index = _output_by_name_or_number(raw, outputs, "DISTINCT ON", analyzer)
-            if index is None:
+            place = _output_by_name_or_number(raw, outputs, "DISTINCT ON", analyzer)
+            if place is None:
                 with analyzer.in_context(ExprContext.DISTINCT_ON):
-                    index = _index_of(analyzer.expr(raw), outputs)
-            if index is None:
+                    place = _index_of(analyzer.expr(raw), outputs)
+            if place is None:
                 raise FeatureNotSupported(
-                    "SELECT DISTINCT ON expressions that are not in the select list are not supported",
+                    "SELECT DISTINCT ON expressions that are not in the select list are not"
+                    " supported",
                     position=raw_location(raw),
                 )
-            indexes.append(index)
+            indexes.append(place)
         leading = [index for index, _key in order_by[: len(indexes)]]
         if order_by and set(leading) != set(indexes[: len(leading)]):
             raise InvalidColumnReference(
@@ -736,7 +742,8 @@ def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
 def _output_by_name_or_number(
     raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
 ) -> int | None:
-    """The output column that an item names or counts (findTargetlistEntrySQL92), None for expressions.
+    """The output column that an item names or counts (findTargetlistEntrySQL92), None for
+    expressions.
 
     Raises:
         AmbiguousColumn: several different columns have the name.

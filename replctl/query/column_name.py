@@ -26,8 +26,8 @@ def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
         case ast.AExpr(kind="nullif"):
             return "nullif", 2
         case ast.TypeCast(arg=arg, type_name=type_name):
-            name, strength = _figure(arg)
-            return (name, strength) if strength > 1 else (type_name.names[-1], 1)
+            found = _figure(arg)
+            return found if found[1] > 1 else (type_name.names[-1], 1)
         case ast.Constant(kind="boolean"):
             return "bool", 1
         case ast.CollateClause(arg=arg):
@@ -41,8 +41,8 @@ def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
         case ast.SubLink(kind="expr", test=None, query=query):
             return _subquery_name(query)
         case ast.CaseExpr(default=default):
-            name, strength = (None, 0) if default is None else _figure(default)
-            return (name, strength) if strength > 1 else ("case", 1)
+            found = (None, 0) if default is None else _figure(default)
+            return found if found[1] > 1 else ("case", 1)
         case ast.ArrayExpr():
             return "array", 2
         case ast.RowExpr():

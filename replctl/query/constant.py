@@ -19,11 +19,14 @@ _WIDENING = {
     "float4": (),
 }
 _INTEGERS = {"int2": ("smallint", 15), "int4": ("integer", 31), "int8": ("bigint", 63)}
-_LENGTH_COERCIONS = frozenset("numeric varchar bpchar timestamp timestamptz time interval".split())
+_LENGTH_COERCIONS = frozenset(
+    ["numeric", "varchar", "bpchar", "timestamp", "timestamptz", "time", "interval"]
+)
 
 
 def folded(expr: nodes.Expr) -> nodes.Expr:
-    """`CAST('1.555' AS numeric(3,2))` -> the constant 1.56; an expression that is no such cast as it is.
+    """`CAST('1.555' AS numeric(3,2))` -> the constant 1.56; an expression that is no such cast as
+    it is.
 
     Raises:
         DataError: the type modifier does not allow the value.

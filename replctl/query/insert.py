@@ -33,7 +33,8 @@ from replctl.spark import StagedColumn
 
 @dataclass(frozen=True, slots=True)
 class _NewRows:
-    """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of w<attnum>."""
+    """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of
+    w<attnum>."""
 
     columns: tuple[Column, ...]
     texts: list[list[str | None]] | None

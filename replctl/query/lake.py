@@ -27,7 +27,6 @@ from replctl.spark import (
 )
 from replctl.types.builtin import SystemRelation, system_columns
 
-
 #: The number under which a table's own OID is selected; the system column's is negative.
 _TABLEOID = 0x7FFF
 _TABLEOID_ATTNUM = system_columns()["tableoid"][0]

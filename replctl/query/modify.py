@@ -29,7 +29,8 @@ _TARGET = 0x7FFF  # varno of the table that is changed
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a statement does to the rows of one table: which, and for an UPDATE the new values by attnum."""
+    """What a statement does to the rows of one table: which, and for an UPDATE the new values by
+    attnum."""
 
     plan: Plan
     from_: tuple[FromNode, ...]
@@ -41,8 +42,8 @@ def update(session: Session, statement: ast.Update) -> Result:
     """Change rows of a table, and of those that inherit from it.
 
     Raises:
-        PostgresError: something is wrong with the statement, a row does not fit, or the table cannot be
-            updated because of its publications and replica identity.
+        PostgresError: something is wrong with the statement, a row does not fit, or the table
+            cannot be updated because of its publications and replica identity.
     """
     _refuse(statement.returning, statement.with_clause, "UPDATE")
     return Result(f"UPDATE {_modify(session, statement)}")
@@ -90,7 +91,8 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
-    """The tables that a statement concerns: one with its partitions, or each of an inheritance tree."""
+    """The tables that a statement concerns: one with its partitions, or each of an inheritance
+    tree."""
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
     family = load_relations(catalog, descendants_of(catalog, relation.oid))

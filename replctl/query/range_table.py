@@ -77,7 +77,8 @@ class _OuterEntry(RangeTableEntry):
 
 @dataclass(frozen=True)
 class FromScope:
-    """What FROM offers to the expressions of a query, and behind it the queries around (expr.scope.Scope).
+    """What FROM offers to the expressions of a query, and behind it the queries around
+    (expr.scope.Scope).
 
     Args:
         entries: all names, in the order of FROM.
@@ -205,7 +206,8 @@ def renamed(
     """
     if len(names) > len(columns):
         raise InvalidColumnReference(
-            f'table "{what}" has {len(columns)} columns available but {len(names)} columns specified',
+            f'table "{what}" has {len(columns)} columns available but {len(names)} columns'
+            f" specified",
             position=pos,
         )
     return tuple(

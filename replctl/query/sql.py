@@ -1,4 +1,5 @@
-"""Query trees as SQL text, for SQLite or for Spark: the clauses are the same, expressions are the dialect's.
+"""Query trees as SQL text, for SQLite or for Spark: the clauses are the same, expressions are the
+dialect's.
 
 Every relation in FROM is named r<varno>, every column c1, c2, ...
 """
@@ -38,7 +39,8 @@ class Dialect(Protocol):
         """A query in FROM that uses columns of the items before it."""
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """An expression as an output column or a value of VALUES, in the stored form of its type."""
+        """An expression as an output column or a value of VALUES, in the stored form of its
+        type."""
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """A boolean expression."""
@@ -50,7 +52,8 @@ class Dialect(Protocol):
         """An ORDER BY item, with its direction."""
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """What rows without ORDER BY are sorted by: columns to select, and the items of ORDER BY."""
+        """What rows without ORDER BY are sorted by: columns to select, and the items of ORDER
+        BY."""
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """LIMIT and OFFSET."""
@@ -71,7 +74,8 @@ class QueryWriter:
         """SQL of a query, its visible columns named c1, c2, ...
 
         Args:
-            is_outermost: its rows are seen, so that they come in the order in which they were written.
+            is_outermost: its rows are seen, so that they come in the order in which they were
+                written.
         """
         text = self._body(query, is_outermost)
         return f"{self._ctes(query.ctes)}{text}"

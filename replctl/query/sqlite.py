@@ -1,6 +1,7 @@
 """Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them.
 
-Values in SQLite: a boolean is 0 or 1, an integer, an OID of any kind, an LSN and a timestamp (microseconds
+Values in SQLite: a boolean is 0 or 1, an integer, an OID of any kind, an LSN and a timestamp
+    (microseconds
 since 1970) an int, a float a float, everything else its canonical text.
 """
 
@@ -29,9 +30,11 @@ from replctl.query.tree import FromFunction, FromTable, Query, functions_of, set
 from replctl.types import builtin, text
 from replctl.types.builtin import Function, SystemRelation
 
-_NUMBERS = frozenset("int2 int4 int8 oid xid xid8 cid".split()) | object_identifier.TYPES
+_NUMBERS = (
+    frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
+)
 _MICROS = frozenset({"timestamptz", "timestamp"})
-_TEXTS = frozenset("text varchar name char bpchar unknown pg_node_tree".split())
+_TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
 #: Types that SQLite compares as PostgreSQL does, in the form that they have here.
 _COMPARABLE = _NUMBERS | _MICROS | _TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
 
@@ -120,7 +123,8 @@ def _implementation(function: Function) -> Callable[..., Any] | None:
 
 
 class _Calls:
-    """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose it."""
+    """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose
+    it."""
 
     def __init__(self, context: FunctionContext, driver: Any) -> None:
         self._context = context
@@ -137,7 +141,8 @@ class _Calls:
         return sql_name
 
     def aggregate(self, name: str, build: Callable[[list[Any]], Any]) -> str:
-        """The name of an aggregate of (value, sort keys...) that `build` computes from sorted values."""
+        """The name of an aggregate of (value, sort keys...) that `build` computes from sorted
+        values."""
         sql_name = f"pg__agg_{name}"
         if sql_name not in self._known:
             self._known.add(sql_name)
@@ -259,7 +264,7 @@ class _Dialect:
     def _expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
         match expr:
             case nodes.Var():
-                if expr.attnum <= 0 or expr.varno == 0 and expr.attnum < 1:
+                if expr.attnum <= 0 or (expr.varno == 0 and expr.attnum < 1):
                     raise FeatureNotSupported(
                         "system columns and whole rows are not supported in a query of catalogs"
                     )

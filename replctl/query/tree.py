@@ -1,4 +1,5 @@
-"""Analysed queries: every name is resolved, every expression typed (Query in PostgreSQL's parsenodes.h).
+"""Analysed queries: every name is resolved, every expression typed (Query in PostgreSQL's
+parsenodes.h).
 
 A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query level.
 """
@@ -110,7 +111,8 @@ class Query:
     Attributes:
         outputs: the output columns; of a set operation Vars of varno 0.
         from_: the items of FROM, to be joined without a condition.
-        distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in DISTINCT ON.
+        distinct: None without DISTINCT; () for DISTINCT, else the indexes of the outputs in
+            DISTINCT ON.
         values: rows of a VALUES list.
     """
 

@@ -97,5 +97,6 @@ def _check_references(catalog: Catalog, relations: dict[int, Relation]) -> None:
             raise FeatureNotSupported(
                 "cannot truncate a table referenced in a foreign key constraint",
                 detail=f'Table "{other.name}" references "{relations[oid].name}".',
-                hint=f'Truncate table "{other.name}" at the same time, or use TRUNCATE ... CASCADE.',
+                hint=f'Truncate table "{other.name}" at the same time, or use TRUNCATE ...'
+                f" CASCADE.",
             )

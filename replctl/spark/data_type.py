@@ -81,6 +81,8 @@ def literal(type_name: str, typmod: int, value: str | None) -> str:
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
+    if type_name.startswith("@"):  # an enum's label
+        return quote(value)
     return value_literal(type_name, typmod, text.parse(type_name, value))
 
 

@@ -241,11 +241,18 @@ class Engine:
         return local_change.inserted(self, target, rows)
 
     def changed(
-        self, target: Target, rows: str, *, op: str, moves_keys: bool = False
+        self,
+        target: Target,
+        rows: str,
+        *,
+        op: str,
+        moves_keys: bool = False,
+        with_old: bool = False,
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,
-        w<attnum>."""
-        return local_change.changed(self, target, rows, op=op, moves_keys=moves_keys)
+        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>, w<attnum>."""
+        return local_change.changed(
+            self, target, rows, op=op, moves_keys=moves_keys, with_old=with_old
+        )
 
     def local_rows(
         self, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]

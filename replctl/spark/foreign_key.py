@@ -59,7 +59,8 @@ def first_broken_reference(
         f"g.x{attnum} = r.c{other}"
         for attnum, other in zip(reference.columns, reference.other_columns, strict=True)
     )
-    columns = ", ".join(f"g.{column.name}" for column in rows.columns)
+    shown_as = {f"w{attnum}": f"g.x{attnum} AS w{attnum}" for attnum in reference.columns}
+    columns = ", ".join(shown_as.get(c.name, f"g.{c.name}") for c in rows.columns)
     shown = f"SELECT {columns} FROM ({removed}) g LEFT SEMI JOIN ({referring}) r ON {same}"
     return _problem(engine, outcome, shown)
 

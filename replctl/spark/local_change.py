@@ -34,7 +34,13 @@ def inserted(engine: Engine, target: Target, rows: str) -> Iterator[Outcome]:
 
 @contextmanager
 def changed(
-    engine: Engine, target: Target, rows: str, *, op: str, moves_keys: bool = False
+    engine: Engine,
+    target: Target,
+    rows: str,
+    *,
+    op: str,
+    moves_keys: bool = False,
+    with_old: bool = False,
 ) -> Iterator[Outcome]:
     """The outcome of UPDATE (op U) or DELETE (D).
 
@@ -42,6 +48,7 @@ def changed(
         rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an
             UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
+        with_old: other tables refer to columns beside the key.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]
@@ -51,6 +58,7 @@ def changed(
         f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
     )
     is_keyed = bool(target.key)
-    query = finished_sql(target, joined, keep_unchanged=True, with_old=not is_keyed)
-    with staged(engine, query, outcome_columns(target, with_old=not is_keyed)) as finished:
+    with_old = with_old or not is_keyed
+    query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
+    with staged(engine, query, outcome_columns(target, with_old=with_old)) as finished:
         yield Outcome(target, finished, "key" if is_keyed else "whole row", moves_keys)

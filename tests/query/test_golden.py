@@ -1,0 +1,18 @@
+"""Queries and changes of rows answer as a PostgreSQL 17 server has answered (data/*.out)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from golden_script import differences
+
+from replctl.session import Session
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.out")), ids=lambda path: path.stem)
+def test_answers_as_postgresql_does(path: Path, spark_session: Session) -> None:
+    assert differences(spark_session, path) == []
