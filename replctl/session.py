@@ -42,6 +42,13 @@ DEFAULT_SETTINGS = {
     "wal_level": "logical",
 }
 
+#: What client_min_messages keeps back; with another value than these, nothing.
+_KEPT_BACK = {
+    "notice": frozenset({"LOG"}),
+    "warning": frozenset({"LOG", "NOTICE"}),
+    "error": frozenset({"LOG", "NOTICE", "WARNING"}),
+}
+
 
 def _no_engine() -> Engine:
     raise InternalError("this session has no Spark")
@@ -112,8 +119,9 @@ class Session:
         detail: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Report something that stops nothing."""
-        self.on_notice(Notice(severity, message, sqlstate, detail, hint))
+        """Report something that stops nothing, unless client_min_messages keeps it back."""
+        if severity not in _KEPT_BACK.get(self.setting("client_min_messages").lower(), ()):
+            self.on_notice(Notice(severity, message, sqlstate, detail, hint))
 
     def setting(self, name: str) -> str:
         """The value of a setting."""

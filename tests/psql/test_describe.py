@@ -1,0 +1,70 @@
+"""Lists that a PostgreSQL server fills differently; the others are in data/script."""
+
+from __future__ import annotations
+
+from fix_psql import Psql
+
+DATABASES = """\
+                                              List of databases
+   Name   |  Owner   | Encoding | Locale Provider | Collate | Ctype  | Locale | ICU Rules | Access privileges 
+----------+----------+----------+-----------------+---------+--------+--------+-----------+-------------------
+ postgres | postgres | UTF8     | libc            | C.utf8  | C.utf8 |        |           | 
+(1 row)
+
+"""  # noqa: E501, W291
+ROLES = """\
+                             List of roles
+ Role name |                         Attributes                         
+-----------+------------------------------------------------------------
+ postgres  | Superuser, Create role, Create DB, Replication, Bypass RLS
+
+"""  # noqa: W291
+SUBSCRIPTIONS = """\
+                                                                                            List of subscriptions
+ Name |  Owner   | Enabled |  Publication  | Binary | Streaming | Two-phase commit | Disable on error | Origin | Password required | Run as owner? | Failover | Synchronous commit |   Conninfo    | Skip LSN 
+------+----------+---------+---------------+--------+-----------+------------------+------------------+--------+-------------------+---------------+----------+--------------------+---------------+----------
+ s    | postgres | f       | {p,"q \\"r\\""} | f      | off       | d                | f                | any    | t                 | f             | f        | off                | dbname=nobody | 0/0
+(1 row)
+
+"""  # noqa: E501, W291
+
+
+def test_databases(psql: Psql) -> None:
+    assert psql("-X", "-l").stdout == DATABASES
+    assert psql("-X", "-c", "\\l postgres").stdout == DATABASES
+    assert psql("-X", "-At", "-c", "\\l post?").stdout == ""
+
+
+def test_roles(psql: Psql) -> None:
+    assert psql("-X", "-c", "\\du").stdout == ROLES
+    assert (
+        psql("-X", "-At", "-c", "\\dg+").stdout
+        == ROLES.splitlines()[3].replace(" postgres  | ", "postgres|") + "|\n"
+    )
+
+
+def test_schemas(psql: Psql) -> None:
+    assert psql("-X", "-At", "-c", "\\dn").stdout == "public|postgres\n"
+    assert psql("-X", "-At", "-c", "\\dnS").stdout == (
+        "information_schema|postgres\npg_catalog|postgres\npublic|postgres\n"
+    )
+
+
+def test_subscriptions(psql: Psql) -> None:
+    create = (
+        'CREATE SUBSCRIPTION s CONNECTION \'dbname=nobody\' PUBLICATION p, "q ""r"""'
+        " WITH (connect = false)"
+    )
+    outcome = psql("-X", "-q", "-c", create, "-c", "\\dRs+")
+    assert outcome.stdout == SUBSCRIPTIONS
+    assert psql("-X", "-At", "-c", "\\dRs S").stdout == 's|postgres|f|{p,"q \\"r\\""}\n'
+    assert psql("-X", "-At", "-c", "\\dRs s?").stdout == ""
+
+
+def test_commands_of_psql_that_are_missing_say_so(psql: Psql) -> None:
+    outcome = psql("-X", script="\\df\n\\dT+ x\n\\dZ\n")
+    assert outcome.stderr == (
+        "\\df is not supported by replctl\n"
+        "\\dT+ is not supported by replctl\n"
+        "invalid command \\dZ\n"
+    )

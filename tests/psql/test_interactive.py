@@ -1,0 +1,102 @@
+"""A user at a terminal: prompts, editing, colours, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+
+
+class Terminal:
+    """The command at the other end of a pseudo-terminal."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ |= {"REPLCTL_HOME": str(home), "HOME": str(home), "TERM": "xterm-256color"}
+            os.environ.pop("NO_COLOR", None)
+            os.execv(sys.executable, [sys.executable, "-m", "replctl", "-X", *arguments])
+        self.raw = ""
+        self._read_up_to = 0
+
+    def expect(self, text: str, timeout: float = 60) -> None:
+        """Read until `text` comes after what was expected before."""
+        end = time.monotonic() + timeout
+        while (found := self._plain().find(text, self._read_up_to)) < 0:
+            assert time.monotonic() < end, f"{text!r} did not come, but {self.raw!r}"
+            if select.select([self.fd], [], [], 0.1)[0]:
+                received = os.read(self.fd, 65536).decode()
+                if "\x1b[6n" in received:  # where is the cursor?
+                    os.write(self.fd, b"\x1b[1;1R")
+                self.raw += received
+        self._read_up_to = found + len(text)
+
+    def _plain(self) -> str:
+        return CSI.sub("", self.raw).replace("\r", "")
+
+    def type(self, keys: str) -> None:
+        os.write(self.fd, keys.encode())
+
+    def exit_code(self) -> int:
+        while True:
+            try:
+                if not os.read(self.fd, 65536):
+                    break
+            except OSError:
+                break
+        _pid, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+
+@pytest.fixture
+def terminal(fresh_home: Path, tmp_path: Path) -> Terminal:
+    home = tmp_path / "home"
+    shutil.copytree(fresh_home, home)
+    return Terminal(home)
+
+
+def test_a_session(terminal: Terminal) -> None:
+    terminal.expect('Type "help" for help.')
+    terminal.expect("postgres=#")
+    terminal.type("SELECT (1\r")
+    terminal.expect("postgres(#")
+    terminal.type(") AS one, NULL AS none;\r")
+    terminal.expect("(1 row)")
+    assert re.search(r"\x1b\[1m *one *\x1b\[0m", terminal.raw)
+    terminal.expect("postgres=#")
+    terminal.type("SELECT never sent\x03")
+    terminal.expect("postgres=#")
+    terminal.type("\\foo\r")
+    terminal.expect("invalid command \\foo\nTry \\? for help.")
+    terminal.expect("postgres=#")
+    terminal.type("\\if false\r")
+    terminal.expect("postgres@#")
+    terminal.type("\\echo x\r")
+    terminal.expect("command ignored")
+    terminal.type("\\endif\r")
+    terminal.expect("postgres=#")
+    terminal.type("\\s\r")
+    terminal.expect("SELECT (1\n) AS one, NULL AS none;\n\\foo")
+    terminal.expect("postgres=#")
+    terminal.type("\x04")
+    assert terminal.exit_code() == 0
+
+
+def test_completion(terminal: Terminal) -> None:
+    terminal.expect("postgres=#")
+    terminal.type("\\ech\t")
+    terminal.expect("\\echo")
+    terminal.type(" :DBNAME\r")
+    terminal.expect("\npostgres\n")
+    terminal.type("\\q\r")
+    assert terminal.exit_code() == 0
