@@ -42,7 +42,8 @@ def flat(value: list[Any]) -> Iterator[Any]:
 
 
 def sort_key(value: list[Any], key: Key) -> tuple[Any, ...]:
-    """Element by element, NULL last; then the number of elements, then the dimensions (array_cmp)."""
+    """Element by element, NULL last; then the number of elements, then the dimensions
+    (array_cmp)."""
     items = tuple((1,) if item is None else (0, key(item)) for item in flat(value))
     return items, len(items), len(dimensions(value)), dimensions(value)
 

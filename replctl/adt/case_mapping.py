@@ -1,4 +1,5 @@
-"""Upper and lower case as the collation C.UTF-8 maps characters, one to one, and as C does, ASCII alone.
+"""Upper and lower case as the collation C.UTF-8 maps characters, one to one, and as C does, ASCII
+alone.
 
 PostgreSQL's pg_locale_builtin and unicode_case.c.
 """

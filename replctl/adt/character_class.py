@@ -1,4 +1,5 @@
-"""The classes of characters that regular expressions and initcap() know, as in collation C.UTF-8."""
+"""The classes of characters that regular expressions and initcap() know, as in collation
+C.UTF-8."""
 
 from __future__ import annotations
 

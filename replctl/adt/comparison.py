@@ -1,4 +1,5 @@
-"""What values of each type compare by: keys of Python whose order is that of PostgreSQL's B-tree."""
+"""What values of each type compare by: keys of Python whose order is that of PostgreSQL's
+B-tree."""
 
 from __future__ import annotations
 

@@ -296,7 +296,8 @@ def width_bucket(operand: float, low: float, high: float, count: int) -> int:
     return min(result, count - 1) + 1
 
 
-#: prosrc -> function.  erf, gamma and trigonometry in degrees are left out: they need libm's own digits.
+#: prosrc -> function.  erf, gamma and trigonometry in degrees are left out: they need libm's own
+#: digits.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_operators(),
     **{

@@ -1,4 +1,5 @@
-"""All functions by what implements them in PostgreSQL (pg_proc.prosrc), with what they need to know."""
+"""All functions by what implements them in PostgreSQL (pg_proc.prosrc), with what they need to
+know."""
 
 from __future__ import annotations
 
@@ -52,15 +53,24 @@ PLAIN: dict[str, Callee] = {
         varbit,
         network,
         uuid,
-    )  # fmt: skip
+    )
     for name, function in module.FUNCTIONS.items()
 }
 _COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED}
 
 #: Length coercions: prosrc -> type.
-_COERCIONS = {"varchar": "varchar", "bpchar": "bpchar", "numeric": "numeric", "bit": "bit", "varbit": "varbit",
-              "timestamp_scale": "timestamp", "timestamptz_scale": "timestamptz", "time_scale": "time",
-              "timetz_scale": "timetz", "interval_scale": "interval"}  # fmt: skip
+_COERCIONS = {
+    "varchar": "varchar",
+    "bpchar": "bpchar",
+    "numeric": "numeric",
+    "bit": "bit",
+    "varbit": "varbit",
+    "timestamp_scale": "timestamp",
+    "timestamptz_scale": "timestamptz",
+    "time_scale": "time",
+    "timetz_scale": "timetz",
+    "interval_scale": "interval",
+}
 
 #: Functions that are not strict although pg_proc says so for their like, or take "any".
 _ANY = frozenset({"text_concat", "text_concat_ws"})
@@ -188,7 +198,8 @@ def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
 
 
 def _text_and_any(types: tuple[str, ...]) -> Callee:
-    """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its blanks."""
+    """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its
+    blanks."""
     casts: dict[str, Callee] = {
         "bool": lambda value: "true" if value else "false",
         "bpchar": lambda value: value.rstrip(" "),

@@ -1,7 +1,7 @@
 """Typed expressions as functions of Python.  PostgreSQL's execExprInterp.c.
 
-`compiled` gives a function of a row, a sequence in which Param(n) is item n - 1: what an engine cannot
-compute itself, it has computed here.
+`compiled` gives a function of a row, a sequence in which Param(n) is item n - 1: what an engine
+cannot compute itself, it has computed here.
 """
 
 from __future__ import annotations

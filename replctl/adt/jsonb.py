@@ -1,6 +1,7 @@
 """jsonb.  PostgreSQL's jsonfuncs.c, jsonb_op.c and jsonb_util.c.
 
-A value is its canonical text; parsed it is None, bool, Decimal, str, list, or dict with its keys in order.
+A value is its canonical text; parsed it is None, bool, Decimal, str, list, or dict with its keys
+in order.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ _MISSING = _Missing()
 
 
 def _element(value: Any, index: int) -> Any:
-    """The element of an array; of a scalar, the scalar itself counts as the array's only element."""
+    """The element of an array; of a scalar, the scalar itself counts as the array's only
+    element."""
     if isinstance(value, dict):
         return _MISSING
     items = value if isinstance(value, list) else [value]
@@ -338,7 +340,7 @@ def _array_length(value: Any) -> int:
 
 
 def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
-    convert: Callable[[Decimal], Any] = numeric.FUNCTIONS.get(
+    convert: Callable[[Any], Any] = numeric.FUNCTIONS.get(
         f"numeric_{type_name}", lambda value: value
     )
 

@@ -49,7 +49,8 @@ def like_escape(pattern: str, escape: str) -> str:
 
 
 def without_needless_escapes(pattern: str) -> str | None:
-    """A pattern with a backslash before `%`, `_` and a backslash alone; None if it ends with one."""
+    """A pattern with a backslash before `%`, `_` and a backslash alone; None if it ends with
+    one."""
     tokens = _tokens(pattern)
     if tokens and tokens[-1] == _END:
         return None

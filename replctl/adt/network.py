@@ -50,7 +50,8 @@ def _host(value: Address) -> str:
 
 
 def key(text: str) -> _Ordered:
-    """Family, then the common network bits, then their number, then all bits (network_cmp_internal)."""
+    """Family, then the common network bits, then their number, then all bits
+    (network_cmp_internal)."""
     return _Ordered(load(text))
 
 

@@ -1,7 +1,7 @@
 """PostgreSQL's advanced regular expressions in the syntax that Python and Java share.
 
-Sets of characters become ranges of code points, and letters that match in either case sets of two, so
-that neither engine's own classes and flags come in.  PostgreSQL's regc_lex.c and regcomp.c.
+Sets of characters become ranges of code points, and letters that match in either case sets of two,
+so that neither engine's own classes and flags come in.  PostgreSQL's regc_lex.c and regcomp.c.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Functions of regular expressions, on Python's re.  PostgreSQL's regexp.c.
 
-PostgreSQL takes the longest match (or the shortest), Python the first that it finds: what depends on where
-a match ends is done only for expressions where that can be put right, and refused for others.
+PostgreSQL takes the longest match (or the shortest), Python the first that it finds: what depends
+on where a match ends is done only for expressions where that can be put right, and refused for
+others.
 """
 
 from __future__ import annotations
@@ -251,9 +252,9 @@ def _split(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
     def apply(text: str) -> list[str]:
         parts, last = [], 0
         for match in finder.all(text):
-            if match.end() == match.start() and match.start() in (last, len(text)):
-                if match.start() == 0 or match.start() == len(text):
-                    continue
+            # An empty match at either end splits nothing off.
+            if match.end() == match.start() and match.start() in (0, len(text)):
+                continue
             parts.append(text[last : match.start()])
             last = match.end()
         return [*parts, text[last:]]
@@ -281,7 +282,7 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
                     result.append("){1,1}(?:")
                 else:
                     raise InvalidUseOfEscapeCharacter(
-                        "SQL regular expression may not contain more than two escape-double-quote separators"
+                        "SQL regular expression may not contain more than two escape-double-quote separators"  # noqa: E501
                     )
                 quotes += 1
             else:
@@ -311,8 +312,8 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
     return "".join(result) + ")$"
 
 
-#: prosrc -> (places of the arguments that have to be constants, preparation with them); the prepared function
-#: takes the other arguments.
+#: prosrc -> (places of the arguments that have to be constants, preparation with them); the
+#: prepared function takes the other arguments.
 PREPARED: dict[str, tuple[tuple[int, ...], Callable[..., Matcher]]] = {
     "textregexeq": ((1,), _matches(ignore_case=False, negate=False)),
     "textregexne": ((1,), _matches(ignore_case=False, negate=True)),

@@ -217,8 +217,8 @@ def _utc_to_local(name: str, micros: int) -> int:
 def offset_at(zone: Zone, micros: int) -> int:
     """Seconds east of UTC at an instant.
 
-    Of the offsets near it the one that the local time they give has; in the hour that clocks show twice,
-    the local time has the later offset, and the earlier one is what is left.
+    Of the offsets near it the one that the local time they give has; in the hour that clocks show
+    twice, the local time has the later offset, and the earlier one is what is left.
     """
     fixed = zone.fixed_offset
     if fixed is not None:
@@ -236,8 +236,8 @@ def offset_at(zone: Zone, micros: int) -> int:
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
     """The offset at `utc`, where one transition lies between `low` and `high`.
 
-    A gap: local times from it on have `after` once they are `after` beyond it.  An overlap: the repeated
-    hour has `after`, and it begins `after` behind the transition.
+    A gap: local times from it on have `after` once they are `after` beyond it.  An overlap: the
+    repeated hour has `after`, and it begins `after` behind the transition.
     """
     later = max(before, after) if after > before else after
     while high - low > 1:

@@ -19,7 +19,8 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
     """An aggregate call.
 
     Args:
-        over: ` OVER (...)` of a window, which belongs behind every aggregate of Spark that the call becomes.
+        over: ` OVER (...)` of a window, which belongs behind every aggregate of Spark that the
+        call becomes.
 
     Raises:
         FeatureNotSupported: it has no exact translation.
@@ -60,7 +61,8 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
 
 
 def _extreme(name: str, value: SqlValue, suffix: str) -> SqlValue:
-    """min() and max(): of what is not stored in its order, the value whose sort key is the extreme."""
+    """min() and max(): of what is not stored in its order, the value whose sort key is the
+    extreme."""
     key = sortable(value)
     call = f"{name}({key})" if key == value.text else f"{name}_by({value.text}, {key})"
     return SqlValue(f"{call}{suffix}", value.type, value.spark)

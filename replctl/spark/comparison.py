@@ -11,7 +11,26 @@ from replctl.spark.sql_value import SqlValue
 
 #: Types that are stored so that Spark's comparison of two values is PostgreSQL's.
 _DIRECT = frozenset(
-    ["bool", "int2", "int4", "int8", "oid", "float4", "float8", "text", "varchar", "name", "uuid", "bytea", "date", "timestamp", "timestamptz", "time", "pg_lsn", "unknown"]
+    [
+        "bool",
+        "int2",
+        "int4",
+        "int8",
+        "oid",
+        "float4",
+        "float8",
+        "text",
+        "varchar",
+        "name",
+        "uuid",
+        "bytea",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "time",
+        "pg_lsn",
+        "unknown",
+    ]
 )
 #: (days, microseconds) since 1970-01-01 that stand for infinity, and for its opposite.
 INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
@@ -69,7 +88,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlVa
 def date_as_timestamp(value: SqlValue) -> str:
     """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps."""
     whens = " ".join(
-        f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"
+        f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"  # noqa: E501
         for days, micros in INFINITE_DATES
     )
     return f"(CASE {whens} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"

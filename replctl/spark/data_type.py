@@ -1,7 +1,8 @@
-"""How PostgreSQL's types are stored in Delta tables, sent to and from Spark, and written as literals.
+"""How PostgreSQL's types are stored in Delta tables, sent to and from Spark, and written as
+literals.
 
-The table is that of section 3 of the project's notes on semantics: values are stored so that Spark's
-comparisons are PostgreSQL's wherever that can be.
+The table is that of section 3 of the project's notes on semantics: values are stored so that
+Spark's comparisons are PostgreSQL's wherever that can be.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _SIMPLE = {
 
 
 def storage_type(type_name: str, typmod: int = -1) -> str:
-    """The Spark type that a PostgreSQL type is stored as: numeric(10,2) -> DECIMAL(10,2), text -> STRING."""
+    """The Spark type that a PostgreSQL type is stored as: numeric(10,2) -> DECIMAL(10,2), text ->
+    STRING."""
     element = element_type(type_name)
     if element is not None:
         return f"ARRAY<{storage_type(element, typmod)}>"
@@ -48,7 +50,8 @@ def storage_type(type_name: str, typmod: int = -1) -> str:
 
 
 def decimal_of(typmod: int) -> tuple[int, int] | None:
-    """(precision, scale) of a numeric that fits Spark's DECIMAL; None for one that is stored as text."""
+    """(precision, scale) of a numeric that fits Spark's DECIMAL; None for one that is stored as
+    text."""
     if typmod < 0:
         return None
     precision, scale = precision_and_scale(typmod)
@@ -120,13 +123,14 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
             return f"CAST(timestamp_micros({value}) AS TIMESTAMP_NTZ)"
         case "interval":
             months, days, micros = value
-            return f"named_struct('m', CAST({months} AS INT), 'd', CAST({days} AS INT), 'us', CAST({micros} AS BIGINT))"
+            return f"named_struct('m', CAST({months} AS INT), 'd', CAST({days} AS INT), 'us', CAST({micros} AS BIGINT))"  # noqa: E501
     rendered = text.render(type_name, value)
     return quote(rendered) if stored == "STRING" else f"CAST({quote(rendered)} AS {stored})"
 
 
 def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
-    """An expression in the storage type of its PostgreSQL type: a numeric of unknown precision is text."""
+    """An expression in the storage type of its PostgreSQL type: a numeric of unknown precision is
+    text."""
     stored = storage_type(type_name, typmod)
     return value.text if value.spark == stored else f"CAST({value.text} AS {stored})"
 
@@ -137,9 +141,11 @@ def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How values of a type travel: `sent` as the Arrow type, made by `to_wire` and read by `from_wire`.
+    """How values of a type travel: `sent` as the Arrow type, made by `to_wire` and read by
+    `from_wire`.
 
-    Dates and timestamps travel as numbers, since Python has none beyond the year 9999, nor infinity.
+    Dates and timestamps travel as numbers, since Python has none beyond the year 9999, nor
+    infinity.
     """
 
     arrow: pa.DataType

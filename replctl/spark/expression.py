@@ -1,9 +1,9 @@
 """Typed expressions as Spark SQL with PostgreSQL's result for every row.
 
 Each translation gives the text and the Spark type of its value: a numeric is a DECIMAL where its
-precision is known and fits, else text.  Functions and operators are found by what implements them in
-PostgreSQL (pg_proc.prosrc): functions.py.  What Spark has no exact expression for is computed in Python,
-with all that is below it (python_program.py); what Python has not either is refused.
+precision is known and fits, else text.  Functions and operators are found by what implements them
+in PostgreSQL (pg_proc.prosrc): functions.py.  What Spark has no exact expression for is computed
+in Python, with all that is below it (python_program.py); what Python has not either is refused.
 """
 
 from __future__ import annotations
@@ -275,7 +275,8 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
 
 def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
-    """The elements that are written out, or those of a constant of texts, whose patterns Spark must know."""
+    """The elements that are written out, or those of a constant of texts, whose patterns Spark
+    must know."""
     if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
         return array.elements
     if isinstance(array, nodes.Const) and array.type == "_text" and array.value is not None:

@@ -1,7 +1,8 @@
-"""PostgreSQL's functions and operators in Spark SQL, each under the name that implements it (prosrc).
+"""PostgreSQL's functions and operators in Spark SQL, each under the name that implements it
+(prosrc).
 
-An integer result is computed in a wider type and cast back, so that Spark's overflow error names the type.
-What is not here has no exact translation yet and is refused.
+An integer result is computed in a wider type and cast back, so that Spark's overflow error names
+the type. What is not here has no exact translation yet and is refused.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def is_comparison(source: str) -> bool:
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """A cast between binary-compatible types: text to varchar changes nothing, char(n) loses its blanks
-    by a function before it gets here."""
+    """A cast between binary-compatible types: text to varchar changes nothing, char(n) loses its
+    blanks by a function before it gets here."""
     if (value.type, target) == ("cidr", "inet"):
         raise FeatureNotSupported("cidr as inet is not supported")
     return SqlValue(value.text, target, value.spark)
@@ -110,8 +111,8 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
 
 
 def set_function_sql(name: str, args: Arguments, *, with_ordinality: bool = False) -> str:
-    """What follows SELECT to give the rows that a set-returning function returns, as c1 (and c2, which
-    counts them).
+    """What follows SELECT to give the rows that a set-returning function returns, as c1 (and c2,
+    which counts them).
 
     Raises:
         FeatureNotSupported: the function has no translation.
@@ -196,10 +197,14 @@ def _float_arithmetic() -> dict[str, str]:
     underflow = raise_error_sql("22003", "value out of range: underflow")
     division = raise_error_sql("22012", "division by zero")
     result: dict[str, str] = {}
-    pairs = {"float4": ("{0}", "{1}", "FLOAT"), "float8": ("{0}", "{1}", "DOUBLE"),
-             "float48": ("CAST({0} AS DOUBLE)", "{1}", "DOUBLE"), "float84": ("{0}", "CAST({1} AS DOUBLE)", "DOUBLE")}  # fmt: skip
+    pairs = {
+        "float4": ("{0}", "{1}", "FLOAT"),
+        "float8": ("{0}", "{1}", "DOUBLE"),
+        "float48": ("CAST({0} AS DOUBLE)", "{1}", "DOUBLE"),
+        "float84": ("{0}", "CAST({1} AS DOUBLE)", "DOUBLE"),
+    }
     for prefix, (a, b, spark) in pairs.items():
-        infinite = "abs({r}) = double('Infinity') AND abs({a}) <> double('Infinity') AND abs({b}) <> double('Infinity')"
+        infinite = "abs({r}) = double('Infinity') AND abs({a}) <> double('Infinity') AND abs({b}) <> double('Infinity')"  # noqa: E501
         for suffix, sign in (("pl", "+"), ("mi", "-"), ("mul", "*")):
             r = f"({a} {sign} {b})"
             text = f"CASE WHEN {infinite.format(r=r, a=a, b=b)} THEN {overflow}"
@@ -223,7 +228,7 @@ def _float_to_integer(spark: str, low: str, high: str, name: str) -> str:
     """Half to even; NaN and what is out of range are errors."""
     error = raise_error_sql("22003", f"{name} out of range")
     rounded = "rint(CAST({0} AS DOUBLE))"
-    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {rounded} >= {low} AND {rounded} < {high} THEN CAST({rounded} AS {spark}) ELSE {error} END"
+    return f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {rounded} >= {low} AND {rounded} < {high} THEN CAST({rounded} AS {spark}) ELSE {error} END"  # noqa: E501
 
 
 #: prosrc -> Spark SQL of {0}, {1}, ...
@@ -271,7 +276,7 @@ TEMPLATES: dict[str, str] = {
     "text_reverse": "reverse({0})",
     "textpos": "locate({1}, {0})",
     "text_starts_with": "startswith({0}, {1})",
-    "text_left": "CASE WHEN {1} >= 0 THEN substring({0}, 1, {1}) WHEN {1} < 0 THEN substring({0}, 1, greatest(length({0}) + {1}, 0)) END",
+    "text_left": "CASE WHEN {1} >= 0 THEN substring({0}, 1, {1}) WHEN {1} < 0 THEN substring({0}, 1, greatest(length({0}) + {1}, 0)) END",  # noqa: E501
     "md5_text": "md5({0})",
     "text_substr_no_len": "CASE WHEN {1} IS NOT NULL THEN substring({0}, greatest({1}, 1)) END",
     "rtrim1_bpchar": "rtrim({0})",
@@ -288,9 +293,9 @@ TEMPLATES: dict[str, str] = {
     "now": "current_timestamp()",
     # floats
     "dround": "rint({0})",
-    "dceil": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN -CAST(floor(-{0}) AS DOUBLE) ELSE {0} END",
-    "dfloor": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN CAST(floor({0}) AS DOUBLE) ELSE {0} END",
-    "dtrunc": "CASE WHEN abs({0}) < 4503599627370496D THEN signum({0}) * CAST(floor(abs({0})) AS DOUBLE) ELSE {0} END",
+    "dceil": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN -CAST(floor(-{0}) AS DOUBLE) ELSE {0} END",  # noqa: E501
+    "dfloor": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN CAST(floor({0}) AS DOUBLE) ELSE {0} END",  # noqa: E501
+    "dtrunc": "CASE WHEN abs({0}) < 4503599627370496D THEN signum({0}) * CAST(floor(abs({0})) AS DOUBLE) ELSE {0} END",  # noqa: E501
     "dsign": "CASE WHEN isnan({0}) THEN 0D ELSE signum({0}) END",
     "dpi": "pi()",
     "dsqrt": "CASE WHEN {0} < 0 THEN "
@@ -339,7 +344,7 @@ def _case_mapping(*, to_lower: bool) -> CollatedTranslator:
 def _like(*, negate: bool) -> Translator:
     def translate(args: Arguments, constants: Constants) -> str:
         # char(n) is matched with its blanks.
-        return f"{args[0].text} {'NOT ' if negate else ''}LIKE {_spark_pattern(_constant(constants, 1))}"
+        return f"{args[0].text} {'NOT ' if negate else ''}LIKE {_spark_pattern(_constant(constants, 1))}"  # noqa: E501
 
     return translate
 
@@ -373,7 +378,8 @@ def _spark_pattern(pattern: str) -> str:
 
 
 def _matches(*, ignore_case: bool, negate: bool) -> CollatedTranslator:
-    """~ and its like.  An expression that repeats a group is left to Python: Java's engine recurses."""
+    """~ and its like.  An expression that repeats a group is left to Python: Java's engine
+    recurses."""
 
     def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
         pattern = _constant(constants, 1)
@@ -397,7 +403,7 @@ def _varchar(args: Arguments, constants: Constants) -> str:
     if is_explicit:
         return cut
     error = raise_error_sql("22001", f"value too long for type character varying({length})")
-    return f"CASE WHEN length(rtrim({value})) <= {length} THEN {cut} WHEN {value} IS NOT NULL THEN {error} END"
+    return f"CASE WHEN length(rtrim({value})) <= {length} THEN {cut} WHEN {value} IS NOT NULL THEN {error} END"  # noqa: E501
 
 
 def _bpchar(args: Arguments, constants: Constants) -> str:
@@ -408,7 +414,7 @@ def _bpchar(args: Arguments, constants: Constants) -> str:
     if is_explicit:
         return padded
     error = raise_error_sql("22001", f"value too long for type character({length})")
-    return f"CASE WHEN length(rtrim({value})) <= {length} THEN {padded} WHEN {value} IS NOT NULL THEN {error} END"
+    return f"CASE WHEN length(rtrim({value})) <= {length} THEN {padded} WHEN {value} IS NOT NULL THEN {error} END"  # noqa: E501
 
 
 def _length_coercion(constants: Constants) -> tuple[int, bool]:
@@ -428,8 +434,8 @@ def _is_infinite(value: SqlValue) -> str:
 
 
 def _extract(args: Arguments, constants: Constants) -> SqlValue:
-    """Fields that begin again and again; of an infinite time they are NULL.  Those that grow are infinite
-    then, which no DECIMAL is."""
+    """Fields that begin again and again; of an infinite time they are NULL.  Those that grow are
+    infinite then, which no DECIMAL is."""
     value, field = args[1], _constant(constants, 0)
     known = _FIELDS.get(field)
     if known is None or (value.type == "date" and field in ("hour", "minute")):
@@ -469,7 +475,7 @@ def _add_days(sign: str) -> Translator:
         return (
             f"CASE WHEN {_is_infinite(date)} AND {count.text} IS NOT NULL THEN {date.text}"
             f" WHEN {days} BETWEEN {FIRST_DATE} AND {LAST_DATE}"
-            f" THEN date_from_unix_date(CAST({days} AS INT)) WHEN {days} IS NOT NULL THEN {error} END"
+            f" THEN date_from_unix_date(CAST({days} AS INT)) WHEN {days} IS NOT NULL THEN {error} END"  # noqa: E501
         )
 
     return translate

@@ -1,5 +1,5 @@
-"""numeric in Spark: as DECIMAL while the precision is known and fits 38 digits, else as exact text, which
-only Python computes with (python_program.py).
+"""numeric in Spark: as DECIMAL while the precision is known and fits 38 digits, else as exact
+text, which only Python computes with (python_program.py).
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def _no_decimal(what: str) -> FeatureNotSupported:
 def _arithmetic(
     sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
 ) -> NumericFunction:
-    """An operation that Spark's DECIMAL does exactly while the result fits; `size` gives its (p, s)."""
+    """An operation that Spark's DECIMAL does exactly while the result fits; `size` gives its (p,
+    s)."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         left, right = args
@@ -220,7 +221,8 @@ def _to_float(target: str, spark: str) -> NumericFunction:
 
 
 def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    """Length coercion numeric(p,s): rounds half away from zero, refuses what has too many digits."""
+    """Length coercion numeric(p,s): rounds half away from zero, refuses what has too many
+    digits."""
     typmod = constants[1]
     assert typmod is not None
     assert typmod.value is not None

@@ -1,5 +1,6 @@
-"""Functions that Spark runs in Python, over Arrow, because nothing else of Spark's is exact: expressions
-(replctl_eval_...), numeric as text (replctl_numeric ...), the text forms of types (replctl_in_..., _out_...)."""
+"""Functions that Spark runs in Python, over Arrow, because nothing else of Spark's is exact:
+expressions (replctl_eval_...), numeric as text (replctl_numeric ...), the text forms of types
+(replctl_in_..., _out_...)."""
 
 from __future__ import annotations
 
@@ -121,8 +122,17 @@ def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
 def _wire_type(type_name: str) -> tuple[str, Any]:
     """How a type's values travel, as Spark's type and as Arrow's."""
     arrow_type = wire(type_name).arrow
-    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "bool": "BOOLEAN",
-             "float": "FLOAT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}  # fmt: skip
+    names = {
+        "int8": "TINYINT",
+        "int16": "SMALLINT",
+        "int32": "INT",
+        "int64": "BIGINT",
+        "bool": "BOOLEAN",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "string": "STRING",
+        "binary": "BINARY",
+    }
     if type_name == "interval":
         return "STRUCT<m: INT, d: INT, us: BIGINT>", arrow_type
     return names[str(arrow_type)], arrow_type
@@ -149,7 +159,8 @@ def _canonical(value: str) -> str:
 
 
 def _sort_key(value: str) -> str:
-    """Text whose order is the numbers': sign, exponent, digits; all complemented for negative ones."""
+    """Text whose order is the numbers': sign, exponent, digits; all complemented for negative
+    ones."""
     number = Decimal(value)
     if number.is_nan():
         return "4"

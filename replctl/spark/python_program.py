@@ -1,8 +1,8 @@
 """Expressions that Spark runs in Python: whole subtrees, from the columns up, as one function each.
 
-A function never fails: it gives a struct of the value and of the error, and Spark raises the error where
-the value is used.  So CASE, AND and OR guard it as they guard Spark's own expressions, although Spark
-computes functions of Python for all rows beforehand.
+A function never fails: it gives a struct of the value and of the error, and Spark raises the error
+where the value is used.  So CASE, AND and OR guard it as they guard Spark's own expressions,
+although Spark computes functions of Python for all rows beforehand.
 """
 
 from __future__ import annotations
@@ -34,14 +34,36 @@ _LEAVES = (
 )
 #: Types whose Python value is their text.
 _TEXTS = frozenset(
-    ["text", "varchar", "bpchar", "name", "json", "jsonb", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "unknown", "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"]
+    [
+        "text",
+        "varchar",
+        "bpchar",
+        "name",
+        "json",
+        "jsonb",
+        "uuid",
+        "inet",
+        "cidr",
+        "macaddr",
+        "macaddr8",
+        "bit",
+        "varbit",
+        "unknown",
+        "int4range",
+        "int8range",
+        "numrange",
+        "daterange",
+        "tsrange",
+        "tstzrange",
+    ]
 )
 _PROGRAMS: dict[str, Program] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An expression of Param(1), Param(2) ..., as nodes.dumps writes it, with the parameters' types."""
+    """An expression of Param(1), Param(2) ..., as nodes.dumps writes it, with the parameters'
+    types."""
 
     expression: str
     parameters: tuple[str, ...]
@@ -140,8 +162,17 @@ def _wire_name(arrow_type: Any) -> str:
     """Arrow's type as Spark's."""
     import pyarrow as pa
 
-    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "bool": "BOOLEAN",
-             "float": "FLOAT", "double": "DOUBLE", "string": "STRING", "binary": "BINARY"}  # fmt: skip
+    names = {
+        "int8": "TINYINT",
+        "int16": "SMALLINT",
+        "int32": "INT",
+        "int64": "BIGINT",
+        "bool": "BOOLEAN",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "string": "STRING",
+        "binary": "BINARY",
+    }
     if pa.types.is_struct(arrow_type):
         fields = (f"{item.name}: {_wire_name(item.type)}" for item in arrow_type)
         return f"STRUCT<{', '.join(fields)}>"

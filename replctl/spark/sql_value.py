@@ -9,7 +9,8 @@ from urllib.parse import quote, unquote
 
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
 
-#: What an expression raises on purpose: raise_error('replctl:22003|integer out of range|detail|end').
+#: What an expression raises on purpose: raise_error('replctl:22003|integer out of
+#: range|detail|end').
 _RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)\|end", re.S)
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -17,7 +18,8 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class SqlValue:
-    """`text` is Spark SQL, safe to stand as an operand; `type` PostgreSQL's type, `spark` Spark's."""
+    """`text` is Spark SQL, safe to stand as an operand; `type` PostgreSQL's type, `spark`
+    Spark's."""
 
     text: str
     type: str

@@ -1,5 +1,5 @@
-"""Conversion of values by their text form: casts that PostgreSQL does by I/O functions, and replication
-between columns of different types."""
+"""Conversion of values by their text form: casts that PostgreSQL does by I/O functions, and
+replication between columns of different types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,22 @@ from replctl.types.numeric import precision_and_scale
 
 _STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
 _BY_PYTHON = frozenset(
-    ["bool", "float4", "float8", "date", "timestamp", "timestamptz", "time", "interval", "bytea", "jsonb", "uuid", "int2", "int4", "int8"]
+    [
+        "bool",
+        "float4",
+        "float8",
+        "date",
+        "timestamp",
+        "timestamptz",
+        "time",
+        "interval",
+        "bytea",
+        "jsonb",
+        "uuid",
+        "int2",
+        "int4",
+        "int8",
+    ]
 )
 
 
@@ -29,8 +44,8 @@ def convert(value: SqlValue, target: str) -> SqlValue:
 
 
 def replicate(value: SqlValue, target: str, typmod: int) -> SqlValue:
-    """A replicated value in a target column's storage type: as it is where the types are the same, else by
-    its text form, with the target's type modifier.
+    """A replicated value in a target column's storage type: as it is where the types are the same,
+    else by its text form, with the target's type modifier.
 
     Raises:
         FeatureNotSupported: there is no conversion.

@@ -1,5 +1,5 @@
-"""Translated expressions against a PostgreSQL server's results (data/*.tsv): first in Python alone, then
-by Spark, many in one job."""
+"""Translated expressions against a PostgreSQL server's results (data/*.tsv): first in Python
+alone, then by Spark, many in one job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ REFUSED = {
 _NESTED_ROW = 7
 _NESTED = {column.attnum for column in columns() if column.name in ("ia", "ta")}
 _BATCH = 60
-#: Of so many expressions that fail for some row, it is tried whether they fail with the same SQLSTATE.
+#: Of so many expressions that fail for some row, it is tried whether they fail with the same
+#: SQLSTATE.
 _FAILURES = 40
 
 
