@@ -225,8 +225,10 @@ def _null_if(expr: nodes.NullIfExpr) -> Step:
 
 def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
     left, array = expr.args
-    element = builtin.types()[array.type].element
-    assert element is not None
+    known = builtin.types().get(array.type)
+    if known is None or known.element is None:
+        raise FeatureNotSupported(f"arrays of type {array.type} are not supported")
+    element = known.element
     function = _function(_function_of_operator(expr.operator_oid, expr.name))
     item_test = nodes.FuncExpr(
         function.oid,

@@ -192,7 +192,7 @@ def test_aggregates_in_spark(engine: Engine, table: str) -> None:
     ("expression", "sql"),
     [
         ("i4 > 5", "(c3 > CAST(5 AS INT))"),
-        ("b OR i4 IS NULL", "(c13 OR (c3 IS NULL))"),
+        ("b OR i4 IS NULL", "(c13 OR ((c3 IS NULL)))"),
         ("c = 'ab'", r"(rtrim(c17) = rtrim('ab'))"),
         ("n2 = 1.5", "(c8 = CAST(CAST('1.5' AS DECIMAL(2,1)) AS DECIMAL(10,2)))"),
         (r"t LIKE 'a\bc%'", "(c14 LIKE 'abc%')"),
