@@ -25,7 +25,8 @@ from replctl.parser.precedence import (
     Prefix,
     operation,
 )
-from replctl.parser.syntax_error import ErrorAtNextToken
+from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken
+from replctl.types.builtin import keywords
 
 _LIKE_OPERATORS: dict[str, tuple[ast.AExprKind, str, str]] = {
     "LIKE": ("like", "~~", "!~~"),
@@ -54,6 +55,11 @@ class OperatorName(NamedTuple):
     pos: int
 
 
+class _WithinGroup(NamedTuple):
+    word: Token
+    order_by: tuple[ast.SortBy, ...]
+
+
 class SubqueryOperator(NamedTuple):
     """An operator before ANY or ALL: where it begins, how it binds, the name of what compares."""
 
@@ -65,6 +71,17 @@ class SubqueryOperator(NamedTuple):
 def start_of(token: Token) -> int:
     """The offset of a token, -1 if it was not read from a text."""
     return -1 if token.start_pos is None else token.start_pos
+
+
+def check_no_keyword(name: Token) -> None:
+    """Where gram.y says IDENT, not ColId: a name, in quotes or not a keyword.
+
+    Raises:
+        MisplacedToken: it is a keyword, though one that is not reserved.
+    """
+    is_quoted = (name.end_pos or 0) - start_of(name) != len(name)
+    if not is_quoted and name in keywords():
+        raise MisplacedToken(name)
 
 
 def system_name(name: str) -> tuple[str, str]:
@@ -220,7 +237,7 @@ class ExpressionBuilder:
         return str(words[1]) if len(words) > 1 and words[1] != "value" else "any"
 
     def json_unique(self, *words: Token) -> bool:
-        return words[0] == "with"
+        return str(words[0]) == "with"
 
     def is_json(
         self, op: Token, item: str, unique: bool | None, *, is_not: bool = False
@@ -559,8 +576,8 @@ class ExpressionBuilder:
     def named_arg(self, name: Token, arrow: Token, arg: ast.RawExpr) -> ast.NamedArg:
         return ast.NamedArg(str(name), arg, pos=start_of(name))
 
-    def within_group(self, order_by: tuple[ast.SortBy, ...]) -> tuple[ast.SortBy, ...]:
-        return order_by
+    def within_group(self, word: Token, order_by: tuple[ast.SortBy, ...]) -> _WithinGroup:
+        return _WithinGroup(word, order_by)
 
     def filter_clause(self, condition: ast.RawExpr) -> ast.RawExpr:
         return condition
@@ -574,7 +591,7 @@ class ExpressionBuilder:
     def func_call(
         self,
         call: ast.FuncCall,
-        within_group: tuple[ast.SortBy, ...] | None,
+        within_group: _WithinGroup | None,
         condition: ast.RawExpr | None,
         over: ast.WindowDef | None,
     ) -> ast.FuncCall:
@@ -585,8 +602,8 @@ class ExpressionBuilder:
                 (call.is_variadic, "cannot use VARIADIC with WITHIN GROUP"),
             ):
                 if flag:
-                    raise SqlSyntaxError(message, position=call.pos)
-            call = dataclasses.replace(call, order_by=within_group, within_group=True)
+                    raise SqlSyntaxError(message, position=start_of(within_group.word))
+            call = dataclasses.replace(call, order_by=within_group.order_by, within_group=True)
         if condition is None and over is None:
             return call
         return dataclasses.replace(call, filter=condition, over=over)
@@ -606,6 +623,8 @@ class ExpressionBuilder:
         return ast.TypeCast(arg, type_name, pos=start_of(word))
 
     def extract_field(self, word: Token) -> ast.Constant:
+        if word.type == "IDENT":
+            check_no_keyword(word)
         return ast.Constant("string", str(word), pos=start_of(word))
 
     def extract(self, word: Token, field: ast.Constant, arg: ast.RawExpr) -> ast.FuncCall:

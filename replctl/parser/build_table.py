@@ -268,25 +268,25 @@ class TableBuilder:
         return ast.Constraint("default", expr=expr, pos=start_of(word))
 
     def constraint_identity(
-        self, word: Token, when: str, *options: ast.DefElem | None
+        self, word: Token, when: Token, *options: ast.DefElem | None
     ) -> ast.Constraint:
         return ast.Constraint(
             "identity",
-            generated_when=when,  # type: ignore[arg-type]
+            generated_when=str(when),  # type: ignore[arg-type]
             sequence=tuple(option for option in options if option is not None),
             pos=start_of(word),
         )
 
-    def constraint_generated(self, word: Token, when: str, expr: ast.RawExpr) -> ast.Constraint:
+    def constraint_generated(self, word: Token, when: Token, expr: ast.RawExpr) -> ast.Constraint:
         if when != "always":
             raise SqlSyntaxError(
                 "for a generated column, GENERATED ALWAYS must be specified",
-                position=start_of(word),
+                position=start_of(when),
             )
         return ast.Constraint("generated", expr=expr, pos=start_of(word))
 
-    def generated_when(self, *words: Token) -> str:
-        return " ".join(words)
+    def generated_when(self, *words: Token) -> Token:
+        return Token(words[0].type, " ".join(words), words[0].start_pos)
 
     def referenced(
         self,
@@ -313,7 +313,7 @@ class TableBuilder:
 
     def key_match(self, *words: Token) -> str:
         kind = str(words[-1])
-        if kind == "match":  # the other words of MATCH PARTIAL are not kept
+        if kind == "partial":
             raise FeatureNotSupported(
                 "MATCH PARTIAL not yet implemented", position=start_of(words[0])
             )

@@ -11,7 +11,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_expression import names_only, start_of
+from replctl.parser.build_expression import check_no_keyword, names_only, start_of
 
 Names = tuple[Token, ...]
 
@@ -51,6 +51,8 @@ class UtilityBuilder:
         return ast.CreateDatabase(str(name), options, pos=start_of(name))
 
     def database_option_name(self, *words: Token) -> Token:
+        if words[0].type == "IDENT":
+            check_no_keyword(words[0])
         return Token(words[0].type, "_".join(words), words[0].start_pos)
 
     def database_option(self, name: Token, value: Token | str) -> ast.DefElem:
@@ -99,6 +101,8 @@ class UtilityBuilder:
         if not is_table:
             return function
         columns = cast("tuple[ast.FunctionParameter, ...]", returns)
+        if any(parameter.mode in ("out", "inout") for parameter in function.parameters):
+            raise SqlSyntaxError("OUT and INOUT arguments aren't allowed in TABLE functions")
         result = (
             columns[0].type_name if len(columns) == 1 else ast.TypeName(("pg_catalog", "record"))
         )
@@ -438,7 +442,9 @@ class UtilityBuilder:
         return self.variable_set(scope, name, () if is_default else (str(value),))
 
     def set_time_zone(self, scope: str | None, value: Token | str) -> ast.VariableSet:
-        """LOCAL is what DEFAULT is."""
+        """LOCAL is what DEFAULT is.  A name is no keyword, even if it is not reserved."""
+        if isinstance(value, Token) and value.type == "IDENT":
+            check_no_keyword(value)
         return self._variable_set_token(scope, "timezone", value)
 
     def set_schema(self, scope: str | None, schema: Token) -> ast.VariableSet:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lark import Token, UnexpectedToken
+from lark.parsers.lalr_parser_state import ParserState
 
 from replctl.errors import FeatureNotSupported, PostgresError, SqlSyntaxError
 from replctl.parser import ast
+from replctl.parser.lookahead import finish_rules, raise_earlier_error
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
-from replctl.parser.tables import Parser, full_parser, parser
+from replctl.parser.tables import full_parser, parser
 
 #: How rules of unsupported.lark begin, whose tree is something that replctl does not have.
 REFUSED = "no_"
@@ -48,16 +50,17 @@ def parse_expression(text: str) -> ast.RawExpr:
 
 
 def _parse(text: str, start: str) -> Any:
+    state = parser().start(text, start)
     try:
-        return _run(parser(), text, start)
+        return _run(state, text)
     except UnexpectedToken as error:
-        raise _refusal(text, start, error.token) from None
+        raise _refusal(text, start, error.token, state) from None
 
 
-def _run(parser: Parser, text: str, start: str) -> Any:
-    state, token = parser.start(text, start), None
+def _run(state: ParserState[int], text: str) -> Any:
+    token = None
     try:
-        for token in state.lexer.lex(state):
+        for token in state.lexer.lex(state):  # type: ignore[no-untyped-call]
             state.feed_token(token)
         token = Token("$END", "", len(text), end_pos=len(text))
         return state.feed_token(token, is_end=True)
@@ -67,14 +70,22 @@ def _run(parser: Parser, text: str, start: str) -> Any:
         raise error_at_token(text, error.token) from None
 
 
-def _refusal(text: str, start: str, token: Token) -> PostgresError:
+def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:
     """Why `text`, in which the grammar of replctl stops at `token`, is refused.
 
     The rest of PostgreSQL's grammar knows whether it is something that replctl has not, or no SQL.
     """
     try:
-        tree = _run(full_parser(), text, start)
+        raise_earlier_error(state)
+        tree = _run(full_parser().start(text, start), text)
+    except MisplacedToken as error:
+        return error_at_token(text, error.token)
     except UnexpectedToken as error:
+        if error.token.start_pos == token.start_pos:
+            try:
+                finish_rules(state)
+            except ErrorAtNextToken as earlier:
+                return error_at_token(text, token, earlier.message)
         return error_at_token(text, error.token)
     for part in tree.iter_subtrees_topdown():
         if part.data.startswith(REFUSED):

@@ -9,7 +9,7 @@ rules for each level could not say, falls out of that: `a IS NULL = b` is (a IS 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import IntEnum
 from typing import Literal, NamedTuple, cast
@@ -41,6 +41,14 @@ class Level(IntEnum):
 
 #: Two of them in a row are an error (%nonassoc in gram.y).
 _NOT_ASSOCIATIVE = {Level.IS, Level.COMPARISON, Level.PATTERN}
+_NOT_ASSOCIATIVE_TOKENS = {
+    **dict.fromkeys(("IS", "ISNULL", "NOTNULL"), Level.IS),
+    **dict.fromkeys(
+        ("LESS", "GREATER", "EQUAL", "LESS_EQUALS", "GREATER_EQUALS", "NOT_EQUALS"),
+        Level.COMPARISON,
+    ),
+    **dict.fromkeys(("BETWEEN", "IN", "LIKE", "ILIKE", "SIMILAR_LA", "NOT_LA"), Level.PATTERN),
+}
 _JUNCTIONS: dict[Level, Literal["and", "or"]] = {Level.AND: "and", Level.OR: "or"}
 
 
@@ -84,14 +92,32 @@ class Junction(NamedTuple):
 Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
 
 
-def operation(items: tuple[ast.RawExpr | Operator, ...]) -> ast.RawExpr:
+def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
     """The expression that operands and operators, in the order of the text, make.
 
     Raises:
         MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE
-        without
-            LIKE.
+            without LIKE.
     """
+    stack = _shifted(items)
+    while stack.operators:
+        stack.reduce_one()
+    return stack.operands[0]
+
+
+def check(items: Iterable[ast.RawExpr | Operator], following: object) -> None:
+    """Raise what `operation` would of an expression that begins so.
+
+    `following` is the token or operator after it, if that begins one.
+    """
+    stack = _shifted(items)
+    token = following if isinstance(following, Token) else getattr(following, "token", None)
+    level = _NOT_ASSOCIATIVE_TOKENS.get(token.type) if token is not None else None
+    if token is not None and level is not None:
+        stack.reduce(token, level)
+
+
+def _shifted(items: Iterable[ast.RawExpr | Operator]) -> _Stack:
     stack = _Stack()
     for item in items:
         match item:
@@ -110,9 +136,7 @@ def operation(items: tuple[ast.RawExpr | Operator, ...]) -> ast.RawExpr:
                 stack.escape(item.token)
             case _:
                 stack.operands.append(item)
-    while stack.operators:
-        stack.reduce_one()
-    return stack.operands[0]
+    return stack
 
 
 class _Escaped(NamedTuple):

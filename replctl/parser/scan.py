@@ -15,6 +15,7 @@ from lark.common import LexerConf
 from lark.lexer import Lexer, LexerState, PatternStr, TerminalDef, Token
 
 from replctl.errors import PostgresError, SqlSyntaxError
+from replctl.parser.lookahead import can_follow
 from replctl.parser.quoted import (
     quoted_name,
     quoted_string,
@@ -46,6 +47,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPACE = re.compile(r"(?:[ \t\n\r\f\v]+|--[^\n\r]*)+|(?P<comment>/\*)")
+_WORD_END = re.compile(r"\w*")
 _JUNK = re.compile(rf"{_IDENT}|_")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _SINGLE_CHAR_OPERATORS = "+-*/%^<>="
@@ -173,7 +175,7 @@ class PostgresLexer(Lexer):
                 return unicode_quoted(text, start)
             case _:
                 if value in "Nn":  # national character: the word NCHAR, then a string
-                    return "NCHAR", "nchar", end
+                    return self._words["nchar"], "nchar", end
                 return quoted_string(text, start)
 
     def _word(self, text: str, word: str, end: int) -> tuple[str | tuple[str, ...], str, int]:
@@ -186,6 +188,8 @@ class PostgresLexer(Lexer):
             next_word = _TOKEN.match(text, _skip(text, end))
             if next_word is not None and next_word.group().lower() in followers:
                 return (other, *types[1:]), name, end
+            if name == "similar":
+                return (types[0], other, *types[1:]), name, end
         return types, name, end
 
     def _choose(self, possible: Sequence[str], parser_state: Any, text: str, end: int) -> str:
@@ -203,10 +207,10 @@ class PostgresLexer(Lexer):
         if isinstance(following, str):
             following = (following,)
         for kind in possible:
-            if any(_can_follow(parser_state, (kind, next_kind)) for next_kind in following):
+            if any(can_follow(parser_state, (kind, next_kind)) for next_kind in following):
                 return kind
         for kind in possible:
-            if _can_follow(parser_state, (kind,)):
+            if can_follow(parser_state, (kind,)):
                 return kind
         return possible[0]
 
@@ -238,31 +242,6 @@ def _token_types(
             return (*keyword, "TYPE_FUNC_WORD", "WORD", *label)
         case _:
             return (*keyword, "WORD", *label)
-
-
-def _can_follow(parser_state: Any, kinds: Sequence[str]) -> bool:
-    """Whether the parser would take these tokens from its present state on."""
-    conf, stack = parser_state.parse_conf, parser_state.state_stack
-    states, kept = conf.parse_table.states, len(stack)
-    pushed: list[int] = []
-    for kind in kinds:
-        while True:
-            entry = states[pushed[-1] if pushed else stack[kept - 1]].get(kind)
-            if entry is None:
-                return False
-            _action, argument = entry
-            if isinstance(argument, int):  # shift
-                pushed.append(argument)
-                break
-            size = len(argument.expansion)
-            popped = min(size, len(pushed))
-            del pushed[len(pushed) - popped :]
-            kept -= size - popped
-            _, state = states[pushed[-1] if pushed else stack[kept - 1]][argument.origin.name]
-            pushed.append(state)
-            if kind == _END and state == conf.end_state:
-                return True
-    return True
 
 
 def fold_identifier(word: str) -> str:
@@ -328,6 +307,13 @@ def _other_number(text: str, start: int, end: int) -> tuple[str, str, int]:
     _check_junk("numeric literal", text, start, end)
     digits = text[start:end].replace("_", "")
     if digits[:2].lower() in ("0x", "0o", "0b"):
+        if text[end : end + 1].isdigit():  # not of this radix
+            junk = _WORD_END.match(text, end)
+            raise SqlSyntaxError(
+                "trailing junk after numeric literal at or near "
+                f'"{text[start : junk.end() if junk else end]}"',
+                position=start,
+            )
         number = int(digits, 0)
     elif digits.isdecimal():
         number = int(digits)

@@ -91,8 +91,10 @@ class Parser:
     """Lark's LALR driver with the lexer and the callbacks of this package."""
 
     def __init__(self, tables: _Tables, callbacks: _Callbacks | None) -> None:
-        builder = ParseTreeBuilder(tables.rules, Tree, callbacks is None, False, True)
-        by_rule = builder.create_callback(callbacks)
+        builder = ParseTreeBuilder(  # type: ignore[no-untyped-call]
+            tables.rules, Tree, callbacks is None, False, True
+        )
+        by_rule = builder.create_callback(callbacks)  # type: ignore[no-untyped-call]
         self._lexer = PostgresLexer(tables.terminals)
         self._configurations = {
             start: ParseConf(tables.parse_table, by_rule, start) for start in START_RULES

@@ -1,0 +1,81 @@
+"""What an LALR parser finds out without taking another token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from lark import Tree
+from lark.parsers.lalr_analysis import Reduce
+from lark.parsers.lalr_parser_state import ParserState
+
+from replctl.parser.precedence import check
+
+_END = "$END"
+#: Rules whose children are the operands and operators of an expression that is not complete.
+_CHAINS = ("_chain", "_b_chain")
+
+
+def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
+    """Whether the parser would take tokens of these types from its present state on."""
+    conf, stack = parser_state.parse_conf, parser_state.state_stack
+    states, kept = conf.parse_table.states, len(stack)
+    pushed: list[int] = []
+    for kind in kinds:
+        while True:
+            entry = states[pushed[-1] if pushed else stack[kept - 1]].get(kind)
+            if entry is None:
+                return False
+            _, argument = entry
+            if isinstance(argument, int):  # shift
+                pushed.append(argument)
+                break
+            size = len(argument.expansion)
+            popped = min(size, len(pushed))
+            del pushed[len(pushed) - popped :]
+            kept -= size - popped
+            _, state = states[pushed[-1] if pushed else stack[kept - 1]][argument.origin.name]
+            pushed.append(state)
+            if kind == _END and state == conf.end_state:
+                return True
+    return True
+
+
+def raise_earlier_error(parser_state: ParserState[int]) -> None:
+    """Raise the error of operators that precede the token at which the parser has stopped.
+
+    Expressions are sorted out when they are complete (precedence.py), which these will never be.
+    """
+    for value, following in pairwise([*parser_state.value_stack, None]):
+        if isinstance(value, Tree) and value.data in _CHAINS:
+            check(value.children, following)
+
+
+def finish_rules(parser_state: ParserState[int]) -> None:
+    """Complete rules at a token that cannot follow, since their builders may have found an error.
+
+    Bison reduces by the most frequent rule of a state where it knows nothing better, and only then
+    looks at the token.
+    """
+    conf, stack, values = (
+        parser_state.parse_conf,
+        parser_state.state_stack,
+        parser_state.value_stack,
+    )
+    while True:
+        rules = Counter(
+            argument for action, argument in conf.states[stack[-1]].values() if action is Reduce
+        )
+        if not rules:
+            return
+        rule = rules.most_common(1)[0][0]
+        size = len(rule.expansion)
+        children = values[len(values) - size :]
+        del stack[len(stack) - size :], values[len(values) - size :]
+        values.append(conf.callbacks[rule](children))
+        entry = conf.states[stack[-1]].get(rule.origin.name)
+        if entry is None:
+            return
+        stack.append(entry[1])
