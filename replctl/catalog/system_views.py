@@ -97,10 +97,11 @@ def _bound_text(context: FunctionContext, relid: int) -> str | None:
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
     for relation in builtin.system_relations().values():
         for attnum, (name, type_name) in enumerate(relation.columns, start=1):
-            type_ = builtin.types()[type_name]
+            type_ = builtin.types().get(type_name)  # arrays of catalogs' rows are not among them
             yield {
-                "attrelid": relation.oid, "attname": name, "attnum": attnum, "atttypid": type_.oid,
-                "attlen": type_.length, "atttypmod": -1,
+                "attrelid": relation.oid, "attname": name, "attnum": attnum,
+                "atttypid": 0 if type_ is None else type_.oid,
+                "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
             }  # fmt: skip
     for row in _stored_rows(context, "pg_attribute"):
         known = context.environment.type_by_oid(int(row["atttypid"]))

@@ -87,7 +87,7 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
         return tag
     for element in statement.elements:
         if element.name is not None and relation.column(element.name) is None:
-            raise UndefinedColumn(f'column "{element.name}" does not exist', position=element.pos)
+            raise UndefinedColumn(f'column "{element.name}" does not exist')
     predicate = None
     if statement.where is not None:
         predicate = index_predicate(ddl.environment, relation, statement.where, ddl.now)

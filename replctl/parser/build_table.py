@@ -11,7 +11,6 @@ from replctl.errors import (
     DuplicateObject,
     FeatureNotSupported,
     InvalidParameterValue,
-    InvalidTableDefinition,
     SqlSyntaxError,
 )
 from replctl.parser import ast
@@ -103,13 +102,6 @@ class TableBuilder:
         partition_spec: ast.PartitionSpec | None,
         storage: _Storage,
     ) -> ast.CreateTable:
-        for element in elements or ():
-            if storage.location is not None and not isinstance(element, ast.Constraint):
-                raise InvalidTableDefinition(
-                    "a table with LOCATION can only be given constraints",
-                    detail="Its columns are those of the Delta table.",
-                    position=element.pos,
-                )
         return _create_table(
             head,
             storage,

@@ -1,0 +1,45 @@
+"""What is not there yet is refused by name, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from replctl.errors import FeatureNotSupported
+from replctl.execute import execute
+from replctl.session import Session
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("create temp table x (a int)", "temporary tables are not supported"),
+        ("create table x (a serial)", "columns of type serial are not supported"),
+        (
+            "create table x (a int generated always as identity)",
+            "identity columns are not supported",
+        ),
+        ("create table x as select 1", "CREATE TABLE AS is not supported"),
+        ("create table x (a int) with (fillfactor = 10)", "storage parameters of tables"),
+        ("create table x (a t)", "columns of type t are not supported"),
+        ("create table x (a int references t on delete cascade)", "ON DELETE CASCADE"),
+        ("create table x (a int unique deferrable)", "DEFERRABLE constraints"),
+        ("create table x (a int, exclude using gist (a with =))", "exclusion constraints"),
+        (
+            "create table x (a int) partition by list ((a + 1))",
+            "partition keys that are expressions",
+        ),
+        ("create index on t ((a + 1))", "indexes over expressions are not supported"),
+        ("create index on t using hash (a)", 'access method "hash" is not supported'),
+        ("alter table t alter column a type bigint", "ALTER COLUMN ... TYPE is not supported"),
+        ("alter table t add check (a > 0) not valid", "NOT VALID constraints are not supported"),
+        ("create database d lc_collate 'de_DE'", 'option "lc_collate" of CREATE DATABASE'),
+        ("begin", "transaction blocks are not supported"),
+    ],
+)
+def test_is_refused_by_name(session: Session, statement: str, message: str) -> None:
+    list(execute(session, "create table t (a int primary key)"))
+    with pytest.raises(FeatureNotSupported) as caught:
+        list(execute(session, statement))
+    assert message in caught.value.message
+    (result,) = execute(session, "select count(*) from pg_class where relnamespace = 2200")
+    assert result.rows == [["2"]]

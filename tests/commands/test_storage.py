@@ -1,0 +1,103 @@
+"""Where tables lie, and what ALTER TABLE does to rows that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from replctl.errors import FeatureNotSupported, UndefinedTable, UniqueViolation
+from replctl.execute import execute
+from replctl.session import Session
+
+
+def _run(session: Session, *statements: str) -> list[list[str | None]]:
+    """The rows of the last statement."""
+    rows: list[list[str | None]] = []
+    for statement in statements:
+        for result in execute(session, statement):
+            rows = [list(row) for row in result.rows]
+    return rows
+
+
+def test_column_names_are_made_fit_for_storage(session: Session) -> None:
+    _run(session, 'create table t ("A b" int, "a_b" int, "a;b" int, _ int)')
+    _run(session, 'alter table t drop column "a_b"', 'alter table t add column "a_b" int')
+    with session.read() as catalog:
+        from replctl.catalog.pg_class import load_relations, relation_oids
+
+        (relation,) = load_relations(catalog, relation_oids(catalog, "r")).values()
+    assert relation.storage is not None
+    names = [relation.storage.columns[c.attnum].name for c in relation.columns]
+    assert names == ["A_b", "a_b_2", "__1", "a_b_3"]
+
+
+def test_ddl_without_rows_needs_no_spark(session: Session) -> None:
+    _run(
+        session,
+        "create table p (a int primary key, b text) partition by list (a)",
+        "create table p1 partition of p for values in (1)",
+        "create table d partition of p default",
+        "create table p2 partition of p for values in (2)",
+        "alter table p alter column b set not null, add check (a > 0), add column c int default 5",
+        "alter table p detach partition p1",
+        "alter table p attach partition p1 for values in (1)",
+        "drop table p",
+    )
+
+
+def _foreign_table(path: Path) -> str:
+    table = pa.table({"id": pa.array([1, 2], pa.int32()), "v": [1.5, None]})
+    write_deltalake(path, table)
+    return str(path)
+
+
+def test_adopting_needs_a_table(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(UndefinedTable):
+        _run(session, f"create table t using delta location '{tmp_path}/nothing'")
+
+
+def test_an_adopted_table_has_no_partitions(session: Session) -> None:
+    with pytest.raises(FeatureNotSupported):
+        _run(session, "create table t (a int) partition by list (a) using delta location '/x'")
+
+
+@pytest.mark.spark
+def test_adopts_a_table_of_others(spark_session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "foreign")
+    _run(spark_session, f"create table t (primary key (id)) using delta location '{location}'")
+    assert _run(spark_session, "select pg_relation_filepath('t')") == [[location]]
+    assert _run(spark_session, "select * from t order by id") == [["1", "1.5"], ["2", None]]
+    _run(spark_session, "insert into t values (3, 3)")
+    with pytest.raises(UniqueViolation):
+        _run(spark_session, "insert into t values (3, 4)")
+    _run(spark_session, "drop table t")
+    assert (Path(location) / "_delta_log").exists()
+
+
+@pytest.mark.spark
+def test_rows_keep_the_default_of_a_column_added_later(spark_session: Session) -> None:
+    _run(
+        spark_session,
+        "create table t (a int)",
+        "insert into t values (1)",
+        "alter table t add column b int default 7, add column c text",
+    )
+    assert _run(spark_session, "select * from t") == [["1", "7", None]]
+    _run(spark_session, "alter table t alter column b set default 8", "insert into t values (2)")
+    assert _run(spark_session, "select * from t order by a") == [
+        ["1", "7", None],
+        ["2", "8", None],
+    ]
+    _run(
+        spark_session,
+        "alter table t drop column b",
+        "alter table t add column b text default 'new'",
+        "update t set c = 'x' where a = 1",
+    )
+    assert _run(spark_session, "select * from t order by a") == [
+        ["1", "x", "new"],
+        ["2", None, "new"],
+    ]
