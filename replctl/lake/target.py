@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
+from replctl.catalog.pg_class import (
+    Constraint,
+    Index,
+    Relation,
+    ancestors_of,
+    get_relation,
+    load_relations,
+)
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -179,22 +186,39 @@ def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint
 def references_to(
     catalog: Catalog, relation: Relation
 ) -> list[tuple[Relation, Constraint, Reference]]:
-    """The foreign keys that refer to a table: with the table that has each, as rows that go concern
-    it."""
-    rows = catalog.select(pg_constraint, pg_constraint.c.confrelid == relation.oid)
+    """The foreign keys that refer to a table, or to the partitioned table that it is a part of.
+
+    Each comes with the table that has it, as rows that go concern it; `ref_columns` are numbered as
+    the referenced table's.  Those of partitions are their root's.
+    """
+    referenced = load_relations(catalog, [relation.oid, *ancestors_of(catalog, relation.oid)])
+    rows = catalog.select(
+        pg_constraint,
+        pg_constraint.c.confrelid.in_(list(referenced)),
+        pg_constraint.c.conparentid == 0,
+    )
     others = load_relations(catalog, {int(row.conrelid) for row in rows})
     result = []
     for row in rows:
         other = others[int(row.conrelid)]
         constraint = next(c for c in other.constraints if c.oid == int(row.oid))
+        named = referenced[constraint.ref_relid]
+        ref_columns = tuple(_attnum_in(relation, named, a) for a in constraint.ref_columns)
         reference = Reference(
-            constraint.ref_columns,
+            ref_columns,
             tuple(relation_sources(catalog, other)),
             constraint.columns,
             other.oid == relation.oid,
         )
-        result.append((other, constraint, reference))
+        result.append((other, replace(constraint, ref_columns=ref_columns), reference))
     return result
+
+
+def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
+    """The number that a column of `other` has in `relation`."""
+    column = relation.column(other.column_at(attnum).name)
+    assert column is not None
+    return column.attnum
 
 
 # ---------------------------------------------------------------------------------------------
@@ -222,13 +246,11 @@ def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) 
     if target.key:
         raise ObjectNotInPrerequisiteState(
             "publisher did not send replica identity column expected by the logical replication"
-            " target"
-            f' relation "{target.name}"'
+            f' target relation "{target.name}"'
         )
     raise ObjectNotInPrerequisiteState(
         f'logical replication target relation "{target.name}" has neither REPLICA IDENTITY index'
-        f" nor"
-        " PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
+        " nor PRIMARY KEY column and published relation does not have REPLICA IDENTITY FULL"
     )
 
 
@@ -238,8 +260,7 @@ def _check_columns(remote: RemoteRelation, missing: Sequence[str]) -> None:
     noun = "column" if len(missing) == 1 else "columns"
     raise ObjectNotInPrerequisiteState(
         f'logical replication target relation "{remote.qualified_name}" is missing replicated'
-        f" {noun}:"
-        f" {_quoted(missing)}"
+        f" {noun}: {_quoted(missing)}"
     )
 
 
