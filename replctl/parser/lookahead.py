@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import cast
 
 from lark import Tree
 from lark.parsers.lalr_analysis import Reduce
 from lark.parsers.lalr_parser_state import ParserState
 
+from replctl.parser import ast
 from replctl.parser.precedence import check
 
 _END = "$END"
@@ -50,7 +51,7 @@ def raise_earlier_error(parser_state: ParserState[int]) -> None:
     """
     for value, following in pairwise([*parser_state.value_stack, None]):
         if isinstance(value, Tree) and value.data in _CHAINS:
-            check(value.children, following)
+            check(cast("list[ast.RawExpr]", value.children), following)
 
 
 def finish_rules(parser_state: ParserState[int]) -> None:
