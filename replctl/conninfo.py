@@ -59,7 +59,7 @@ def _value(text: str, position: int) -> tuple[str, int]:
     """A value, with backslash escapes, perhaps in single quotes; and where it ends."""
     is_quoted = position < len(text) and text[position] == "'"
     position += is_quoted
-    value = []
+    value: list[str] = []
     while position < len(text):
         char = text[position]
         if is_quoted and char == "'":

@@ -43,17 +43,8 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    properties = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.master": "local[2]",
-        "spark.driver.memory": "3g",
-        "spark.ui.enabled": "false",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
-    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    argv = jvm.command(jvm.find_java(), properties, "--class", server, "spark-internal")
+    properties = {"spark.master": "local[2]", "spark.driver.memory": "3g"}
+    argv = jvm.connect_server_command(jvm.find_java(), port, properties)
     log = tmp_path_factory.mktemp("connect") / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(argv, stdout=output, stderr=output, env=jvm.environment())

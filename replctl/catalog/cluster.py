@@ -14,9 +14,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 from sqlalchemy import (
+    URL,
     Connection,
     Engine,
-    URL,
     create_engine,
     event,
     exc,

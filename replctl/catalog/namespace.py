@@ -59,8 +59,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
-            for _schema, schema_oid in self.path:
-                found = find_relation_oid(self.catalog, name, schema_oid)
+            for _schema, searched_oid in self.path:
+                found = find_relation_oid(self.catalog, name, searched_oid)
                 if found is not None:
                     return found
             return None

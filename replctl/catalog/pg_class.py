@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import select, true
 
 from replctl.catalog import schema
 from replctl.catalog.pg_type import type_name, type_oid
@@ -234,10 +234,13 @@ def relation_oids(
 ) -> list[int]:
     """OIDs of the relations of these kinds, in one schema or in all, in their order of creation."""
     pg_class = schema.pg_class
-    where = [pg_class.c.relkind.in_(list(kinds))]
-    if schema_oid is not None:
-        where.append(pg_class.c.relnamespace == schema_oid)
-    return [int(row.oid) for row in catalog.select(pg_class, *where, order_by=[pg_class.c.oid])]
+    rows = catalog.select(
+        pg_class,
+        pg_class.c.relkind.in_(list(kinds)),
+        true() if schema_oid is None else pg_class.c.relnamespace == schema_oid,
+        order_by=[pg_class.c.oid],
+    )
+    return [int(row.oid) for row in rows]
 
 
 def children_of(catalog: Catalog, oid: int) -> list[int]:

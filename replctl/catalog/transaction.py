@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     and_,
     delete,
+    exc,
     exists,
     func,
     insert,
@@ -28,7 +29,7 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
-from replctl.errors import LockNotAvailable
+from replctl.errors import InternalError, LockNotAvailable
 
 #: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this
 #: size).
@@ -114,6 +115,17 @@ class Catalog:
         return self.connection.execute(
             select(table).where(self.visible(table), *where).limit(1)
         ).first()
+
+    def driver_rows(self, statement: str) -> list[Sequence[Any]]:
+        """The rows of a statement in SQLite's own SQL.
+
+        Raises:
+            InternalError: SQLite refuses it.
+        """
+        try:
+            return [tuple(row) for row in self.connection.exec_driver_sql(statement)]
+        except exc.DBAPIError as error:
+            raise InternalError(f"catalog query failed: {error.orig}") from error
 
     # -- writing
 

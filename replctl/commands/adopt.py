@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import select
-
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
     Column,
@@ -15,6 +13,7 @@ from replctl.catalog.pg_class import (
     insert_storage,
     insert_storage_column,
 )
+from replctl.catalog.storage import relations_at
 from replctl.commands.column import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
@@ -148,11 +147,8 @@ def _columns(found: Sequence[DeltaColumn]) -> tuple[Column, ...]:
 
 def _check_free(ddl: Ddl, location: str) -> None:
     """A table is one relation's alone: two would each have a log of it."""
-    stored, pg_class = schema.storage_table, schema.pg_class
-    rows = ddl.catalog.connection.execute(
-        select(stored.c.relid).where(stored.c.location == location)
-    )
-    for relid in rows.scalars():
+    pg_class = schema.pg_class
+    for relid in relations_at(ddl.catalog, location):
         owner = ddl.catalog.first(pg_class, pg_class.c.oid == relid)
         if owner is not None:
             raise DuplicateObject(

@@ -90,7 +90,7 @@ def get_names(value: str) -> list[str] | None:
 
 
 def _quoted(text: str, position: int) -> tuple[str | None, int]:
-    name = []
+    name: list[str] = []
     while position < len(text):
         if text[position] == '"':
             if text[position + 1 : position + 2] != '"':

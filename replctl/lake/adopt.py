@@ -8,10 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
-
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Column, insert_column, insert_storage_column
+from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import schema_at
@@ -62,13 +61,8 @@ def delta_properties(location: str) -> dict[str, str]:
 
 def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int) -> None:
     """Enter columns that another writer has added to a table, from that commit on."""
-    stored, attribute = schema.storage_column, schema.pg_attribute
-    known = {
-        str(name).lower()
-        for name in catalog.connection.execute(
-            select(stored.c.name).where(stored.c.relid == relid)
-        ).scalars()
-    }
+    attribute = schema.pg_attribute
+    known = storage_names(catalog, relid)
     new = [column for column in delta_columns(location) if column.name.lower() not in known]
     if not new:
         return

@@ -24,6 +24,13 @@ from replctl.catalog.pg_replication_slots import (
     find_slot,
     insert_slot,
 )
+from replctl.catalog.pg_wal import (
+    CHANGE,
+    TRUNCATE,
+    LogEntry,
+    entries_between,
+    last_logged_version,
+)
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     DuplicateObject,
@@ -33,8 +40,6 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes
-from replctl.lake import commit_log
-from replctl.lake.commit_log import LogEntry
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.table_write import recover
 from replctl.replication.node import (
@@ -166,7 +171,7 @@ class LakePublisher:
         enter_foreign_versions(self._session, leaves)
         with self._session.read() as catalog:
             versions = {
-                str(leaf.oid): commit_log.last_logged_version(catalog, leaf.oid) for leaf in leaves
+                str(leaf.oid): last_logged_version(catalog, leaf.oid) for leaf in leaves
             }
             return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
 
@@ -228,7 +233,7 @@ class LakePublisher:
         """
         with self._session.read() as current:
             definitions = _definitions(current.as_of(to_lsn), publications)
-            entries = commit_log.entries_between(current, from_lsn, to_lsn)
+            entries = entries_between(current, from_lsn, to_lsn)
         missing = set(publications) - definitions.publications
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
@@ -239,12 +244,12 @@ class LakePublisher:
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
             and not (origin == "none" and entry.origin is not None)
-            and (item.filters or entry.action == commit_log.TRUNCATE)
+            and (item.filters or entry.action == TRUNCATE)
         ]
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):
-            if placed.entry.action == commit_log.CHANGE:
+            if placed.entry.action == CHANGE:
                 groups[published[placed.entry.relid].published_as.oid].append(placed)
         with ExitStack() as stack:
             changes = [
@@ -416,7 +421,7 @@ def _truncations(
         entry = placed.entry
         item = published[entry.relid]
         is_sent = Action.TRUNCATE in item.actions and item.published_as.oid == entry.relid
-        if entry.action == commit_log.TRUNCATE and is_sent:
+        if entry.action == TRUNCATE and is_sent:
             by_xid[entry.xid].append(placed)
     for group in by_xid.values():
         detail = group[0].entry.detail

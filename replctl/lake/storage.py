@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import re
 
-from sqlalchemy import select
-
-from replctl.catalog import schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Column, Relation, insert_storage, insert_storage_column
+from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog
 
 _NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # what Delta refuses without column mapping
@@ -28,13 +26,7 @@ def give_storage(catalog: Catalog, cluster: Cluster, relation: Relation) -> None
 
 def give_storage_column(catalog: Catalog, relid: int, column: Column) -> None:
     """Assign a name in storage to a column: its own, or one like it that no column has had."""
-    table = schema.storage_column
-    taken = {
-        str(name).lower()
-        for name in catalog.connection.execute(
-            select(table.c.name).where(table.c.relid == relid)
-        ).scalars()
-    }
+    taken = storage_names(catalog, relid)
     base = _NOT_IN_NAMES.sub("_", column.name)
     name, number = base, 0
     while name.lower() in taken | _RESERVED:

@@ -36,6 +36,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription,
 )
+from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
 from replctl.errors import PostgresError, UndefinedTable, WrongObjectType
 from replctl.injection_point import injection_point
@@ -291,7 +292,7 @@ class LakeSubscriber:
         """For each table its version and the number of the step that is going to write it."""
         return {
             leaf.oid: (
-                commit_log.last_logged_version(catalog, leaf.oid),
+                last_logged_version(catalog, leaf.oid),
                 next_apply_step(catalog, self._subscription.oid, leaf.oid),
             )
             for leaf in leaves

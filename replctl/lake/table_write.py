@@ -10,10 +10,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from sqlalchemy import delete, insert, select, update
-
-from replctl.catalog import schema
+from replctl.catalog.intent import (
+    Intent,
+    delete_intents,
+    disown,
+    insert_intent,
+    intents_of,
+    move_intent,
+    writers_of,
+)
 from replctl.catalog.pg_class import Relation, Storage, StorageColumn, load_relations
+from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version
+from replctl.catalog.storage import note_storage
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -131,19 +139,9 @@ class TableWriter:
 
     def _note_storage(self, relid: int, attnums: Sequence[int], version: int) -> None:
         """What was made stays, whatever becomes of the transaction: it begins after that."""
-        column, table, intent = schema.storage_column, schema.storage_table, schema.intent
         with self.session.cluster.begin(write=True) as connection:
-            connection.execute(
-                update(column)
-                .where(column.c.relid == relid, column.c.attnum.in_(list(attnums)))
-                .values(since_version=version)
-            )
-            connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
-            connection.execute(
-                update(intent)
-                .where(intent.c.xid == self.xid, intent.c.relid == relid)
-                .values(version=version)
-            )
+            note_storage(connection, relid, attnums, version)
+            move_intent(connection, self.xid, relid, version)
         self.base_versions[relid] = version
 
 
@@ -187,18 +185,11 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo the transactions of dead processes: all of them, or those that touch
     `relids`."""
     cluster = session.cluster
-    xact, intent = schema.pg_xact, schema.intent
     with cluster.begin(write=False) as connection:
-        touching = select(intent.c.xid)  # an apply worker's have none: its batch tells how they end
-        if relids is not None:
-            touching = touching.where(intent.c.relid.in_(list(relids)))
-        query = select(xact.c.xid, xact.c.backend).where(
-            xact.c.status == "i", xact.c.backend != cluster.backend, xact.c.xid.in_(touching)
-        )
-        candidates = list(connection.execute(query))
+        candidates = writers_of(connection, cluster.backend, relids)
     for xid, backend in candidates:
         if not cluster.is_alive(backend):
-            _end_abandoned(session, int(xid))
+            _end_abandoned(session, xid)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -215,14 +206,10 @@ def _begin(
         for relation in load_relations(catalog, oids).values():
             commit_log.enter_versions(catalog, cluster, relation)
         relations = load_relations(catalog, oids)
-        versions = {oid: commit_log.last_logged_version(catalog, oid) for oid in oids}
+        versions = {oid: last_logged_version(catalog, oid) for oid in oids}
         xid = begin_transaction(catalog.connection, session.database_oid, cluster.backend)
         for oid in oids:
-            catalog.connection.execute(
-                insert(schema.intent).values(
-                    xid=xid, relid=oid, version=versions[oid], is_whole=is_whole
-                )
-            )
+            insert_intent(catalog.connection, xid, Intent(oid, versions[oid], is_whole))
     return TableWriter(session, xid, relations, versions)
 
 
@@ -237,10 +224,10 @@ def commit(
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
         for relid, detail in writer.truncations.items():
-            commit_log.enter(catalog, writer.xid, relid, None, commit_log.TRUNCATE, detail)
+            enter(catalog, writer.xid, relid, None, TRUNCATE, detail)
         for relation in writer.relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=writer.xid)
-        catalog.connection.execute(delete(schema.intent).where(schema.intent.c.xid == writer.xid))
+        delete_intents(catalog.connection, writer.xid)
         writer.commit_lsn = commit_transaction(
             catalog.connection,
             writer.xid,
@@ -264,9 +251,7 @@ def _abort(writer: TableWriter) -> None:
             hint="It is undone before its tables are used again.",
         )
         with session.cluster.begin(write=True) as connection:
-            connection.execute(
-                update(schema.pg_xact).where(schema.pg_xact.c.xid == xid).values(backend="ended")
-            )
+            disown(connection, xid)
 
 
 def _end_abandoned(session: Session, xid: int) -> None:
@@ -284,7 +269,7 @@ def _end_abandoned(session: Session, xid: int) -> None:
     with session.cluster.write(session.database_oid) as catalog:
         for relation in relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
-        catalog.connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
+        delete_intents(catalog.connection, xid)
         commit_transaction(catalog.connection, xid, changes_catalog=False)
 
 
@@ -317,18 +302,10 @@ def _undo(session: Session, xid: int) -> None:
         abort_transaction(catalog.connection, xid)
 
 
-@dataclass(frozen=True, slots=True)
-class _Intent:
-    relid: int
-    version: int | None
-    is_whole: bool
-
-
-def _intents(session: Session, xid: int) -> tuple[list[_Intent], dict[int, Relation]]:
+def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
     """What a transaction meant to write, and those relations that have storage."""
     with session.cluster.write(session.database_oid) as catalog:
-        rows = catalog.connection.execute(select(schema.intent).where(schema.intent.c.xid == xid))
-        intents = [_Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
+        intents = intents_of(catalog.connection, xid)
         relations = load_relations(catalog, [intent.relid for intent in intents])
     return intents, {
         oid: relation for oid, relation in relations.items() if relation.storage is not None

@@ -11,8 +11,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
-from sqlalchemy import exc
-
 from replctl.catalog.functions import (
     FUNCTIONS,
     FUNCTIONS_BY_NAME,
@@ -67,11 +65,9 @@ def run_query(query: Query, context: FunctionContext) -> list[list[str | None]]:
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
     try:
-        rows = connection.exec_driver_sql(statement).fetchall()
-    except exc.DBAPIError as error:
-        if calls.error is not None:
-            raise calls.error from error
-        raise InternalError(f"catalog query failed: {error.orig}") from error
+        rows = context.catalog.driver_rows(statement)
+    except InternalError as error:
+        raise calls.error or error from error
     environment = context.environment
     types = [result.type for result in query.columns]
     return [

@@ -30,11 +30,7 @@ _SCALA = "2.13"
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
-_OPENED_PACKAGES = (
-    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util "
-    "java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs "
-    "sun.security.action sun.util.calendar"
-).split()
+_OPENED_PACKAGES = ["java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"]
 
 #: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
@@ -115,6 +111,19 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
         *submit,
         *application,
     ]
+
+
+def connect_server_command(java: Path, port: int, properties: dict[str, str]) -> list[str]:
+    """The command line of a Spark Connect server with Delta, on this machine only."""
+    needed = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    return command(java, needed | properties, "--class", server, "spark-internal")
 
 
 def environment() -> dict[str, str]:

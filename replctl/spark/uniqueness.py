@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from replctl.spark.outcome import Outcome, Problem, earliest_row, existing_rows_sql, literal_condition
+from replctl.spark.outcome import (
+    Outcome,
+    Problem,
+    earliest_row,
+    existing_rows_sql,
+    literal_condition,
+)
 from replctl.spark.values import Target, UniqueKey
 
 if TYPE_CHECKING:

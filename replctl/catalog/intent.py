@@ -1,0 +1,79 @@
+"""What transactions in progress mean to write, so that others can finish or undo them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from replctl.catalog import schema
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A table that a transaction writes.
+
+    Attributes:
+        version: the table's Delta version before; None if there was no table.
+        is_whole: one commit of rows is all that the transaction does.
+    """
+
+    relid: int
+    version: int | None
+    is_whole: bool
+
+
+def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
+    """Note what a transaction is going to write."""
+    connection.execute(
+        insert(schema.intent).values(
+            xid=xid, relid=intent.relid, version=intent.version, is_whole=intent.is_whole
+        )
+    )
+
+
+def move_intent(connection: Connection, xid: int, relid: int, version: int) -> None:
+    """The transaction's own work on a table begins after `version`."""
+    intent = schema.intent
+    connection.execute(
+        update(intent).where(intent.c.xid == xid, intent.c.relid == relid).values(version=version)
+    )
+
+
+def intents_of(connection: Connection, xid: int) -> list[Intent]:
+    """What a transaction writes."""
+    rows = connection.execute(select(schema.intent).where(schema.intent.c.xid == xid))
+    return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
+
+
+def delete_intents(connection: Connection, xid: int) -> None:
+    """The transaction is done."""
+    connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
+
+
+def writers_of(
+    connection: Connection, backend: str, relids: Collection[int] | None = None
+) -> list[tuple[int, str]]:
+    """Transactions of other processes that have intents: each with the process that it belongs to.
+
+    An apply worker's have none: its batch, or its copy, tells how they end.
+
+    Args:
+        backend: this process.
+        relids: only those that write one of these tables.
+    """
+    xact, intent = schema.pg_xact, schema.intent
+    touching = select(intent.c.xid)
+    if relids is not None:
+        touching = touching.where(intent.c.relid.in_(list(relids)))
+    query = select(xact.c.xid, xact.c.backend).where(
+        xact.c.status == "i", xact.c.backend != backend, xact.c.xid.in_(touching)
+    )
+    return [(int(xid), str(name)) for xid, name in connection.execute(query)]
+
+
+def disown(connection: Connection, xid: int) -> None:
+    """Leave a transaction of this process to whoever uses its tables next."""
+    xact = schema.pg_xact
+    connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))

@@ -1,0 +1,37 @@
+"""What is known of relations' Delta tables: where they lie, and which columns they have by now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, select, update
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+
+
+def storage_names(catalog: Catalog, relid: int) -> set[str]:
+    """The names, in lower case, that columns of a relation have or have had in storage."""
+    table = schema.storage_column
+    query = select(table.c.name).where(table.c.relid == relid)
+    return {str(name).lower() for name in catalog.connection.execute(query).scalars()}
+
+
+def relations_at(catalog: Catalog, location: str) -> list[int]:
+    """OIDs of the relations, dropped ones too, whose Delta table lies or lay at `location`."""
+    table = schema.storage_table
+    query = select(table.c.relid).where(table.c.location == location)
+    return [int(relid) for relid in catalog.connection.execute(query).scalars()]
+
+
+def note_storage(
+    connection: Connection, relid: int, attnums: Collection[int], version: int
+) -> None:
+    """A relation's Delta table is there, with these columns since `version`."""
+    column, table = schema.storage_column, schema.storage_table
+    connection.execute(
+        update(column)
+        .where(column.c.relid == relid, column.c.attnum.in_(list(attnums)))
+        .values(since_version=version)
+    )
+    connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
