@@ -43,7 +43,9 @@ def differences(session: Session, path: Path) -> list[str]:
 def answer_of(session: Session, statement: str) -> tuple[str, ...]:
     """What replctl answers to a statement, in the form of the golden files."""
     lines: list[str] = []
-    session.on_notice = lambda notice: lines.extend(_shown(notice.severity, notice.sqlstate, notice))
+    session.on_notice = lambda notice: lines.extend(
+        _shown(notice.severity, notice.sqlstate, notice)
+    )
     try:
         for result in execute(session, statement):
             for row in result.rows:

@@ -1,4 +1,4 @@
-"""Expressions back to SQL text, with all parentheses: for tests only, deparse.py prints typed ones."""
+"""Expressions back to SQL text, with all parentheses, for tests: deparse.py prints typed ones."""
 
 from __future__ import annotations
 
