@@ -3,10 +3,10 @@
 
     .ci/generate_parser_golden.py 'host=localhost user=postgres dbname=postgres'
 
-A file there is a list of cases with an empty line between them: a statement of one or more lines, then
-`-> ok` or `-> SQLSTATE POSITION MESSAGE`, which this script writes.  Nothing is executed: a statement
-is sent with an error of syntax behind it, so that PostgreSQL parses it and stops.  mutations.txt is
-made here, from the statements of the other files.
+A file there is a list of cases with an empty line between them: a statement of one or more lines,
+then `-> ok` or `-> SQLSTATE POSITION MESSAGE`, which this script writes.  Nothing is executed: a
+statement is sent with an error of syntax behind it, so that PostgreSQL parses it and stops.
+mutations.txt is made here, from the statements of the other files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ TOKEN = re.compile(
     re.S,
 )
 MUTATIONS = 4000
-#: Ends of a mutation that would only repeat what other cases say.
-SEED = 17
+SEED = 17  # the same mutations each time
 
 
 class Server:
@@ -45,7 +44,7 @@ class Server:
         self._execute("SET client_min_messages = error")
 
     def _execute(self, text: str) -> tuple[str, int, str] | None:
-        """SQLSTATE, offset and message of the error that `text` makes; the offset is -1 without one."""
+        """SQLSTATE, offset (-1 without one) and message of the error that `text` makes."""
         result = ctypes.c_void_p(self._pq.PQexec(self._connection, text.encode()))
         fields = [self._pq.PQresultErrorField(result, ord(code)) for code in "CPM"]
         self._pq.PQclear(result)

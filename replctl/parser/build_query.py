@@ -14,7 +14,7 @@ from replctl.errors import (
     WindowingError,
 )
 from replctl.parser import ast
-from replctl.parser.build_expression import leftmost, start_of
+from replctl.parser.node import leftmost, start_of
 
 #: What may follow the body of a query: fields of SelectStmt.
 Tail = dict[str, Any]

@@ -14,12 +14,12 @@ from replctl.errors import (
     SqlSyntaxError,
 )
 from replctl.parser import ast
-from replctl.parser.build_expression import leftmost, start_of
 from replctl.parser.constraint_attributes import (
     Attribute,
     with_attributes,
     with_table_attributes,
 )
+from replctl.parser.node import leftmost, start_of
 
 
 class _TableHead(NamedTuple):

@@ -11,7 +11,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.build_expression import check_no_keyword, names_only, start_of
+from replctl.parser.node import check_no_keyword, names_only, start_of
 
 Names = tuple[Token, ...]
 

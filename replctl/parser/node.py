@@ -1,0 +1,78 @@
+"""What the builders share: positions, names, and functions that SQL's syntax calls."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from lark import Token
+
+from replctl.parser import ast
+from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken
+from replctl.types.builtin import keywords
+
+
+def start_of(token: Token) -> int:
+    """The offset of a token, -1 if it was not read from a text."""
+    return -1 if token.start_pos is None else token.start_pos
+
+
+def integer_constant(token: Token) -> ast.Constant:
+    return ast.Constant("integer", str(token), pos=start_of(token))
+
+
+def check_no_keyword(name: Token) -> None:
+    """Where gram.y says IDENT, not ColId: a name, in quotes or not a keyword.
+
+    Raises:
+        MisplacedToken: it is a keyword, though one that is not reserved.
+    """
+    is_quoted = (name.end_pos or 0) - start_of(name) != len(name)
+    if not is_quoted and name in keywords():
+        raise MisplacedToken(name)
+
+
+def system_name(name: str) -> tuple[str, str]:
+    """A function or type that SQL's own syntax means, whatever the search path."""
+    return ("pg_catalog", name)
+
+
+def sql_function(word: Token, name: str, *args: ast.RawExpr) -> ast.FuncCall:
+    """A function that SQL's own syntax calls, which ruleutils.c prints in that syntax again."""
+    return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
+
+
+def leftmost(expr: ast.RawExpr) -> int:
+    """Where an expression begins, as far as its nodes know: parentheses leave no trace."""
+    found = expr.pos
+    while True:
+        match expr:
+            case ast.AExpr(left=None) | ast.SubLink(test=None):
+                return found
+            case ast.AExpr(left=left):
+                expr = cast("ast.RawExpr", left)
+            case ast.SubLink(test=test):
+                expr = cast("ast.RawExpr", test)
+            case ast.BoolExpr(op="and" | "or"):
+                expr = expr.args[0]
+            case ast.NullTest() | ast.BooleanTest() | ast.CollateClause() | ast.Indirection():
+                expr = expr.arg
+            case ast.TypeCast():
+                positions = [expr.pos, expr.type_name.pos, expr.arg.pos]
+                found = min(pos for pos in (found, *positions) if pos >= 0)
+                expr = expr.arg
+            case _:
+                return found
+        if expr.pos >= 0:
+            found = min(found, expr.pos) if found >= 0 else expr.pos
+
+
+def names_only(indirection: tuple[ast.Subscript | Token, ...]) -> tuple[Token, ...]:
+    """The parts of a dotted name.
+
+    Raises:
+        ErrorAtNextToken: a subscript or `*` is among them (check_func_name in gram.y).
+    """
+    for item in indirection:
+        if isinstance(item, ast.Subscript) or item.type == "STAR":
+            raise ErrorAtNextToken("syntax error")
+    return cast("tuple[Token, ...]", indirection)
