@@ -134,6 +134,7 @@ def replace_where(
 ) -> None:
     """Put rows in the place of those that satisfy `predicate`, in one commit."""
     with engine.running():
+        engine.code_generation.choose(engine.session, table_name(location))
         writer = (
             frame.write.format("delta")
             .mode("overwrite")

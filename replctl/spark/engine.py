@@ -23,6 +23,7 @@ from replctl.spark import (
     uniqueness,
 )
 from replctl.spark.change_data_feed import changes_sql
+from replctl.spark.code_generation import CodeGeneration
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.merge import LeafChange
@@ -89,6 +90,10 @@ class Engine:
         self._opened = [first]
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
+        chosen = {name for name, _value in conf.properties}
+        self.code_generation = CodeGeneration(
+            is_chosen=any(name.startswith("spark.sql.codegen.") for name in chosen)
+        )
         self._sessions = threading.local()
         self._sessions.current = first
 
@@ -109,6 +114,7 @@ class Engine:
         with self.running():
             session = self.session
             self._python_functions.make_known(session, text)
+            self.code_generation.choose(session, text)
             return session.sql(text)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:

@@ -78,12 +78,14 @@ def staged(
     frame = engine.sql(f"SELECT {names} FROM ({query})")
     if is_repeatable:
         with _named(engine, frame) as view:
+            engine.code_generation.note_large(view)
             yield Staged(view, tuple(columns), None)
         return
     with engine.running():
         frame = frame.persist()
     try:
         with _named(engine, frame) as view:
+            engine.code_generation.note_large(view)
             yield Staged(view, tuple(columns), None)
     finally:
         with engine.running():
