@@ -24,7 +24,8 @@ def main() -> None:
             used |= {word.lower() for word in re.findall(r"\b[A-Z][A-Z_]+\b", text)}
     words = [row for row in rows if row["catcode"] != "U" or row["word"] in used]
     lines = [
-        "// Made by .ci/generate_keywords.py from PostgreSQL's pg_get_keywords(). Words match in any case.",
+        "// Made by .ci/generate_keywords.py from PostgreSQL's pg_get_keywords(). Words match in"
+        " any case.",
         "",
     ]
     lines += [f'{row["word"].upper()}: "{row["word"].upper()}"' for row in words]

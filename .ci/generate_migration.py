@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write a migration for what schema.py has and the newest revision has not: generate_migration.py MESSAGE REVISION"""
+"""Write a migration for what schema.py has and the newest revision has not:"
+" generate_migration.py MESSAGE REVISION"""
 
 import sys
 from pathlib import Path

@@ -100,7 +100,9 @@ def statements(script: str) -> list[str]:
 def generate(conninfo: str, path: Path) -> None:
     maintenance = Connection(f"{conninfo} dbname=postgres")
     maintenance.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
-    maintenance.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    maintenance.execute(
+        f"CREATE DATABASE {DATABASE} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
     connection = Connection(f"{conninfo} dbname={DATABASE}")
     for setting in SETTINGS:
         connection.execute(setting)

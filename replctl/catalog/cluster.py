@@ -217,7 +217,8 @@ class Cluster:
         known = _known_revisions()
         if revision is not None and revision not in known:
             raise ObjectNotInPrerequisiteState(
-                f'catalog of cluster "{self.path}" is of version {revision}, which this replctl does not know',
+                f'catalog of cluster "{self.path}" is of version {revision}, which this replctl'
+                " does not know",
                 detail=f"This replctl reads catalogs up to version {schema.REVISION}.",
                 hint="A newer replctl has made or upgraded the cluster: use that one.",
             )

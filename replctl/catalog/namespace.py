@@ -160,7 +160,9 @@ class CatalogEnvironment(BuiltinEnvironment):
         return found
 
     def function(self, oid: int) -> Function:
-        return super().function(oid) if oid < FIRST_USER_OID else _function(self._row("pg_proc", oid))
+        return (
+            super().function(oid) if oid < FIRST_USER_OID else _function(self._row("pg_proc", oid))
+        )
 
     def operator(self, oid: int) -> Operator:
         if oid < FIRST_USER_OID:

@@ -1,4 +1,5 @@
-"""The commit log as it is stored: what each transaction did to which Delta version of which relation."""
+"""The commit log as it is stored: what each transaction did to which Delta version of which"
+" relation."""
 
 from __future__ import annotations
 

@@ -130,14 +130,10 @@ def _including(relation: Relation, index: Index) -> str:
     return f" INCLUDE ({column_names(relation, index.including)})" if index.including else ""
 
 
-def _range_datum(
-    environment: CatalogEnvironment, datum: RangeDatum, type_: tuple[str, int]
-) -> str:
+def _range_datum(environment: CatalogEnvironment, datum: RangeDatum, type_: tuple[str, int]) -> str:
     kind, value = datum
     return _bound_value(environment, value, type_) if kind == "value" else kind.upper()
 
 
-def _bound_value(
-    environment: CatalogEnvironment, value: str | None, type_: tuple[str, int]
-) -> str:
+def _bound_value(environment: CatalogEnvironment, value: str | None, type_: tuple[str, int]) -> str:
     return constant(environment, nodes.Const(type_[0], value, type_[1]), "never")

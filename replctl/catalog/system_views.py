@@ -253,9 +253,7 @@ def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_stat_subscription_stats
-    counts = {
-        int(row.subid): row for row in context.catalog.connection.execute(select(table))
-    }
+    counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     for oid, name in _own_subscriptions(context).items():
         row = counts.get(oid)
         yield {

@@ -170,9 +170,7 @@ class LakePublisher:
         recover(self._session, [leaf.oid for leaf in leaves])
         enter_foreign_versions(self._session, leaves)
         with self._session.read() as catalog:
-            versions = {
-                str(leaf.oid): last_logged_version(catalog, leaf.oid) for leaf in leaves
-            }
+            versions = {str(leaf.oid): last_logged_version(catalog, leaf.oid) for leaf in leaves}
             return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
 
     def copy(
@@ -289,7 +287,8 @@ class LakePublisher:
             problem = untranslatable(row_filter)
             if problem is not None:
                 raise FeatureNotSupported(
-                    f'row filter of table "{relation.qualified_name}" is not supported in a replctl row filter',
+                    f'row filter of table "{relation.qualified_name}" is not supported in a'
+                    " replctl row filter",
                     detail=f"{problem[0].upper()}{problem[1:]}.",
                 )
 
@@ -341,7 +340,8 @@ def _find_table(publication_set: PublicationSet, schema_name: str, name: str) ->
         if (table.relation.schema, table.relation.name) == (schema_name, name):
             return table
     raise UndefinedTable(
-        f'could not fetch table info for table "{schema_name}.{name}" from publisher: table not found'
+        f'could not fetch table info for table "{schema_name}.{name}" from publisher: table not'
+        " found"
     )
 
 

@@ -198,5 +198,6 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
 def different_column_lists(relation: Relation) -> FeatureNotSupported:
     """The error for publications of one subscription that do not agree about columns."""
     return FeatureNotSupported(
-        f'cannot use different column lists for table "{relation.qualified_name}" in different publications'
+        f'cannot use different column lists for table "{relation.qualified_name}" in different'
+        " publications"
     )

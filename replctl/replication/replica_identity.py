@@ -79,7 +79,8 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
         return
     gerund = "updating" if command == "update" else "deleting from"
     raise ObjectNotInPrerequisiteState(
-        f'cannot {verb} table "{relation.name}" because it does not have a replica identity and publishes'
+        f'cannot {verb} table "{relation.name}" because it does not have a replica identity and'
+        " publishes"
         f" {command}s",
         hint=f"To enable {gerund} the table, set REPLICA IDENTITY using ALTER TABLE.",
     )

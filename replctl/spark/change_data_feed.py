@@ -55,8 +55,12 @@ def inverse_sql(source: TableSource, version: int) -> str:
     new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
     feed = _feed(source, [FeedVersion(version, 1)])
     nothing = [f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in source.columns]
-    no_old = "".join(f", {null} AS o{c.attnum}" for null, c in zip(nothing, source.columns, strict=True))
-    no_new = "".join(f", {null} AS n{c.attnum}" for null, c in zip(nothing, source.columns, strict=True))
+    no_old = "".join(
+        f", {null} AS o{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
+    )
+    no_new = "".join(
+        f", {null} AS n{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
+    )
     return (
         f"SELECT position, 'D' AS action{old}{no_new} FROM ({feed}) WHERE kind IN {_NEW_TYPES}"
         f" UNION ALL SELECT position, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}"
@@ -102,7 +106,8 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) 
     row = _row(change_source.source)
     if not change_source.key:
         return (
-            f"SELECT position, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D' ELSE 'U' END AS kind,"
+            "SELECT position, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D' ELSE 'U'"
+            " END AS kind,"
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
             f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
         )
@@ -110,7 +115,8 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) 
     grouped = (
         f"SELECT position, any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
-        f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS new_count,"
+        f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
+        " new_count,"
         f" bool_or(kind LIKE 'update%') AS is_update FROM ({feed}) GROUP BY position, {key}"
     )
     names = ", ".join(change_source.key_names)
@@ -121,7 +127,8 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) 
     )
     kind = (
         f"CASE WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
-        " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN 'I' ELSE 'D' END"
+        " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
+        " 'I' ELSE 'D' END"
     )
     return f"SELECT position, {kind} AS kind, o, n FROM ({grouped})"
 
@@ -144,15 +151,19 @@ def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion
     if not change_source.key:
         kept = (
             f"SELECT position, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
-            f" CASE WHEN kind = 'delete' THEN {row} END AS o, CASE WHEN kind = 'insert' THEN {row} END AS n"
+            f" CASE WHEN kind = 'delete' THEN {row} END AS o, CASE WHEN kind = 'insert' THEN"
+            f" {row} END AS n"
             f" FROM ({feed})"
         )
     else:
         key = ", ".join(f"c{attnum}" for attnum in change_source.key)
         kept = (
-            "SELECT position, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT NULL THEN 'I'"
-            f" ELSE 'D' END AS kind, o, n FROM (SELECT position, any_value({row}) FILTER (WHERE kind = 'delete') AS o,"
-            f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY position, {key})"
+            "SELECT position, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT"
+            " NULL THEN 'I'"
+            f" ELSE 'D' END AS kind, o, n FROM (SELECT position, any_value({row}) FILTER (WHERE"
+            " kind = 'delete') AS o,"
+            f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY"
+            f" position, {key})"
         )
     return f"{moved} UNION ALL {kept}"
 
@@ -167,7 +178,8 @@ def _feed(source: TableSource, versions: Sequence[FeedVersion], kinds: str = "")
     wanted = ", ".join(str(version.version) for version in versions)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     return (
-        f"SELECT element_at(map({numbers}), _commit_version) AS position, _change_type AS kind{columns}"
+        f"SELECT element_at(map({numbers}), _commit_version) AS position, _change_type AS"
+        f" kind{columns}"
         f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
         f" WHERE _commit_version IN ({wanted}){condition}"
     )

@@ -25,7 +25,10 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
     keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
     grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))
     images = ", ".join(f"n{x}" for x in image)
-    folded = f"aggregate(array_sort(collect_list(struct(position, action))), {_start()}, (s, x) -> {_step()})"
+    folded = (
+        f"aggregate(array_sort(collect_list(struct(position, action))), {_start()}, (s, x) ->"
+        f" {_step()})"
+    )
     grouped = (
         f"SELECT {grouped_by}, {folded} AS state, max(position) AS last_position,"
         f" max_by(struct({images}), position) FILTER (WHERE action <> 'D') AS image"
@@ -39,13 +42,17 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
 
 
 def _start() -> str:
-    return f"CAST(named_struct('effect', {quote(NetEffect.FOUND.value)}, 'absent_at', NULL, 'conflict_at', NULL) AS {_STATE})"
+    return (
+        f"CAST(named_struct('effect', {quote(NetEffect.FOUND.value)}, 'absent_at', NULL,"
+        f" 'conflict_at', NULL) AS {_STATE})"
+    )
 
 
 def _step() -> str:
     """The next state: the table, as CASE."""
     whens = " ".join(
-        f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN {quote(result.value)}"
+        f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN"
+        f" {quote(result.value)}"
         for (effect, action), result in COMPOSITION.items()
     )
     conflicting = ", ".join(

@@ -44,7 +44,8 @@ def create(
     )
     with noted(engine, note):
         engine.run(
-            f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta TBLPROPERTIES ({properties})"
+            f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta"
+            f" TBLPROPERTIES ({properties})"
         )
 
 

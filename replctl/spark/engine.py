@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 #: Settings without which Spark's results differ from PostgreSQL's, with the reason.
 FORCED_SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
-    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",  # CASE and AND guard what is behind them
+    # CASE and AND guard what is behind them
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ go through the session's zone
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.parser.escapedStringLiterals": "false",  # how literals are quoted (data_type.quote)
@@ -159,9 +160,7 @@ class Engine:
 
     # -- tables
 
-    def create_table(
-        self, location: str, columns: Sequence[TableColumn], note: CommitNote
-    ) -> None:
+    def create_table(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
         """Make an empty Delta table."""
         delta_table.create(self, location, delta_table.storage_columns(columns), note)
 
@@ -255,7 +254,8 @@ class Engine:
         moves_keys: bool = False,
         with_old: bool = False,
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>, w<attnum>."""
+        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,"
+        " w<attnum>."""
         return local_change.changed(
             self, target, rows, op=op, moves_keys=moves_keys, with_old=with_old
         )
@@ -276,7 +276,9 @@ class Engine:
             [text_of_wire(column.type, value) for value in table.column(column.name).to_pylist()]
             for column in columns
         ]
-        return [list(row) for row in zip(*texts, strict=True)] or [[] for _ in range(table.num_rows)]
+        return [list(row) for row in zip(*texts, strict=True)] or [
+            [] for _ in range(table.num_rows)
+        ]
 
     # -- outcomes
 
@@ -363,7 +365,8 @@ class Engine:
             raise ObjectNotInPrerequisiteState(
                 "the Spark server does not have Delta Lake",
                 detail=f'Its spark.sql.extensions is "{extensions}".',
-                hint="Start it with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
+                hint="Start it with"
+                " spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
                 " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog.",
             )
         if session.version.split(".")[:2] != ["4", "2"]:

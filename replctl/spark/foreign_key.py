@@ -19,7 +19,9 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
     others = [f"c{attnum}" for attnum in reference.other_columns]
     referenced = _rows_of(outcome, reference, "w")
     if reference.is_own:
-        own = ", ".join(f"w{a} AS {other}" for a, other in zip(reference.other_columns, others))
+        own = ", ".join(
+            f"w{a} AS {other}" for a, other in zip(reference.other_columns, others, strict=True)
+        )
         referenced += f" UNION ALL SELECT {own} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     same = " AND ".join(f"{name} = e.{other}" for name, other in zip(names, others, strict=True))
     complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
@@ -47,7 +49,8 @@ def first_broken_reference(
     gone = ", ".join(f"{name} AS x{attnum}" for attnum, name in old.items())
     kept = " AND ".join(f"a.w{attnum} = g.x{attnum}" for attnum in reference.columns)
     removed = (
-        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g LEFT ANTI JOIN"
+        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g LEFT ANTI"
+        " JOIN"
         f" (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
     )
     referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)

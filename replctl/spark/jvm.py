@@ -30,7 +30,22 @@ _SCALA = "2.13"
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
-_OPENED_PACKAGES = ["java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.security.action", "sun.util.calendar"]
+_OPENED_PACKAGES = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
 
 #: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
@@ -63,7 +78,8 @@ def find_java() -> Path:
     raise ObjectNotInPrerequisiteState(
         f"Spark needs Java {MINIMUM_JAVA} or newer",
         detail=f"{problem[0].upper()}{problem[1:]}.",
-        hint="Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install 'replctl[java]'.",
+        hint="Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip"
+        " install 'replctl[java]'.",
     )
 
 

@@ -54,7 +54,8 @@ def changed(
     plain = [column for column in target.columns if column.generated is None]
     gone = "".join(f", c{c.attnum} AS w{c.attnum}" for c in plain) if op == "D" else ""
     joined = (
-        f"SELECT '{op}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf, *{gone}{keys}"
+        f"SELECT '{op}' AS op, monotonically_increasing_id() AS position, leaf AS old_leaf,"
+        f" *{gone}{keys}"
         f" FROM (SELECT * FROM ({rows}) ORDER BY leaf, row_version, row_id)"
     )
     is_keyed = bool(target.key)

@@ -45,7 +45,8 @@ def changes_of_leaves(engine: Engine, outcome: Outcome) -> list[LeafChange]:
         groups = [(*key, counted.count(key)) for key in set(counted)]
     else:
         groups = engine.rows(
-            f"SELECT op, old_leaf, new_leaf, count(*) FROM {rows.view} GROUP BY op, old_leaf, new_leaf"
+            f"SELECT op, old_leaf, new_leaf, count(*) FROM {rows.view} GROUP BY op, old_leaf,"
+            " new_leaf"
         )
     result = []
     for leaf in range(len(outcome.target.leaves)):
@@ -131,7 +132,10 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
         f"CASE WHEN op = 'U' AND old_leaf = {number} AND new_leaf = {number} THEN 'U'"
         f" WHEN old_leaf = {number} THEN 'D' ELSE 'I' END"
     )
-    source = f"SELECT *, {op} AS leaf_op FROM {outcome.rows.view} WHERE old_leaf = {number} OR new_leaf = {number}"
+    source = (
+        f"SELECT *, {op} AS leaf_op FROM {outcome.rows.view} WHERE old_leaf = {number} OR"
+        f" new_leaf = {number}"
+    )
     on = " AND ".join(
         f"t.{_stored_name(columns, attnum)} = s.k{i}"
         for i, attnum in enumerate(target.key, start=1)

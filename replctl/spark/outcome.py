@@ -150,7 +150,9 @@ def earliest_row(
     """The row of an outcome with the smallest position that a query has, with the texts of the new
     row."""
     columns = outcome.rows.columns
-    sent = ", ".join(f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns)
+    sent = ", ".join(
+        f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
+    )
     found = engine.rows(f"SELECT {sent} FROM ({query}) ORDER BY position, violation LIMIT 1")
     if not found:
         return None
@@ -212,7 +214,9 @@ def _violation(target: Target) -> str:
         return f"w{attnum}"
 
     whens = [
-        f"WHEN w{item.attnum} IS NULL THEN {item.attnum}" for item in target.columns if item.not_null
+        f"WHEN w{item.attnum} IS NULL THEN {item.attnum}"
+        for item in target.columns
+        if item.not_null
     ]
     for leaf in target.leaves:
         whens += [

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def converted(
-    engine: Engine, target: Target, sent: Sequence[SentColumn], changes: Staged, first: int, last: int
+    engine: Engine,
+    target: Target,
+    sent: Sequence[SentColumn],
+    changes: Staged,
+    first: int,
+    last: int,
 ) -> Iterator[Staged]:
     """The changes from `first` to `last` with the target's columns and types: o<attnum>,
     n<attnum>."""
@@ -41,7 +46,8 @@ def converted(
         for image in "on"
     )
     query = (
-        f"SELECT position, action{values} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+        f"SELECT position, action{values} FROM {changes.view} WHERE position BETWEEN {first} AND"
+        f" {last}"
     )
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
@@ -81,7 +87,9 @@ def copied(
         if column.generated is None
     )
     keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
-    placed = f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
+    placed = (
+        f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
+    )
     joined = f"SELECT *{keys} FROM ({placed})"
     columns = outcome_columns(target)
     query = finished_sql(target, joined, keep_unchanged=True)
@@ -109,9 +117,7 @@ def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> s
     """A column that is sent, as the target stores it."""
     assert column.sent is not None
     source = sent[column.sent - 1]
-    value = SqlValue(
-        f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod)
-    )
+    value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
     return replicate(value, column.type, column.typmod).text
 
 
@@ -171,9 +177,7 @@ def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator
     vacated = f"SELECT {old_keys} FROM {changes.view} WHERE action <> 'I'"
     is_vacated = " AND ".join(f"t.c{k} = v.o{k}" for k in keys)
     kept_keys = ", ".join(f"t.c{k}" for k in keys)
-    staying = (
-        f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
-    )
+    staying = f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
     is_clash = f"x.c{keys[0]} IS NOT NULL"
     op = (
         f"CASE WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I') WHEN e.leaf IS NULL THEN NULL"
@@ -218,7 +222,8 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
     same = f"{equal} AND t.rank = ch.rank"
     matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
     kept = (
-        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON {same}"
+        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON"
+        f" {same}"
     )
     plain = [column for column in target.columns if column.generated is None]
     gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
@@ -228,7 +233,8 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
     )
     moved, added = _new_values(target, "TRUE", "m", "m"), _new_values(target, "FALSE", "ch", None)
     joined = (
-        f"SELECT 'D' AS op, position, leaf AS old_leaf, {gone}{no_old} FROM ({matched}) WHERE rank = 1"
+        f"SELECT 'D' AS op, position, leaf AS old_leaf, {gone}{no_old} FROM ({matched}) WHERE"
+        " rank = 1"
         f" UNION ALL SELECT 'I', position, leaf, {moved}{no_old} FROM ({matched}) m"
         " WHERE action = 'U'"
         f" UNION ALL SELECT 'I', 0L, leaf, {staying}{no_old} FROM ({kept}) WHERE position IS NULL"

@@ -67,7 +67,10 @@ def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     )
     same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
     has_other = "n.occurrence > 1 OR e.leaf IS NOT NULL"
-    return f"SELECT n.* FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE {has_other}"
+    return (
+        f"SELECT n.* FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE"
+        f" {has_other}"
+    )
 
 
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:

@@ -53,7 +53,8 @@ class Type:
 
 
 POLYMORPHIC = frozenset(
-    "anyelement anyarray anynonarray anyenum anyrange anymultirange anycompatible anycompatiblearray "
+    "anyelement anyarray anynonarray anyenum anyrange anymultirange anycompatible"
+    " anycompatiblearray "
     "anycompatiblenonarray anycompatiblerange anycompatiblemultirange".split()
 )
 
