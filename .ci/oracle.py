@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Run the oracle's cases that replctl has reached, with one warm Spark Connect server for all of them.
+"""Run the oracle's cases that replctl has reached, with one warm Spark Connect server for all.
 
     oracle.py FOLDER
 
-The names of the cases are in reached_cases.txt; the run fails when one of them does not pass any more.
+The names of the cases are in reached_cases.txt; the run fails when one of them does not pass.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Whether Spark compiles a query: over small tables that takes longer than to interpret it.
 
-Measured (benchmarks/small_changes.py): statements and syncs of tables with few rows take two thirds of the
-time when they are interpreted.
+Measured (benchmarks/small_changes.py): statements and syncs of tables with few rows take two thirds
+of the time when they are interpreted.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class CodeGeneration:
 
 
 def _is_small(location: str) -> bool:
-    """Whether the newest checksum that Spark has written beside Delta's log says so; a table that cannot
-    be seen from here is not."""
+    """Whether the newest checksum that Spark has written beside Delta's log says so; a table that
+    cannot be seen from here is not."""
     folder = os.path.join(location.removeprefix("file://"), "_delta_log")
     try:
         newest = max((name for name in os.listdir(folder) if name.endswith(".crc")), default=None)
