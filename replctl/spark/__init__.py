@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.spark.aggregates import sort_key as sort_key
@@ -56,13 +57,21 @@ class SparkConf:
     properties: tuple[tuple[str, str], ...] = ()
 
 
-@cache
 def open_engine(conf: SparkConf) -> Engine:
     """The engine of this process for `conf`; Spark is started, or connected to, at the first call.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.
     """
+    with _opening:  # two threads must not get two engines
+        return _opened_engine(conf)
+
+
+_opening = Lock()
+
+
+@cache
+def _opened_engine(conf: SparkConf) -> Engine:
     from replctl.spark.engine import Engine
 
     return Engine(conf)
