@@ -1,0 +1,84 @@
+"""The cluster's directory: made, upgraded, refused, shared by processes."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import Cluster
+from replctl.errors import DataCorrupted, IoError, LockNotAvailable, ObjectNotInPrerequisiteState
+from replctl.execute import execute
+from replctl.session import Session
+
+
+def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
+    cluster = Cluster.open(tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    session = Session.connect(cluster, "postgres", "postgres")
+    (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles")
+    assert list(map(tuple, result.rows)) == [("postgres", "t")]
+    identifier = cluster.system_identifier
+    cluster.close()
+    assert Cluster.open(tmp_path / "new").system_identifier == identifier
+
+
+def test_a_newer_catalog_is_refused(tmp_path: Path) -> None:
+    cluster = Cluster.open(tmp_path)
+    with cluster.begin(write=True) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    cluster.close()
+    with pytest.raises(ObjectNotInPrerequisiteState, match="9999") as caught:
+        Cluster.open(tmp_path)
+    assert caught.value.hint is not None
+
+
+def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
+    cluster = Cluster.open(tmp_path)
+    with cluster.begin(write=False) as connection:
+        rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = {str(name) for (name,) in rows}
+    assert {table.name for table in schema.metadata.sorted_tables} <= names
+
+
+def test_what_is_no_catalog_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(DataCorrupted):
+        Cluster.open(tmp_path)
+
+
+def test_a_file_is_no_home(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IoError, match="could not use directory"):
+        Cluster.open(tmp_path / "file")
+
+
+def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
+    home = str(tmp_path / "shared")
+
+    def create(number: int) -> int:
+        statement = f"CREATE SCHEMA s{number}; CREATE TABLE s{number}.t (a int)"
+        command = [sys.executable, "-m", "replctl", "-X", "-q", "--home", home, "-c", statement]
+        return subprocess.run(command, capture_output=True, check=False).returncode
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(create, range(6))) == [0] * 6
+    session = Session.connect(Cluster.open(home), "postgres", "postgres")
+    (result,) = execute(session, "SELECT count(*) FROM pg_class WHERE relname = 't'")
+    assert list(map(tuple, result.rows)) == [("6",)]
+
+
+def test_a_lock_is_one_process_s(cluster: Cluster) -> None:
+    with (
+        cluster.lock("relation-1"),
+        pytest.raises(LockNotAvailable),
+        cluster.lock("relation-1", timeout=0),
+    ):
+        pass
+    assert cluster.is_alive(cluster.backend)
+    assert not cluster.is_alive("1-gone")
