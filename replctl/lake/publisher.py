@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from replctl.catalog.pg_class import (
     Relation,
@@ -206,9 +207,12 @@ class LakePublisher:
         """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
         another."""
         with self._session.read() as catalog:
+            commits = [e.commit_lsn for e in entries_between(catalog, from_lsn, to_lsn)]
+            if not commits:
+                return []
             result = []
-            previous = _definitions(catalog.as_of(from_lsn), publications)
-            for lsn in catalog.changes_between(from_lsn, to_lsn - 1):
+            previous = _definitions(catalog.as_of(commits[0]), publications)
+            for lsn in _between_commits(catalog.changes_between(from_lsn, to_lsn), commits):
                 current = _definitions(catalog.as_of(lsn), publications)
                 if current != previous:
                     result.append(lsn)
@@ -230,8 +234,9 @@ class LakePublisher:
             UndefinedObject: a publication did not exist then (42704).
         """
         with self._session.read() as current:
-            definitions = _definitions(current.as_of(to_lsn), publications)
             entries = entries_between(current, from_lsn, to_lsn)
+            time = entries[0].commit_lsn if entries else to_lsn  # they are the same for all entries
+            definitions = _definitions(current.as_of(time), publications)
         missing = set(publications) - definitions.publications
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
@@ -328,6 +333,14 @@ def _definitions(catalog: Catalog, publications: Sequence[str]) -> _Definitions:
         frozenset(publication.name for publication in publication_set.publications),
         {oid: published for oid, published in found.items() if published is not None},
     )
+
+
+def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:
+    """Of the LSNs at which definitions change: the last one between each two commits of rows."""
+    for before, after in pairwise(commits):
+        between = [lsn for lsn in definition_lsns if before < lsn < after]
+        if between:
+            yield between[-1]
 
 
 def _placed(entries: Sequence[LogEntry]) -> list[_Placed]:
