@@ -127,7 +127,9 @@ class _Run:
                     if has_begun_copies(subscriber):  # apply must not pass their snapshots
                         return has_copied
                     try:
-                        return apply_changes(publisher, subscriber, subscription) or has_copied
+                        progress = session.on_progress
+                        has_applied = apply_changes(publisher, subscriber, subscription, progress)
+                        return has_applied or has_copied
                     except PostgresError as error:
                         self._failed(subscriber, error, "apply")
             except PostgresError as error:

@@ -8,7 +8,7 @@ and nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
@@ -36,15 +36,23 @@ class _Group:
         return self.transactions[-1].commit_lsn
 
 
-def apply_changes(publisher: Publisher, subscriber: Subscriber, subscription: Subscription) -> bool:
+def apply_changes(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> bool:
     """Apply everything that is committed on the publisher so far; whether there was any change to
     apply.
+
+    Args:
+        on_progress: called with what is done, how many transactions of it are, and how many there are.
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
     """
     assert subscription.slot_name is not None
-    worker = _Worker(publisher, subscriber, subscription)
+    worker = _Worker(publisher, subscriber, subscription, on_progress)
     confirmed = publisher.slot_position(subscription.slot_name)
     start = max(subscriber.progress(), confirmed)
     has_applied = False
@@ -66,9 +74,14 @@ def apply_changes(publisher: Publisher, subscriber: Subscriber, subscription: Su
 
 class _Worker:
     def __init__(
-        self, publisher: Publisher, subscriber: Subscriber, subscription: Subscription
+        self,
+        publisher: Publisher,
+        subscriber: Subscriber,
+        subscription: Subscription,
+        on_progress: Callable[[str, int, int], None],
     ) -> None:
         self._publisher = publisher
+        self._on_progress = on_progress
         self._subscriber = subscriber
         self._subscription = subscription
 
@@ -84,10 +97,14 @@ class _Worker:
         ) as batch:
             if not batch.transactions:
                 return False
-            done = from_lsn
+            done, total = from_lsn, len(batch.transactions)
+            applied = 0
+            self._on_progress("applying transactions", applied, total)
             for group in self._groups(batch):
                 self._apply(batch, group, done)
                 done = group.to_lsn
+                applied += len(group.transactions)
+                self._on_progress("applying transactions", applied, total)
             return True
 
     def replay(self, from_lsn: int, to_lsn: int) -> None:
