@@ -46,7 +46,7 @@ def apply_changes(
     apply.
 
     Args:
-        on_progress: called with what is done, how many transactions of it are, and how many there are.
+        on_progress: called with what is done, how many transactions so far, and of how many.
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
