@@ -29,6 +29,9 @@ MINIMUM_JAVA = 17
 _SCALA = "2.13"
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 
+#: JVMs of this process: each lives as long as its standard input is open.
+_running: list[subprocess.Popen[bytes]] = []
+
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
 _OPENED_PACKAGES = [
     "java.lang",
@@ -168,6 +171,7 @@ def start_gateway(properties: dict[str, str]) -> None:
             start_new_session=True,  # Ctrl-C cancels the statement, not the engine
             env={**environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)},
         )
+        _running.append(process)
         deadline = time.monotonic() + _START_TIMEOUT
         while not answer.exists():
             if process.poll() is not None or time.monotonic() > deadline:
