@@ -12,7 +12,9 @@ from replctl.catalog.pg_class import Column, Relation, insert_storage, insert_st
 from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog
 
-_NOT_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")  # what Delta refuses without column mapping
+_NOT_IN_NAMES = re.compile(
+    r"[ ,;{}()\n\t=`]"
+)  # what Delta refuses without column mapping, or trips over
 _RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata", "_"})
 
 

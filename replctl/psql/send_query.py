@@ -127,13 +127,18 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
         row_count = 0
         delivered = True
         pending: Result | None = None
-        for result in _results(settings, text):
-            if pending is not None and settings.variables.is_on("SHOW_ALL_RESULTS"):
+        try:
+            for result in _results(settings, text):
+                if pending is not None and settings.variables.is_on("SHOW_ALL_RESULTS"):
+                    _print_result(settings, pending, Delivery())
+                pending = result
+                row_count = result.row_count
+                _follow_transaction(settings, result.tag)
+                has_changes |= result.tag.split(" ", 1)[0] not in _READ_ONLY_TAGS
+        except PostgresError:  # what went well before is shown
+            if pending is not None:
                 _print_result(settings, pending, Delivery())
-            pending = result
-            row_count = result.row_count
-            _follow_transaction(settings, result.tag)
-            has_changes |= result.tag.split(" ", 1)[0] not in _READ_ONLY_TAGS
+            raise
         if pending is not None:
             delivered = _deliver(settings, pending, delivery)
         settings.variables.record_success(row_count)

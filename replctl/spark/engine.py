@@ -50,6 +50,9 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Spark warns of settings that are going to go; a filter for a block is not one thread's own
+warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning)
+
 #: Settings without which Spark's results differ from PostgreSQL's, with the reason.
 FORCED_SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
@@ -57,6 +60,8 @@ FORCED_SETTINGS = {
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ go through the session's zone
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # Change feeds pass values, -infinity too, through Java's types
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.parser.escapedStringLiterals": "false",  # how literals are quoted (data_type.quote)
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
@@ -377,11 +382,9 @@ class Engine:
         settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
         if self._conf.remote:
             settings |= chosen
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Spark warns of settings that are going to go
-            for name, value in (settings | FORCED_SETTINGS).items():
-                if session.conf.get(name, None) != value:
-                    session.conf.set(name, value)
+        for name, value in (settings | FORCED_SETTINGS).items():
+            if session.conf.get(name, None) != value:
+                session.conf.set(name, value)
 
 
 @contextmanager

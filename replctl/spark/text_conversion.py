@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 from replctl.spark import numeric_sql
-from replctl.spark.data_type import decimal_of, storage_type, wire
+from replctl.spark.data_type import decimal_of, element_type, storage_type, wire
 from replctl.spark.sql_value import SqlValue, raise_error_sql
 from replctl.types.numeric import precision_and_scale
 
@@ -69,7 +69,7 @@ def to_text(value: SqlValue) -> SqlValue:
         return SqlValue(numeric_sql.as_text(value).text, "text", "STRING")
     if value.type in ("uuid", "jsonb"):
         return SqlValue(value.text, "text", "STRING")
-    if value.type in _BY_PYTHON:
+    if value.type in _BY_PYTHON or element_type(value.type) is not None:
         sent = wire(value.type).to_wire.format(value.text)
         return SqlValue(f"replctl_out_{value.type}({sent})", "text", "STRING")
     if value.spark == "STRING":
@@ -92,7 +92,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
             return SqlValue(checked, target, "STRING")
         precision, scale = precision_and_scale(typmod)
         return SqlValue(f"CAST({checked} AS DECIMAL({precision},{scale}))", target, spark)
-    if target in _BY_PYTHON:
+    if target in _BY_PYTHON or element_type(target) is not None:
         received = f"replctl_in_{target}({value.text})"
         return SqlValue(f"{wire(target).from_wire.format(received)}", target, spark)
     raise FeatureNotSupported(f"conversion of text to type {target} is not supported")
