@@ -42,6 +42,7 @@ from replctl.errors import (
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
+DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
 POSTGRES_DATABASE = 5
 PG_CATALOG_NAMESPACE = 11
 INFORMATION_SCHEMA = 13000
@@ -273,6 +274,11 @@ class Cluster:
                 )
             )
             connection.execute(
+                insert(schema.pg_authid).values(
+                    oid=DATABASE_OWNER, rolname="pg_database_owner", xmin=BOOTSTRAP_XID
+                )
+            )
+            connection.execute(
                 insert(schema.pg_database).values(
                     oid=POSTGRES_DATABASE,
                     datname="postgres",
@@ -291,8 +297,14 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
         PUBLIC_NAMESPACE: "public",
         INFORMATION_SCHEMA: "information_schema",
     }
+    owners = {PUBLIC_NAMESPACE: DATABASE_OWNER}
     return [
-        {"dbid": database_oid, "oid": oid, "nspname": name, "nspowner": BOOTSTRAP_SUPERUSER}
+        {
+            "dbid": database_oid,
+            "oid": oid,
+            "nspname": name,
+            "nspowner": owners.get(oid, BOOTSTRAP_SUPERUSER),
+        }
         for oid, name in names.items()
     ]
 

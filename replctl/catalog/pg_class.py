@@ -229,6 +229,13 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
     return result
 
 
+def index_table_oid(catalog: Catalog, index_oid: int) -> int:
+    """The OID of the table that an index is on."""
+    row = catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
+    assert row is not None
+    return int(row.indrelid)
+
+
 def relation_oids(
     catalog: Catalog, kinds: Iterable[str], schema_oid: int | None = None
 ) -> list[int]:

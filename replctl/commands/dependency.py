@@ -20,6 +20,7 @@ from replctl.catalog.pg_class import (
     delete_index,
     delete_relation,
     get_relation,
+    index_table_oid,
     load_relations,
     relation_oids,
     update_column,
@@ -310,9 +311,7 @@ def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:
 
 def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
     """The table that an index is on."""
-    row = ddl.catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
-    assert row is not None
-    return ddl.relation(int(row.indrelid))
+    return ddl.relation(index_table_oid(ddl.catalog, index_oid))
 
 
 # ---------------------------------------------------------------------------------------------

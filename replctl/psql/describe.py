@@ -22,6 +22,9 @@ from replctl.psql.variables import PsqlError
 if TYPE_CHECKING:
     from replctl.session import Session
 
+#: What `\\d+` calls pg_type.typstorage.
+STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
+
 RELATION_TYPES = {
     "r": "table",
     "p": "partitioned table",

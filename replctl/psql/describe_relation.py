@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from replctl.catalog import pg_class, pg_publication, ruleutils, schema
 from replctl.catalog.pg_class import Column, Constraint, Index, Relation
-from replctl.psql.describe import RELATION_TYPES, Described, access_method, find_relations
+from replctl.psql.describe import RELATION_TYPES, STORAGE, Described, access_method, find_relations
+from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.variables import PsqlError
 
-_STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
 _WITH_COLUMN_DETAILS = "rpvmfc"
 
 
@@ -40,6 +40,9 @@ def _options(target: Described) -> PrintOptions:
 
 
 def _described(target: Described, relation: Relation, verbose: bool) -> Table:
+    if relation.kind in "iI":
+        title = f'{_kind(relation)} "{relation.schema}.{relation.name}"'
+        return described_index(target, relation, title, verbose)
     columns = ["Column", "Type"]
     has_details = relation.kind in _WITH_COLUMN_DETAILS
     if has_details:
@@ -84,7 +87,7 @@ def _column_row(
             _default(target, relation, column),
         ]
     if verbose:
-        row.append(_STORAGE[type_.storage])
+        row.append(STORAGE[type_.storage])
     return row + [""] * (width - len(row))
 
 

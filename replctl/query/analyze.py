@@ -336,7 +336,8 @@ class QueryAnalyzer:
             value = raw.value
             assert value is not None
             if isinstance(value, ast.ColumnRef) and value.is_star:
-                if len(value.fields) == 1 and not analyzer.scope.expand(value.pos):
+                has_tables = isinstance(analyzer.scope, FromScope) and analyzer.scope.entries
+                if len(value.fields) == 1 and not has_tables:
                     raise SqlSyntaxError(
                         "SELECT * with no tables specified is not valid", position=value.pos
                     )

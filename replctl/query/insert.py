@@ -53,6 +53,8 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
+        if not relation.columns:
+            raise FeatureNotSupported("rows of tables without columns are not supported")
         rows = _new_rows(analyzer, relation, statement, LakeDialect(context))
     engine = session.engine()
     with (

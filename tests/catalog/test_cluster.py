@@ -21,8 +21,8 @@ def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
     cluster = Cluster.open(tmp_path / "new")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     session = Session.connect(cluster, "postgres", "postgres")
-    (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles")
-    assert list(map(tuple, result.rows)) == [("postgres", "t")]
+    (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles ORDER BY oid")
+    assert list(map(tuple, result.rows)) == [("postgres", "t"), ("pg_database_owner", "f")]
     identifier = cluster.system_identifier
     cluster.close()
     assert Cluster.open(tmp_path / "new").system_identifier == identifier

@@ -44,9 +44,9 @@ def test_roles(psql: Psql) -> None:
 
 
 def test_schemas(psql: Psql) -> None:
-    assert psql("-X", "-At", "-c", "\\dn").stdout == "public|postgres\n"
+    assert psql("-X", "-At", "-c", "\\dn").stdout == "public|pg_database_owner\n"
     assert psql("-X", "-At", "-c", "\\dnS").stdout == (
-        "information_schema|postgres\npg_catalog|postgres\npublic|postgres\n"
+        "information_schema|postgres\npg_catalog|postgres\npublic|pg_database_owner\n"
     )
 
 
@@ -68,3 +68,21 @@ def test_commands_of_psql_that_are_missing_say_so(psql: Psql) -> None:
         "\\dT+ is not supported by replctl\n"
         "invalid command \\dZ\n"
     )
+
+
+def test_an_index(psql: Psql) -> None:
+    psql("-X", "-c", 'CREATE TABLE ix ("A" int, b int, PRIMARY KEY (b, "A"))')
+    assert psql("-X", "-c", "\\d ix_pkey").stdout == (
+        '        Index "public.ix_pkey"\n'
+        " Column |  Type   | Key? | Definition \n"
+        "--------+---------+------+------------\n"
+        " b      | integer | yes  | b\n"
+        ' A      | integer | yes  | "A"\n'
+        'primary key, btree, for table "public.ix"\n\n'
+    )
+
+
+def test_what_goes_well_before_an_error_is_shown(psql: Psql) -> None:
+    outcome = psql("-X", "-At", "-c", "SELECT 1; SELECT 2; SELECT nothing; SELECT 3")
+    assert outcome.stdout == "1\n2\n"
+    assert outcome.exit_code == 1
