@@ -311,7 +311,7 @@ class _Members:
             has = [(table.row_filter, "WHERE clause"), (table.columns, "column list")]
             for value, what in has:
                 if value is not None:
-                    raise ObjectNotInPrerequisiteState(
+                    raise InvalidParameterValue(
                         f'cannot set parameter "{_VIA_ROOT}" to false for publication'
                         f' "{changed.name}"',
                         detail=f"The publication contains a {what} for partitioned table"
