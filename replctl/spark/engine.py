@@ -77,8 +77,13 @@ _DEFAULT_PROPERTIES = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.memory": "2g",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
 }
-_LEAN_SETTINGS = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+_LEAN_SETTINGS = (
+    "spark.sql.shuffle.partitions",
+    "spark.databricks.delta.snapshotPartitions",
+    "spark.sql.inMemoryColumnarStorage.batchSize",
+)
 
 
 class Engine:

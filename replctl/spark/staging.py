@@ -81,8 +81,10 @@ def staged(
             engine.code_generation.note_large(view)
             yield Staged(view, tuple(columns), None)
         return
+    from pyspark import StorageLevel
+
     with engine.running():
-        frame = frame.persist()
+        frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
         with _named(engine, frame) as view:
             engine.code_generation.note_large(view)
