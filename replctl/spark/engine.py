@@ -352,18 +352,11 @@ class Engine:
     def _start(self) -> SparkSession:
         properties = {**_DEFAULT_PROPERTIES, **dict(self._conf.properties)}
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
-        jvm.start_gateway(properties)
-        os.environ.update(
-            {
-                name: value
-                for name, value in jvm.environment().items()
-                if name.startswith("PYSPARK_")
-            }
-        )
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)
-        session = builder.getOrCreate()
+        with jvm.gateway(properties):
+            session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session
 

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -150,16 +152,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
-def start_gateway(properties: dict[str, str]) -> None:
-    """Start a JVM for this process and tell pyspark how to reach it; it ends when this process
-    does.
+@contextmanager
+def gateway(properties: dict[str, str]) -> Iterator[None]:
+    """Start a JVM for this process, and tell pyspark of it while the block runs: processes
+    that are started later must not find it.  The JVM ends when this process does.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
         ConnectionFailure: the JVM ended, or did not answer in time.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return
     argv = command(find_java(), properties, "pyspark-shell")
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         answer = Path(folder) / "connection"
@@ -183,8 +184,22 @@ def start_gateway(properties: dict[str, str]) -> None:
                 )
             time.sleep(0.02)
         port, secret = _read_connection(answer)
-    os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
-    os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+    told = {
+        "PYSPARK_GATEWAY_PORT": str(port),
+        "PYSPARK_GATEWAY_SECRET": secret,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _read_connection(path: Path) -> tuple[int, str]:
