@@ -30,10 +30,10 @@ def finite_date(days: int) -> int:
     return days
 
 
-def finite_timestamp(micros: int) -> int:
+def finite_timestamp(micros: int, error: str = "timestamp out of range") -> int:
     """A timestamp as microseconds since 1970-01-01, if there is such a time."""
     if not _FIRST_TIMESTAMP <= micros < INFINITY:
-        raise DatetimeFieldOverflow("timestamp out of range")
+        raise DatetimeFieldOverflow(error)
     return micros
 
 

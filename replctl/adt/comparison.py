@@ -8,9 +8,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from replctl.adt import arrayfuncs, float_, interval, jsonb, network, numeric, rangetypes, timestamp
+from replctl.adt import (
+    arrayfuncs,
+    float_,
+    interval,
+    jsonb,
+    network,
+    numeric,
+    rangetypes,
+    timestamp,
+    timetz,
+)
 from replctl.errors import FeatureNotSupported
 from replctl.types import builtin
+from replctl.types.bit_string import bit_bytes
+from replctl.types.character import byte_difference, char_byte
+from replctl.types.uuid_ import uuid_bytes
 
 Key = Callable[[Any], Any]
 
@@ -26,6 +39,20 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 def _same(value: Any) -> Any:
     return value
+
+
+#: Types that memcmp() orders.
+_BYTES: dict[str, Callable[[Any], bytes]] = {
+    **dict.fromkeys(("text", "varchar", "name"), str.encode),
+    "bpchar": lambda value: value.rstrip(" ").encode(),
+    "bytea": _same,
+    "uuid": uuid_bytes,
+    **dict.fromkeys(("bit", "varbit"), bit_bytes),
+}
+_ORDERS: dict[str, Callable[[Any, Any], int]] = {
+    "jsonb": lambda a, b: jsonb.compare(jsonb.load(a), jsonb.load(b)),
+    "inet": network.compare,
+}
 
 
 _KEYS: dict[str, Key] = {
@@ -58,8 +85,9 @@ _KEYS: dict[str, Key] = {
     "float8": float_.key,
     "numeric": numeric.key,
     "bpchar": lambda value: value.rstrip(" "),
+    "char": char_byte,
     "interval": interval.key,
-    "timetz": lambda value: (value[0] + value[1] * 1_000_000, value[1]),
+    "timetz": timetz.key,
     "inet": network.key,
     "cidr": network.key,
     "jsonb": jsonb.key,
@@ -98,7 +126,7 @@ def operator_of_function(source: str, types: tuple[str, ...]) -> str | None:
 @cache
 def _comparisons() -> dict[tuple[str, tuple[str, ...]], str]:
     result: dict[tuple[str, tuple[str, ...]], str] = {}
-    for name in OPERATORS:
+    for name in (*OPERATORS, "~<~", "~<=~", "~>~", "~>=~"):
         for item in builtin.operators()[name]:
             if item.left is not None and item.left not in (
                 "record",
@@ -108,22 +136,53 @@ def _comparisons() -> dict[tuple[str, tuple[str, ...]], str]:
                 "lseg",
             ):
                 source = builtin.function_by_oid()[item.function_oid].source
-                result[source, ()] = name
+                result[source, ()] = name.strip("~")  # ~<~ is < by bytes, as all our comparisons
     return result
 
 
 def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
     """A comparison of values of two types."""
     test = OPERATORS[name]
-    if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
-        keys: list[Key] = [
-            timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
-        ]
-    elif left != right and "bpchar" in (left, right) and "text" in (left, right):
-        keys = [_same, _same]
-    else:
-        keys = [key_of(left), key_of(right)]
-    if keys[0] is _same and keys[1] is _same:
+    first, second = _keys(left, right)
+    if first is _same and second is _same:
         return test
-    first, second = keys
     return lambda a, b: test(first(a), second(b))
+
+
+def _keys(left: str, right: str) -> tuple[Key, Key]:
+    """What values of two types are compared with each other by."""
+    if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
+        first, second = (
+            timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
+        )
+        return first, second
+    if left != right and "bpchar" in (left, right) and "text" in (left, right):
+        return _same, _same
+    return key_of(left), key_of(right)
+
+
+def order(left: str, right: str, collation: str | None = None) -> Callable[[Any, Any], int]:
+    """The support function of a B-tree: negative, zero or positive, the very number that
+    PostgreSQL gives."""
+    if {left, right} == {"name"} and collation == "C":  # strncmp, which sees the byte 0 at the end
+        return lambda a, b: byte_difference(a.encode() + b"\0", b.encode() + b"\0")
+    if left in _BYTES and right in _BYTES:
+        return _order_of_bytes(left, right)
+    if left == right and left in ("bool", "int2", "char"):
+        key = key_of(left)
+        return lambda a, b: int(key(a)) - int(key(b))
+    if left == right and left in _ORDERS:
+        return _ORDERS[left]
+    first, second = _keys(left, right)
+    return lambda a, b: (first(a) > second(b)) - (first(a) < second(b))
+
+
+def _order_of_bytes(left: str, right: str) -> Callable[[Any, Any], int]:
+    first, second = _keys(left, right)
+    encode, encode_other = _BYTES[left], _BYTES[right]
+
+    def compare(a: Any, b: Any) -> int:
+        difference = byte_difference(encode(a), encode_other(b))
+        return difference or (first(a) > second(b)) - (first(a) < second(b))
+
+    return compare

@@ -10,7 +10,7 @@ from replctl.adt import interval
 from replctl.adt.checks import finite_timestamp, is_infinite_date, is_infinite_timestamp
 from replctl.adt.timestamp import date_to_timestamp, offset_at, zone_of
 from replctl.errors import DatetimeFieldOverflow, FeatureNotSupported, InvalidParameterValue
-from replctl.types.date import USECS_PER_DAY
+from replctl.types.date import USECS_PER_DAY, TimeTz
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY
 from replctl.types.interval import Interval
 from replctl.types.julian import UNIX_EPOCH_JULIAN, date_from_days, days_from_date
@@ -222,6 +222,25 @@ def _extract_time(name: str, time: int) -> Part:
     return part
 
 
+def _extract_timetz(name: str, value: TimeTz) -> Part:
+    type_name = "time with time zone"
+    unit = _unit(name, type_name)
+    clock, seconds_west = value
+    match unit:
+        case "epoch":
+            return _decimal(clock + seconds_west * _SECOND, 6)
+        case "timezone":
+            return -seconds_west
+        case "timezone_hour":
+            return _truncated(-seconds_west, 3600)[0]
+        case "timezone_minute":
+            return _truncated(_truncated(-seconds_west, 60)[0], 60)[1]
+    part = _clock_part(unit, clock)
+    if part is None:
+        raise _unsupported(name.lower(), type_name)
+    return part
+
+
 def _truncated(value: int, size: int) -> tuple[int, int]:
     quotient = abs(value) // size * (1 if value >= 0 else -1)
     return quotient, value - quotient * size
@@ -398,6 +417,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_parts("timestamp", _extract_timestamp(_WITHOUT)),
     **_parts("timestamptz", _extract_timestamp(_WITH)),
     **_parts("time", _extract_time),
+    **_parts("timetz", _extract_timetz),
     **_parts("interval", _extract_interval),
     "interval_part": _interval_part,
     "extract_date": _as_numeric(extract_date),

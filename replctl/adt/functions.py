@@ -3,6 +3,7 @@ know."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from replctl.adt import (
     comparison,
     extract,
     float_,
+    in_range,
     int_,
     interval,
     json_,
@@ -23,6 +25,7 @@ from replctl.adt import (
     rangetypes,
     regexp,
     timestamp,
+    timetz,
     uuid,
     varbit,
     varlena,
@@ -32,6 +35,7 @@ from replctl.expr import nodes
 from replctl.types import builtin
 from replctl.types import text as type_text
 from replctl.types.builtin import Function
+from replctl.types.hash import hash_extended, hash_of
 
 Callee: TypeAlias = Callable[..., Any]
 
@@ -46,7 +50,9 @@ PLAIN: dict[str, Callee] = {
         regexp,
         interval,
         timestamp,
+        timetz,
         extract,
+        in_range,
         jsonb,
         json_,
         arrayfuncs,
@@ -72,6 +78,8 @@ _COERCIONS = {
     "interval_scale": "interval",
 }
 
+_HASH = re.compile(r"hash\w+|\w+_hash(_extended)?")
+
 #: Functions that are not strict although pg_proc says so for their like, or take "any".
 _ANY = frozenset({"text_concat", "text_concat_ws"})
 
@@ -90,6 +98,7 @@ def callee(function: Function, types: Sequence[str], collation: str | None) -> C
         PLAIN.get(f"{function.name}({','.join(function.argument_types)})"),
         PLAIN.get(source),
         _typed(source, argument_types, function.result),
+        _index_support(function, argument_types, collation),
     ):
         if found is not None:
             return found
@@ -157,6 +166,18 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
         return _concatenation(source, types)
     if source in ("textanycat", "anytextcat"):
         return _text_and_any(types)
+    return None
+
+
+def _index_support(
+    function: Function, types: tuple[str, ...], collation: str | None
+) -> Callee | None:
+    """bttextcmp, numeric_cmp, ...; hashtext, uuid_hash_extended, ..."""
+    source = function.source
+    if ("cmp" in source or source == "gin_compare_jsonb") and len(types) == 2:
+        return comparison.order(*types, collation)
+    if _HASH.fullmatch(source):
+        return hash_of(types[0]) if len(types) == 1 else hash_extended(types[0])
     return None
 
 

@@ -20,6 +20,7 @@ from replctl.errors import (
     InvalidTextRepresentation,
     NullValueNotAllowed,
 )
+from replctl.types.character import byte_difference
 from replctl.types.numeric import numeric_in, numeric_out
 
 _decoder = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
@@ -152,8 +153,12 @@ def compare(a: Any, b: Any, *, is_top: bool = True) -> int:
     if kind_a == 5:
         return _compare_objects(a, b)
     if kind_a == 1:
-        a, b = a.encode(), b.encode()
+        return _compare_texts(a, b)
     return int(a > b) - int(a < b)
+
+
+def _compare_texts(a: str, b: str) -> int:
+    return byte_difference(a.encode(), b.encode()) or int(a > b) - int(a < b)
 
 
 def _compare_lists(a: list[Any], b: list[Any]) -> int:
@@ -172,7 +177,7 @@ def _compare_objects(a: dict[str, Any], b: dict[str, Any]) -> int:
     keys_a, keys_b = (sorted(item, key=_key_order) for item in (a, b))
     for key_a, key_b in zip(keys_a, keys_b, strict=True):
         if key_a != key_b:
-            return -1 if key_a.encode() < key_b.encode() else 1
+            return _compare_texts(key_a, key_b)
         order = compare(a[key_a], b[key_b], is_top=False)
         if order:
             return order

@@ -126,23 +126,28 @@ def _ilike(text: str, pattern: str, *, ascii_only: bool = False) -> bool:
     )
 
 
+def _not_ilike(text: str, pattern: str, *, ascii_only: bool = False) -> bool:
+    return not _ilike(text, pattern, ascii_only=ascii_only)
+
+
 def _bytea_like(value: bytes, pattern: bytes) -> bool:
     return is_like(value.decode("latin-1"), pattern.decode("latin-1"))
 
 
 #: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "textlike": is_like,
-    "textnlike": lambda text, pattern: not is_like(text, pattern),
+    **dict.fromkeys(("textlike", "namelike"), is_like),
+    **dict.fromkeys(("textnlike", "namenlike"), lambda text, pattern: not is_like(text, pattern)),
     "bytealike": _bytea_like,
     "byteanlike": lambda value, pattern: not _bytea_like(value, pattern),
     "like_escape": like_escape,
+    "like_escape_bytea": lambda pattern, escape: like_escape(
+        pattern.decode("latin-1"), escape.decode("latin-1")
+    ).encode("latin-1"),
 }
 
 #: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
 COLLATED: dict[str, Callable[..., Any]] = {
-    "texticlike": _ilike,
-    "texticnlike": lambda text, pattern, ascii_only=False: (
-        not _ilike(text, pattern, ascii_only=ascii_only)
-    ),
+    **dict.fromkeys(("texticlike", "nameiclike"), _ilike),
+    **dict.fromkeys(("texticnlike", "nameicnlike"), _not_ilike),
 }

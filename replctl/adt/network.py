@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from replctl.adt.checks import integer
 from replctl.errors import InvalidParameterValue, NumericValueOutOfRange
+from replctl.types.character import byte_difference
 from replctl.types.inet import network_in
 
 
@@ -55,6 +56,27 @@ def key(text: str) -> _Ordered:
     return _Ordered(load(text))
 
 
+def compare(a: str, b: str) -> int:
+    """What network_cmp gives."""
+    return _order(load(a), load(b))
+
+
+def _order(a: Address, b: Address) -> int:
+    if a.size != b.size:
+        return -1 if a.size < b.size else 1
+    return (
+        _order_of_bits(a, b, min(a.bits, b.bits)) or a.bits - b.bits or _order_of_bits(a, b, a.size)
+    )
+
+
+def _order_of_bits(a: Address, b: Address, count: int) -> int:
+    """Of the first `count` bits: whole bytes by their difference, the rest by its sign."""
+    first, second = (item.number.to_bytes(item.size // 8)[: count // 8] for item in (a, b))
+    shift = a.size - count
+    rest = (a.number >> shift > b.number >> shift) - (a.number >> shift < b.number >> shift)
+    return byte_difference(first, second) or rest
+
+
 class _Ordered:
     """Compares as network_cmp."""
 
@@ -62,18 +84,7 @@ class _Ordered:
         self._value = value
 
     def _compare(self, other: _Ordered) -> int:
-        a, b = self._value, other._value
-        if a.size != b.size:
-            return -1 if a.size < b.size else 1
-        shift = a.size - min(a.bits, b.bits)
-        for x, y in (
-            (a.number >> shift, b.number >> shift),
-            (a.bits, b.bits),
-            (a.number, b.number),
-        ):
-            if x != y:
-                return -1 if x < y else 1
-        return 0
+        return _order(self._value, other._value)
 
     def __lt__(self, other: _Ordered) -> bool:
         return self._compare(other) < 0

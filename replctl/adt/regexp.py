@@ -315,10 +315,18 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
 #: prosrc -> (places of the arguments that have to be constants, preparation with them); the
 #: prepared function takes the other arguments.
 PREPARED: dict[str, tuple[tuple[int, ...], Callable[..., Matcher]]] = {
-    "textregexeq": ((1,), _matches(ignore_case=False, negate=False)),
-    "textregexne": ((1,), _matches(ignore_case=False, negate=True)),
-    "texticregexeq": ((1,), _matches(ignore_case=True, negate=False)),
-    "texticregexne": ((1,), _matches(ignore_case=True, negate=True)),
+    **dict.fromkeys(
+        ("textregexeq", "nameregexeq"), ((1,), _matches(ignore_case=False, negate=False))
+    ),
+    **dict.fromkeys(
+        ("textregexne", "nameregexne"), ((1,), _matches(ignore_case=False, negate=True))
+    ),
+    **dict.fromkeys(
+        ("texticregexeq", "nameicregexeq"), ((1,), _matches(ignore_case=True, negate=False))
+    ),
+    **dict.fromkeys(
+        ("texticregexne", "nameicregexne"), ((1,), _matches(ignore_case=True, negate=True))
+    ),
     "textregexsubstr": ((1,), _substring),
     "textregexreplace_noopt": ((1,), _replace),
     "textregexreplace": ((1, 3), _replace),

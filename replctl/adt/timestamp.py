@@ -21,7 +21,7 @@ from replctl.errors import DatetimeFieldOverflow, InvalidParameterValue
 from replctl.types.date import DATE_INFINITY, DATE_MINUS_INFINITY, USECS_PER_DAY
 from replctl.types.interval import INFINITY as INTERVAL_INFINITY
 from replctl.types.interval import MINUS_INFINITY as INTERVAL_MINUS_INFINITY
-from replctl.types.interval import Interval
+from replctl.types.interval import Interval, interval_out
 from replctl.types.julian import date_from_days, days_from_date, days_of_month
 from replctl.types.timestamp import INFINITY, MINUS_INFINITY
 from replctl.types.timezone import Zone, abbreviation, zone_named
@@ -84,6 +84,19 @@ def plus_interval(micros: int, value: Interval) -> int:
     return finite_timestamp(finite_timestamp((day + days) * USECS_PER_DAY + clock) + rest)
 
 
+def _plus_in_zone(micros: int, value: Interval, zone_name: str) -> int:
+    """Months and days by the clock of a zone, each for itself (date_add)."""
+    zone = zone_of(zone_name)
+    if interval.is_infinite(value) or is_infinite_timestamp(micros):
+        return plus_interval(micros, value)
+    months, days, rest = value
+    for step in ((months, 0, 0), (0, days, 0)):
+        if any(step):
+            local = plus_interval(micros + offset_at(zone, micros) * _SECOND, step)
+            micros = finite_timestamp(local - zone.offset(local // _SECOND) * _SECOND)
+    return finite_timestamp(micros + rest)
+
+
 def minus_interval(micros: int, value: Interval) -> int:
     return plus_interval(micros, interval.negative(value))
 
@@ -124,13 +137,13 @@ def age(a: int, b: int) -> Interval:
     return interval.checked(sign * (years * 12 + months), sign * days, sign * micros)
 
 
-def _time_plus(time: int, value: Interval) -> int:
+def time_plus(time: int, value: Interval) -> int:
     if interval.is_infinite(value):
         raise DatetimeFieldOverflow("cannot add infinite interval to time")
     return (time + value[2]) % USECS_PER_DAY
 
 
-def _time_minus(time: int, value: Interval) -> int:
+def time_minus(time: int, value: Interval) -> int:
     if interval.is_infinite(value):
         raise DatetimeFieldOverflow("cannot subtract infinite interval from time")
     return (time - value[2]) % USECS_PER_DAY
@@ -249,15 +262,26 @@ def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int,
     return after if utc >= high else before
 
 
-def _by_interval(value: Interval, sign: int) -> Callable[[int], int]:
+def zone_seconds(value: Interval) -> int:
+    """A time zone as an interval: seconds east of UTC."""
     if interval.is_infinite(value):
-        raise InvalidParameterValue("interval time zone must be finite")
+        raise InvalidParameterValue(f'interval time zone "{interval_out(value)}" must be finite')
     if value[0] or value[1]:
-        raise InvalidParameterValue("interval time zone must not include months or days")
-    offset = abs(value[2]) // _SECOND * _SECOND * (1 if value[2] >= 0 else -1)
-    return lambda micros: (
-        micros if is_infinite_timestamp(micros) else finite_timestamp(micros + sign * offset)
-    )
+        raise InvalidParameterValue(
+            f'interval time zone "{interval_out(value)}" must not include months or days'
+        )
+    return abs(value[2]) // _SECOND * (1 if value[2] >= 0 else -1)
+
+
+def _by_interval(sign: int) -> Callable[[Interval, int], int]:
+    """AT TIME ZONE interval"""
+
+    def move(value: Interval, micros: int) -> int:
+        if is_infinite_timestamp(micros):
+            return micros
+        return finite_timestamp(micros + sign * zone_seconds(value) * _SECOND)
+
+    return move
 
 
 def _from_epoch(seconds: float) -> int:
@@ -271,16 +295,14 @@ def _from_epoch(seconds: float) -> int:
     return finite_timestamp(int(rint((seconds - 946684800) * 1e6)) + 946684800 * _SECOND)
 
 
-def _overlaps(
-    start1: int | None, end1: int | None, start2: int | None, end2: int | None
-) -> bool | None:
+def overlaps(start1: Any, end1: Any, start2: Any, end2: Any) -> bool | None:
     """(start1, end1) OVERLAPS (start2, end2): NULLs as the standard has it (overlaps_timestamp)."""
     first, second = _period(start1, end1), _period(start2, end2)
     if first is None or second is None:
         return None
     (low1, high1), (low2, high2) = first, second
     if low1 == low2:
-        return True
+        return None if high1 is None or high2 is None else True
     if low1 < low2:
         low1, high1, low2, high2 = low2, high2, low1, high1
     # Now the second begins first: it overlaps if it goes on beyond the beginning of the other.
@@ -291,7 +313,34 @@ def _overlaps(
     return None if high1 is None else False
 
 
-def _period(start: int | None, end: int | None) -> tuple[int, int | None] | None:
+def _overlaps_of(
+    type_name: str, plus: Callable[[int, Interval], int]
+) -> dict[str, Callable[..., Any]]:
+    """OVERLAPS where an end is given as a length."""
+
+    def end(start: int | None, value: Any, *, is_length: bool) -> Any:
+        if not is_length:
+            return value
+        return None if start is None or value is None else plus(start, value)
+
+    def function(first: bool, second: bool) -> Callable[..., bool | None]:
+        return lambda start1, end1, start2, end2: overlaps(
+            start1,
+            end(start1, end1, is_length=first),
+            start2,
+            end(start2, end2, is_length=second),
+        )
+
+    def kind(is_length: bool) -> str:
+        return "interval" if is_length else type_name
+
+    return {
+        f"overlaps({type_name},{kind(first)},{type_name},{kind(second)})": function(first, second)
+        for first, second in ((True, True), (True, False), (False, True))
+    }
+
+
+def _period(start: Any, end: Any) -> tuple[Any, Any] | None:
     if start is None:
         start, end = end, None
     if start is None:
@@ -336,9 +385,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("timestamp_time", "timestamptz_time"), _timestamp_to_time),
     "datetime_timestamp": _date_and_time,
     "timedate_pl(time,date)": lambda time, days: _date_and_time(days, time),
-    "time_pl_interval": _time_plus,
-    "time_mi_interval": _time_minus,
-    "interval_pl_time(interval,time)": lambda value, time: _time_plus(time, value),
+    "time_pl_interval": time_plus,
+    "time_mi_interval": time_minus,
+    "interval_pl_time(interval,time)": lambda value, time: time_plus(time, value),
     "time_mi_time": lambda a, b: (0, 0, a - b),
     "time_interval": lambda time: (0, 0, time),
     "interval_time": _interval_to_time,
@@ -350,9 +399,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "make_timestamptz": make_timestamp,
     "timestamp_zone": _local_to_utc,
     "timestamptz_zone": _utc_to_local,
-    "timestamp_izone": lambda value, micros: _by_interval(value, -1)(micros),
-    "timestamptz_izone": lambda value, micros: _by_interval(value, 1)(micros),
+    "timestamp_izone": _by_interval(-1),
+    "timestamptz_izone": _by_interval(1),
     "float8_timestamptz": _from_epoch,
-    "overlaps_timestamp": _overlaps,
-    "overlaps_time": _overlaps,
+    "timestamptz_pl_interval_at_zone": _plus_in_zone,
+    "timestamptz_mi_interval_at_zone": lambda micros, value, zone_name: _plus_in_zone(
+        micros, interval.negative(value), zone_name
+    ),
+    **_overlaps_of("timestamp", plus_interval),
+    **_overlaps_of("timestamptz", plus_interval),
+    **_overlaps_of("time", time_plus),
+    "overlaps_timestamp": overlaps,
+    "overlaps_time": overlaps,
 }

@@ -14,12 +14,14 @@ from replctl.adt.character_class import members
 from replctl.adt.checks import int4
 from replctl.errors import (
     ArraySubscriptError,
+    FeatureNotSupported,
     InvalidParameterValue,
     InvalidTextRepresentation,
+    NumericValueOutOfRange,
     ProgramLimitExceeded,
     SubstringError,
 )
-from replctl.types.character import name_in
+from replctl.types.character import char_byte, char_in, char_of_byte, name_in
 from replctl.types.quote import quote_identifier, quote_literal
 
 S = TypeVar("S", str, bytes)
@@ -292,6 +294,24 @@ def _quote_nullable(text: str | None) -> str:
     return "NULL" if text is None else quote_literal(text)
 
 
+def _int_char(code: int) -> str:
+    if not -128 <= code < 128:
+        raise NumericValueOutOfRange('"char" out of range')
+    return char_of_byte(code & 0xFF)
+
+
+def _char_int(value: str) -> int:
+    byte = char_byte(value)
+    return byte - 256 if byte >= 128 else byte
+
+
+def _char_bpchar(value: str) -> str:
+    """The byte itself, of which only ASCII is a text."""
+    if len(value) != 1:
+        raise FeatureNotSupported('"char" values that are no text are not supported as char(n)')
+    return value
+
+
 def _bits(value: bytes) -> int:
     return sum(byte.bit_count() for byte in value)
 
@@ -301,6 +321,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "text_name": name_in,
     "bpchar_name": lambda text: name_in(text.rstrip(" ")),
     "name_text": str,
+    "name_bpchar": str,
+    "text_char": char_in,
+    "char_text": str,
+    "char_bpchar": _char_bpchar,
+    "i4tochar": _int_char,
+    "chartoi4": _char_int,
     "textcat": lambda a, b: a + b,
     "byteacat": lambda a, b: a + b,
     "textlen": len,
@@ -358,16 +384,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "text_smaller": min,
     "bpchar_larger": lambda a, b: a if a.rstrip(" ") >= b.rstrip(" ") else b,
     "bpchar_smaller": lambda a, b: a if a.rstrip(" ") <= b.rstrip(" ") else b,
-    **{
-        f"{kind}_pattern_{suffix}": compare
-        for kind in ("text", "bpchar")
-        for suffix, compare in {
-            "lt": lambda a, b: a < b,
-            "le": lambda a, b: a <= b,
-            "gt": lambda a, b: a > b,
-            "ge": lambda a, b: a >= b,
-        }.items()
-    },
 }
 
 #: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.

@@ -65,6 +65,12 @@ def varbit(value: str, typmod: int, explicit: bool) -> str:
     return value[:typmod]
 
 
+def bit_bytes(value: str) -> bytes:
+    """`101` -> b"\xa0": eight bits to a byte, the last one filled with zeros."""
+    size = -(-len(value) // 8)
+    return int(value.ljust(8 * size, "0") or "0", 2).to_bytes(size)
+
+
 def _digits(text: str) -> tuple[str, bool]:
     if text[:1] in ("b", "B"):
         return text[1:], False

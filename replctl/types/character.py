@@ -30,9 +30,26 @@ def char_in(text: str) -> str:
         byte = int(text[1:], 8) & 0xFF
     else:
         byte = text.encode()[0] if text else 0
+    return char_of_byte(byte)
+
+
+def char_byte(value: str) -> int:
+    r"""The byte that a "char" is: `a` -> 97, `\\200` -> 128."""
+    if len(value) == 4:
+        return int(value[1:], 8)
+    return ord(value) if value else 0
+
+
+def char_of_byte(byte: int) -> str:
+    """The "char" of a byte."""
     if byte >= 0x80:
         return f"\\{byte:03o}"
     return chr(byte) if byte else ""
+
+
+def byte_difference(a: bytes, b: bytes) -> int:
+    """The difference of the first bytes that differ, up to the end of the shorter (memcmp)."""
+    return next((x - y for x, y in zip(a, b, strict=False) if x != y), 0)
 
 
 def varchar(value: str, typmod: int, explicit: bool) -> str:

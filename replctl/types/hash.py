@@ -1,23 +1,34 @@
-"""The hash by which PostgreSQL assigns rows to hash partitions (compute_partition_hash_value in
-partbounds.c; Bob Jenkins' lookup3 in hashfn.c).
+"""PostgreSQL's hash functions of values, and the hash by which it assigns rows to hash partitions
+(hashfunc.c, Bob Jenkins' lookup3 in hashfn.c, compute_partition_hash_value in partbounds.c).
+
+Each function has a 64-bit form with a seed; its 32-bit form is the lower half of that with seed 0.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
-from replctl.errors import FeatureNotSupported
-from replctl.types import text
+from replctl.errors import FeatureNotSupported, UndefinedFunction
+from replctl.types import builtin, text
+from replctl.types.character import char_byte
+from replctl.types.numeric import base_10000, numeric_in
+from replctl.types.uuid_ import uuid_bytes
 
-_SEED = 0x7A5B22367996DCFD  # HASH_PARTITION_SEED
+#: (value, seed) -> 64 bits, unsigned.
+Hash: TypeAlias = Callable[[Any, int], int]
+
+_PARTITION_SEED = 0x7A5B22367996DCFD  # HASH_PARTITION_SEED
 _MASK32, _MASK64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 _INITIAL = 0x9E3779B9 + 3923095
 _DAYS_TO_2000 = 10957
 _MICROS_TO_2000 = _DAYS_TO_2000 * 86_400_000_000
+_ARRAY, _OBJECT = 0x4000000040000000, 0x2000000020000000  # JB_FARRAY, JB_FOBJECT, in both halves
 
 
 def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
@@ -33,13 +44,47 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
     for type_, value in zip(types, values, strict=True):
         if value is None:
             continue
-        function = _HASHES.get(type_)
+        function = _known(type_)
         if function is None:
             raise FeatureNotSupported(f"hash partitioning by type {type_} is not supported")
-        hashed = function(text.parse(type_, value))
+        hashed = function(text.parse(type_, value), _PARTITION_SEED)
         mixed = (hashed + 0x49A0F4DD15E5A8E3 + (row_hash << 54) + (row_hash >> 7)) & _MASK64
         row_hash ^= mixed
     return row_hash
+
+
+def hash_of(type_name: str) -> Callable[[Any], int]:
+    """The hash function of a type: value -> int4.
+
+    Raises:
+        UndefinedFunction: there is none.
+    """
+    extended = hash_extended(type_name)
+    return lambda value: _signed(extended(value, 0) & _MASK32, 32)
+
+
+def hash_extended(type_name: str) -> Callable[[Any, int], int]:
+    """The hash function of a type with a seed: (value, seed) -> int8.
+
+    Raises:
+        UndefinedFunction: there is none.
+    """
+    function = _known(type_name)
+    if function is None:
+        shown = builtin.types()[type_name].sql_name
+        raise UndefinedFunction(f"could not identify a hash function for type {shown}")
+    return lambda value, seed: _signed(function(value, seed & _MASK64), 64)
+
+
+def _known(type_name: str) -> Hash | None:
+    known = builtin.types().get(type_name)
+    if known is not None and known.is_array and known.element is not None:
+        return _of_array(known.element)
+    return _HASHES.get(type_name)
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _rotated(value: int, bits: int) -> int:
@@ -61,15 +106,17 @@ def _final(a: int, b: int, c: int) -> int:
     return (a << 32) | b  # seven steps have turned the names by one: these are b and c
 
 
-def _start(length: int) -> tuple[int, int, int]:
+def _start(length: int, seed: int) -> tuple[int, int, int]:
     initial = (_INITIAL + length) & _MASK32
-    return _mixed((initial + (_SEED >> 32)) & _MASK32, (initial + _SEED) & _MASK32, initial)
+    if not seed:
+        return initial, initial, initial
+    return _mixed((initial + (seed >> 32)) & _MASK32, (initial + seed) & _MASK32, initial)
 
 
-def _of_bytes(data: bytes) -> int:
+def _of_bytes(data: bytes, seed: int) -> int:
     """hash_bytes_extended: blocks of 12 bytes; the last one leaves the low byte of c to the
     length."""
-    a, b, c = _start(len(data))
+    a, b, c = _start(len(data), seed)
     position = 0
     while len(data) - position >= 12:
         x, y, z = struct.unpack_from("<III", data, position)
@@ -81,75 +128,125 @@ def _of_bytes(data: bytes) -> int:
     return _final((a + x) & _MASK32, (b + y) & _MASK32, (c + z) & _MASK32)
 
 
-def _of_uint32(value: int) -> int:
-    a, b, c = _start(4)
+def _of_uint32(value: int, seed: int) -> int:
+    a, b, c = _start(4, seed)
     return _final((a + (value & _MASK32)) & _MASK32, b, c)
 
 
-def _of_int8(value: int) -> int:
+def _of_int8(value: int, seed: int) -> int:
     low, high = value & _MASK32, (value >> 32) & _MASK32
-    return _of_uint32(low ^ (high if value >= 0 else ~high & _MASK32))
+    return _of_uint32(low ^ (high if value >= 0 else ~high & _MASK32), seed)
 
 
-def _of_float(value: float) -> int:
+def _of_text(value: str, seed: int) -> int:
+    return _of_bytes(value.encode(), seed)
+
+
+def _of_float(value: float, seed: int) -> int:
     if value == 0:
-        return _SEED
-    return _of_bytes(struct.pack("<d", math.nan if math.isnan(value) else value))
+        return seed
+    return _of_bytes(struct.pack("<d", math.nan if math.isnan(value) else value), seed)
 
 
-def _of_numeric(value: Decimal) -> int:
+def _of_numeric(value: Decimal, seed: int) -> int:
     """The significant digits in base 10000, and the weight of the first."""
     if not value.is_finite():
-        return _SEED
+        return seed
     if not value:
-        return (_SEED - 1) & _MASK64
-    _sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    shown = "".join(map(str, digits)).lstrip("0")
-    shown += "0" * (exponent % 4)
-    groups_below = exponent // 4
-    shown = shown.rjust(-(-len(shown) // 4) * 4, "0")
-    groups = [int(shown[i : i + 4]) for i in range(0, len(shown), 4)]
-    weight = len(groups) - 1 + groups_below
-    while groups[-1] == 0:
-        groups.pop()
-    return _of_bytes(struct.pack(f"<{len(groups)}H", *groups)) ^ (weight & _MASK64)
+        return (seed - 1) & _MASK64
+    groups, weight = base_10000(value)
+    return _of_bytes(struct.pack(f"<{len(groups)}H", *groups), seed) ^ (weight & _MASK64)
 
 
-def _of_interval(value: tuple[int, int, int]) -> int:
+def _of_interval(value: tuple[int, int, int], seed: int) -> int:
     months, days, micros = value
     span = (months * 30 + days) * 86_400_000_000 + micros
-    return _of_int8(((span + 2**63) & _MASK64) - 2**63)
+    return _of_int8(_signed(span & _MASK64, 64), seed)
 
 
-def _of_date(value: int) -> int:
+def _of_date(value: int, seed: int) -> int:
     is_infinite = value in (2**31 - 1, -(2**31))
-    return _of_uint32(value if is_infinite else value - _DAYS_TO_2000)
+    return _of_uint32(value if is_infinite else value - _DAYS_TO_2000, seed)
 
 
-def _of_timestamp(value: int) -> int:
+def _of_timestamp(value: int, seed: int) -> int:
     is_infinite = value in (2**63 - 1, -(2**63))
-    return _of_int8(value if is_infinite else value - _MICROS_TO_2000)
+    return _of_int8(value if is_infinite else value - _MICROS_TO_2000, seed)
+
+
+def _of_timetz(value: tuple[int, int], seed: int) -> int:
+    return _of_int8(value[0], seed) ^ _of_uint32(value[1], seed)
+
+
+def _of_char(value: str, seed: int) -> int:
+    return _of_uint32(_signed(char_byte(value), 8), seed)
+
+
+@cache
+def _of_array(element: str) -> Hash | None:
+    function = _known(element)
+    if function is None:
+        return None
+
+    def add(result: int, value: Any, seed: int) -> int:
+        if isinstance(value, list):
+            for item in value:
+                result = add(result, item, seed)
+            return result
+        return (result * 31 + (0 if value is None else function(value, seed))) & _MASK64
+
+    return lambda value, seed: add(1, value, seed)
+
+
+_json = json.JSONDecoder(parse_int=numeric_in, parse_float=numeric_in)
+
+
+def _of_jsonb(value: str, seed: int) -> int:
+    """Keys, elements and scalars one after the other, and for each container its kind."""
+    root = _json.decode(value)
+    if root == [] or root == {}:
+        return seed
+    is_scalar = not isinstance(root, dict | list)
+    return _mixed_jsonb(0, [root] if is_scalar else root, seed)
+
+
+def _mixed_jsonb(result: int, value: Any, seed: int) -> int:
+    if isinstance(value, dict):
+        result ^= _OBJECT
+        for key, item in value.items():
+            result = _mixed_jsonb(_mixed_jsonb(result, key, seed), item, seed)
+        return result
+    if isinstance(value, list):
+        result ^= _ARRAY
+        for item in value:
+            result = _mixed_jsonb(result, item, seed)
+        return result
+    rotated = (result << 1 & 0xFFFFFFFEFFFFFFFE) | (result >> 31 & 0x100000001)
+    return rotated ^ _of_json_scalar(value, seed)
+
+
+def _of_json_scalar(value: Any, seed: int) -> int:
+    if value is None:
+        return (seed + 1) & _MASK64
+    if isinstance(value, bool):
+        return _of_uint32(value, seed) if seed else (2 if value else 4)
+    return _of_text(value, seed) if isinstance(value, str) else _of_numeric(value, seed)
 
 
 #: What hashes a parsed value (types.text), by type.
-_HASHES: dict[str, Callable[[Any], int]] = {
-    "bool": _of_uint32,
-    "int2": _of_uint32,
-    "int4": _of_uint32,
-    "int8": _of_int8,
-    "oid": _of_uint32,
-    "float4": _of_float,
-    "float8": _of_float,
+_HASHES: dict[str, Hash] = {
+    **dict.fromkeys(("bool", "int2", "int4", "oid"), _of_uint32),
+    **dict.fromkeys(("int8", "time", "pg_lsn"), _of_int8),
+    **dict.fromkeys(("float4", "float8"), _of_float),
     "numeric": _of_numeric,
-    "text": lambda value: _of_bytes(value.encode()),
-    "varchar": lambda value: _of_bytes(value.encode()),
-    "bpchar": lambda value: _of_bytes(value.rstrip(" ").encode()),
+    **dict.fromkeys(("text", "varchar", "name"), _of_text),
+    "bpchar": lambda value, seed: _of_text(value.rstrip(" "), seed),
+    "char": _of_char,
     "bytea": _of_bytes,
-    "uuid": lambda value: _of_bytes(bytes.fromhex(value.replace("-", ""))),
+    "uuid": lambda value, seed: _of_bytes(uuid_bytes(value), seed),
     "date": _of_date,
-    "time": _of_int8,
-    "timestamp": _of_timestamp,
-    "timestamptz": _of_timestamp,
+    "timetz": _of_timetz,
+    **dict.fromkeys(("timestamp", "timestamptz"), _of_timestamp),
     "interval": _of_interval,
+    "jsonb": _of_jsonb,
 }

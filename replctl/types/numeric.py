@@ -50,6 +50,24 @@ def numeric_out(value: Decimal) -> str:
     return format(value, "f")
 
 
+def base_10000(value: Decimal) -> tuple[list[int], int]:
+    """12345.6 -> [1, 2345, 6000], 1: the significant digits in base 10000, and the weight of the
+    first.
+
+    Args:
+        value: finite, not zero.
+    """
+    _sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    shown = "".join(map(str, digits)).lstrip("0") + "0" * (exponent % 4)
+    shown = shown.rjust(-(-len(shown) // 4) * 4, "0")
+    groups = [int(shown[i : i + 4]) for i in range(0, len(shown), 4)]
+    weight = len(groups) - 1 + exponent // 4
+    while groups[-1] == 0:
+        groups.pop()
+    return groups, weight
+
+
 def numeric_uminus(value: Decimal) -> Decimal:
     """1.10 -> -1.10, exactly; 0 stays."""
     return value.copy_negate() if value else value

@@ -26,4 +26,9 @@ def uuid_in(text: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+def uuid_bytes(value: str) -> bytes:
+    """The 16 bytes."""
+    return bytes.fromhex(value.replace("-", ""))
+
+
 FORMS = {"uuid": text_form(uuid_in, str)}
