@@ -7,9 +7,10 @@ PostgreSQL's pg_locale_builtin and unicode_case.c.
 from __future__ import annotations
 
 import string
-import sys
 from functools import cache
 
+#: Behind Unicode's second plane no character has a case.
+_FIRST_WITHOUT_CASE = 0x20000
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ASCII_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
@@ -49,7 +50,7 @@ def _upper(char: str) -> str:
 def translation_pairs(*, to_lower: bool, ascii_only: bool) -> tuple[str, str]:
     """All characters that a mapping changes, and what it makes of them, in the same order."""
     function = lower if to_lower else upper
-    codes = range(128) if ascii_only else range(sys.maxunicode + 1)
+    codes = range(128) if ascii_only else range(_FIRST_WITHOUT_CASE)
     source = [
         char
         for char in map(chr, codes)

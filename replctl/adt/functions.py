@@ -62,7 +62,7 @@ PLAIN: dict[str, Callee] = {
     )
     for name, function in module.FUNCTIONS.items()
 }
-_COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED}
+_COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
 
 #: Length coercions: prosrc -> type.
 _COERCIONS = {
@@ -137,11 +137,6 @@ def _default(text: str, type_name: str) -> nodes.Const:
     """`'NFC'::text`, `true`, `0` as constants."""
     value = text.partition("::")[0].strip("'")
     return nodes.Const(type_name, type_text.canonical(type_name, value))
-
-
-def prepared(source: str) -> tuple[tuple[int, ...], Callee] | None:
-    """For functions that need constants: which arguments, and what makes a function of them."""
-    return regexp.PREPARED.get(source)
 
 
 def unsupported(function: Function, types: Sequence[str]) -> FeatureNotSupported:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from replctl.adt import arrayfuncs, case_mapping, comparison, functions, network
+from replctl.adt import arrayfuncs, comparison, functions, network
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.types import builtin
@@ -17,7 +17,10 @@ from replctl.types import text as type_text
 
 #: (row, what Param(0) stands for) -> value
 Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
-_UNKNOWN = object()
+
+#: substring(text SIMILAR pattern ESCAPE escape) is written in SQL, so that its pattern is checked
+#: even if the text is NULL: substring($1 from similar_to_escape($2, $3)).
+_SUBSTRING_SIMILAR, _SUBSTRING_REGEX, _SIMILAR_TO_ESCAPE = 2074, 2073, 1986
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
@@ -105,11 +108,12 @@ def _function(oid: int) -> builtin.Function:
 
 
 def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
+    if oid == _SUBSTRING_SIMILAR:
+        text, *pattern = args
+        similar = nodes.FuncExpr(_SIMILAR_TO_ESCAPE, "similar_to_escape", "text", tuple(pattern))
+        return _call(_SUBSTRING_REGEX, [text, similar], collation)
     function = _function(oid)
     args = functions.arguments(function, args)
-    needs = functions.prepared(function.source)
-    if needs is not None:
-        return _prepared_call(function, args, collation, *needs)
     types = [arg.type for arg in args]
     steps = [_compile(arg) for arg in args]
     callee = functions.callee(function, types, collation)
@@ -134,62 +138,6 @@ def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
     def call(row: Sequence[Any], operand: Any) -> Any:
         values = [step(row, operand) for step in steps]
         return None if any(value is None for value in values) else callee(*values)
-
-    return call
-
-
-def folded(expr: nodes.Expr) -> Any:
-    """The value of an expression without columns; `_UNKNOWN` if it has some."""
-    if any(isinstance(node, nodes.Param | nodes.Var) for node in nodes.walk(expr)):
-        return _UNKNOWN
-    return compiled(expr)(())
-
-
-def _prepared_call(
-    function: builtin.Function,
-    args: Sequence[nodes.Expr],
-    collation: str | None,
-    places: tuple[int, ...],
-    prepare: Callable[..., Any],
-) -> Step:
-    """A function of regular expressions, which have to be known before the first row."""
-    constants = []
-    for place in places:
-        try:
-            value = folded(args[place])
-        except FeatureNotSupported:
-            raise
-        except PostgresError as error:
-            return _raising(error, [])
-        if value is _UNKNOWN:
-            raise FeatureNotSupported(
-                f"function {function.name} with a pattern that is not a constant is not supported"
-            )
-        if value is None:
-            return lambda row, operand: None
-        constants.append(value)
-    steps = [_compile(arg) for i, arg in enumerate(args) if i not in places]
-    try:
-        callee = prepare(*constants, ascii_only=case_mapping.is_ascii_collation(collation))
-    except FeatureNotSupported:
-        raise
-    except PostgresError as error:
-        return _raising(error, steps)
-
-    def call(row: Sequence[Any], operand: Any) -> Any:
-        values = [step(row, operand) for step in steps]
-        return None if any(value is None for value in values) else callee(*values)
-
-    return call
-
-
-def _raising(error: PostgresError, steps: list[Step]) -> Step:
-    """An error that comes as soon as the function is called, which NULL prevents."""
-
-    def call(row: Sequence[Any], operand: Any) -> Any:
-        if any(step(row, operand) is None for step in steps):
-            return None
-        raise error
 
     return call
 
@@ -238,8 +186,6 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
         input_collation=expr.input_collation,
     )
     value, items = _compile(left), _compile(array)
-    if functions.prepared(function.source) is not None:
-        return _any_pattern(expr, function, value)
     test = _compile(item_test)
     use_or = expr.use_or
 
@@ -249,33 +195,6 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
             return None
         tested = value(row, operand)
         return _combined((test((tested, x), None) for x in arrayfuncs.flat(elements)), use_or)
-
-    return evaluate
-
-
-def _any_pattern(expr: nodes.ScalarArrayOpExpr, function: builtin.Function, value: Step) -> Step:
-    """`text ~ ANY (constant array)`: one prepared test for each pattern."""
-    patterns = folded(expr.args[1])
-    if patterns is _UNKNOWN:
-        raise FeatureNotSupported("patterns that are not constants are not supported")
-    if patterns is None:
-        return lambda row, operand: None
-    tests = [
-        _compile(
-            nodes.FuncExpr(
-                function.oid,
-                function.name,
-                "bool",
-                (nodes.Param(1, "text"), nodes.Const("text", pattern)),
-                input_collation=expr.input_collation,
-            )
-        )
-        for pattern in arrayfuncs.flat(patterns)
-    ]
-
-    def evaluate(row: Sequence[Any], operand: Any) -> bool | None:
-        tested = value(row, operand)
-        return _combined((test((tested,), None) for test in tests), expr.use_or)
 
     return evaluate
 

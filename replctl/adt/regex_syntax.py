@@ -1,437 +1,385 @@
-"""PostgreSQL's advanced regular expressions in the syntax that Python and Java share.
-
-Sets of characters become ranges of code points, and letters that match in either case sets of two,
-so that neither engine's own classes and flags come in.  PostgreSQL's regc_lex.c and regcomp.c.
-"""
+"""PostgreSQL's regular expressions as trees.  PostgreSQL's regcomp.c and regc_locale.c."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import cache
+from typing import TypeAlias
 
 from replctl.adt import case_mapping
-from replctl.adt.character_class import ranges
-from replctl.errors import FeatureNotSupported, InvalidRegularExpression
+from replctl.adt.character_class import LAST_CODE, Ranges, complement, merged, ranges
+from replctl.adt.regex_lexer import Kind, Lexer, Options, Token, invalid
 
-_LAST = 0x10FFFF
-_MAX_REPEAT = 255  # DUPMAX in regex.h
-_CHARACTER_ESCAPES = {"a": 7, "b": 8, "B": 92, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_CLASS_ESCAPES = {"d": "digit", "s": "space", "w": "word"}
-_SHARED_SPECIAL = set("\\^$.|?*+()[]{}-&~#")
-
-Ranges = tuple[tuple[int, int], ...]
+_MOST_REPEATS = 255  # DUPMAX in regex.h
+_NEWLINE = ((10, 10),)
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """A translated expression.
+class Characters:
+    """One character of a set."""
+
+    codes: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A test of a place: A Z m M y Y as the escape of that letter, ^ and $ at lines."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A test of what is ahead or behind."""
+
+    inner: Alternatives
+    ahead: bool
+    negative: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An expression in parentheses.
 
     Attributes:
-        text: what Python's re takes with DOTALL; for Java, `\\Z` has to be `\\z`.
-        groups: how many groups capture.
-        has_alternatives: it has a |, which PostgreSQL decides by length and others by order.
-        greediness: of all quantifiers that have a choice; None if there are none.
-        looks_ahead: it depends on what is behind the match, otherwise than by a `$` at its end.
-        ends_at_end: its last part is `$`.
-        repeats_group: a group has a quantifier, which makes Java's engine recurse.
+        number: of the group that captures, None if it does not.
     """
 
-    text: str
+    inner: Alternatives
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BackReference:
+    """What a group has matched.
+
+    Attributes:
+        group: that group.
+    """
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A quantified atom.
+
+    Attributes:
+        most: None if there is no limit.
+        is_greedy: None if the quantifier prefers nothing.
+    """
+
+    item: Characters | Group | BackReference
+    least: int
+    most: int | None
+    is_greedy: bool | None
+
+
+Item: TypeAlias = Characters | Constraint | Look | Group | BackReference | Repeat
+Branch: TypeAlias = tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A whole expression.
+
+    Attributes:
+        groups: how many groups capture.
+        ignore_case: back references match in either case.
+    """
+
+    tree: Alternatives
     groups: int
-    has_alternatives: bool
-    greediness: Literal["greedy", "lazy", "mixed"] | None
-    looks_ahead: bool
-    ends_at_end: bool
-    repeats_group: bool
+    ignore_case: bool
 
 
-def invalid(reason: str) -> InvalidRegularExpression:
-    return InvalidRegularExpression(f"invalid regular expression: {reason}")
+ANY = Characters(((0, LAST_CODE),))
 
 
-@lru_cache(500)
-def translate(pattern: str, *, ignore_case: bool = False, ascii_only: bool = False) -> Pattern:
-    """An advanced regular expression.
+def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
+    """An expression's tree.
+
+    Args:
+        ascii_only: its collation knows the letters of ASCII alone.
 
     Raises:
         InvalidRegularExpression: it is none.
-        FeatureNotSupported: it is, but has no translation.
     """
-    if pattern.startswith("***="):
-        return _Parser(pattern[4:], ignore_case, ascii_only).literal()
-    if pattern.startswith("***:"):
-        pattern = pattern[4:]
-    elif pattern.startswith("***"):
-        raise invalid("quantifier operand invalid")
-    if pattern.startswith("(?") and pattern[2:3].isalpha():
-        options, _, pattern = pattern[2:].partition(")")
-        for option in options:
-            if option in "ic":
-                ignore_case = option == "i"
-            elif option == "q" and options == "q":
-                return _Parser(pattern, ignore_case, ascii_only).literal()
-            elif option not in "ste":
-                if option not in "bmnpqwx":
-                    raise invalid("invalid embedded option")
-                raise FeatureNotSupported(f"regular expression option {option} is not supported")
-    return _Parser(pattern, ignore_case, ascii_only).parse()
-
-
-def word_ranges() -> Ranges:
-    return _merged([*ranges("alnum"), (95, 95)])
+    if options.syntax == "literal" and options != options.as_literal():
+        raise invalid("invalid argument to regex function")
+    try:
+        return _Parser(pattern, options, ascii_only).parse()
+    except RecursionError:
+        raise invalid("regular expression is too complex") from None
 
 
 class _Parser:
-    """From left to right; the result is text that grows."""
+    """Recursive descent, one token ahead, so that of several errors PostgreSQL's is found."""
 
-    def __init__(self, pattern: str, ignore_case: bool, ascii_only: bool) -> None:
-        self._pattern, self._i = pattern, 0
-        self._ignore_case, self._ascii_only = ignore_case, ascii_only
-        self._groups = 0
-        self._depth = 0
+    def __init__(self, pattern: str, options: Options, ascii_only: bool) -> None:
+        self._lexer = Lexer(pattern, options, ascii_only=ascii_only)
+        self._options = self._lexer.options
+        self._ascii_only = ascii_only
+        self._closed: dict[int, Group] = {}
         self._look_depth = 0
-        self._has_alternatives = False
-        self._kinds: set[str] = set()
-        self._looks_ahead = False
-        self._ends: list[int] = []
-        self._repeats_group = False
 
-    def literal(self) -> Pattern:
-        text = "".join(self._character(ord(char)) for char in self._pattern)
-        return Pattern(text, 0, False, None, False, False, False)
+    def parse(self) -> Expression:
+        tree = self._alternatives(depth=0)
+        return Expression(tree, self._lexer.groups, self._options.ignore_case)
 
-    def parse(self) -> Pattern:
-        text = self._alternatives()
-        if self._i < len(self._pattern):
+    @property
+    def _token(self) -> Token:
+        return self._lexer.token
+
+    def _sees(self, sign: str) -> bool:
+        return self._token == (Kind.SPECIAL, sign)
+
+    def _alternatives(self, depth: int) -> Alternatives:
+        branches = [self._branch(depth)]
+        while self._sees("|"):
+            self._lexer.advance()
+            branches.append(self._branch(depth))
+        if depth and self._token.kind is not Kind.CLOSE:
             raise invalid("parentheses () not balanced")
-        ends_at_end = self._ends == [len(self._pattern)] and not self._has_alternatives
-        greediness = (
-            None if not self._kinds else "mixed" if len(self._kinds) > 1 else self._kinds.pop()
-        )
-        return Pattern(
-            text,
-            self._groups,
-            self._has_alternatives,
-            greediness,  # type: ignore[arg-type]
-            self._looks_ahead or bool(self._ends and not ends_at_end),
-            ends_at_end,
-            self._repeats_group,
-        )
+        return Alternatives(tuple(branches))
 
-    def _alternatives(self) -> str:
-        branches = [self._branch()]
-        while self._peek() == "|":
-            self._i += 1
-            self._has_alternatives = True
-            branches.append(self._branch())
-        return "|".join(branches)
+    def _branch(self, depth: int) -> Branch:
+        items: list[Item] = []
+        while not (
+            self._sees("|")
+            or self._token.kind is Kind.END
+            or (depth and self._token.kind is Kind.CLOSE)
+        ):
+            items.append(self._item(depth))
+        return tuple(items)
 
-    def _branch(self) -> str:
-        parts = []
-        while self._i < len(self._pattern) and self._peek() not in "|)":
-            parts.append(self._piece())
-        if self._peek() == ")" and self._depth == 0:
-            raise invalid("parentheses () not balanced")
-        return "".join(parts)
+    def _item(self, depth: int) -> Item:
+        kind, value = self._token
+        match kind:
+            case Kind.CONSTRAINT:
+                self._lexer.advance()
+                return Constraint(value)
+            case Kind.SPECIAL if value in ("^", "$"):
+                self._lexer.advance()
+                at_lines = self._options.newline_anchors
+                return Constraint(value if at_lines else "A" if value == "^" else "Z")
+            case Kind.LOOK:
+                return self._look(depth)
+            case Kind.QUANTIFIER | Kind.BOUND:
+                raise invalid("quantifier operand invalid")
+        return self._repeated(self._atom(depth))
 
-    def _peek(self, length: int = 1) -> str:
-        return self._pattern[self._i : self._i + length]
+    def _look(self, depth: int) -> Look:
+        ahead, negative = self._lexer.advance().value
+        self._look_depth += 1
+        inner = self._alternatives(depth + 1)
+        self._look_depth -= 1
+        self._lexer.advance()
+        return Look(inner, ahead, negative)
 
-    def _piece(self) -> str:
-        atom, can_repeat, is_group = self._atom()
-        quantifier = self._quantifier()
-        if not quantifier:
-            return atom
-        if not can_repeat:
-            raise invalid("quantifier operand invalid")
-        self._repeats_group |= is_group
-        if self._quantifier():
-            raise invalid("quantifier operand invalid")
-        return atom + quantifier
+    def _atom(self, depth: int) -> Characters | Group | BackReference:
+        kind, value = self._token
+        match kind:
+            case Kind.OPEN:
+                return self._group(depth, captures=value and not self._look_depth)
+            case Kind.BRACKET:
+                return self._bracket()
+            case Kind.BACK_REFERENCE:
+                group = self._closed.get(value) if not self._look_depth else None
+                if group is None:
+                    raise invalid("invalid backreference number")
+                self._lexer.advance()
+                return BackReference(group)
+            case Kind.CLOSE if self._options.syntax != "extended":
+                raise invalid("parentheses () not balanced")
+        self._lexer.advance()
+        match kind:
+            case Kind.CLOSE:
+                return self._character(ord(")"))
+            case Kind.CLASS:
+                return Characters(self._class(value))
+            case Kind.NOT_CLASS:
+                return Characters(complement(self._class(value)))
+            case Kind.SPECIAL:
+                return Characters(complement(_NEWLINE)) if self._options.newline_stops else ANY
+        assert isinstance(value, int)
+        return self._character(value)
 
-    def _quantifier(self) -> str:
-        char = self._peek()
-        if char and char in "*+?":
-            self._i += 1
-            text, has_choice = char, True
-        elif char == "{" and self._pattern[self._i + 1 : self._i + 2].isdigit():
-            text, has_choice = self._bound()
-        else:
-            return ""
-        if self._peek() == "?":
-            self._i += 1
-            if has_choice:
-                self._kinds.add("lazy")
-            return text + "?"
+    def _group(self, depth: int, *, captures: bool) -> Group:
+        self._lexer.groups += captures
+        number = self._lexer.groups if captures else None
+        self._lexer.advance()
+        group = Group(self._alternatives(depth + 1), number)
+        self._lexer.advance()
+        if number is not None:
+            self._closed[number] = group
+        return group
+
+    def _repeated(self, atom: Characters | Group | BackReference) -> Item:
+        match self._token.kind:
+            case Kind.QUANTIFIER:
+                least, most, is_greedy = self._lexer.advance().value
+                return Repeat(atom, least, most, is_greedy)
+            case Kind.BOUND:
+                return self._bound(atom)
+        return atom
+
+    def _bound(self, atom: Characters | Group | BackReference) -> Repeat:
+        self._lexer.advance()
+        least = self._count()
+        most: int | None = least
+        has_choice = self._token.kind is Kind.COMMA
         if has_choice:
-            self._kinds.add("greedy")
-        return text
-
-    def _bound(self) -> tuple[str, bool]:
-        end = self._pattern.find("}", self._i)
-        if end < 0:
-            raise invalid("braces {} not balanced")
-        low, comma, high = self._pattern[self._i + 1 : end].partition(",")
-        if not low.isdigit() or (high and not high.isdigit()):
+            self._lexer.advance()
+            most = self._count() if self._token.kind is Kind.DIGIT else None
+        if (most is not None and least > most) or self._token.kind is not Kind.BOUND_END:
             raise invalid("invalid repetition count(s)")
-        if int(low) > _MAX_REPEAT or (high and not int(low) <= int(high) <= _MAX_REPEAT):
+        is_greedy = self._lexer.advance().value
+        return Repeat(atom, least, most, is_greedy if has_choice else None)
+
+    def _count(self) -> int:
+        number = 0
+        while self._token.kind is Kind.DIGIT and number < _MOST_REPEATS:
+            number = number * 10 + self._lexer.advance().value
+        if self._token.kind is Kind.DIGIT or number > _MOST_REPEATS:
             raise invalid("invalid repetition count(s)")
-        self._i = end + 1
-        return self._pattern[end - len(f"{low}{comma}{high}") - 1 : end + 1], bool(
-            comma
-        ) and low != high
+        return number
 
-    def _atom(self) -> tuple[str, bool, bool]:
-        """An atom, whether a quantifier may follow, and whether it is a group."""
-        char = self._peek()
-        self._i += 1
-        match char:
-            case "(":
-                return self._group()
-            case "[":
-                return self._bracket(), True, False
-            case ".":
-                return ".", True, False
-            case "^":
-                return r"\A", False, False
-            case "$":
-                self._ends.append(self._i)
-                return r"\Z", False, False
-            case "\\":
-                return self._escape()
-            case "*" | "+" | "?":
-                raise invalid("quantifier operand invalid")
-            case "{" if self._peek().isdigit():
-                raise invalid("quantifier operand invalid")
-        return self._character(ord(char)), True, False
+    def _character(self, code: int) -> Characters:
+        return Characters(self._one(code))
 
-    def _group(self) -> tuple[str, bool, bool]:
-        opening, can_repeat = "(", True
-        for start in ("?<=", "?<!", "?:", "?=", "?!"):
-            if self._peek(len(start)) == start:
-                self._i += len(start)
-                opening, can_repeat = "(" + start, start == "?:"
-                break
-        else:
-            if self._peek() == "?":
-                raise invalid("quantifier operand invalid")
-            if self._look_depth:
-                opening = "(?:"  # groups inside constraints do not capture
-            else:
-                self._groups += 1
-        if not can_repeat:
-            self._looks_ahead = True
-            self._look_depth += 1
-            if opening in ("(?<=", "(?<!"):
-                raise FeatureNotSupported("lookbehind in regular expressions is not supported")
-        self._depth += 1
-        inner = self._alternatives()
-        if self._peek() != ")":
-            raise invalid("parentheses () not balanced")
-        self._i += 1
-        self._depth -= 1
-        self._look_depth -= not can_repeat
-        return f"{opening}{inner})", can_repeat, True
+    def _one(self, code: int) -> Ranges:
+        """A character, and its counterpart where case does not count; a letter that is neither
+        upper nor lower case does not match itself then (allcases)."""
+        if code > LAST_CODE:
+            return ()
+        if not self._options.ignore_case:
+            return ((code, code),)
+        both = (case(chr(code), ascii_only=self._ascii_only) for case in _CASES)
+        return merged((ord(char), ord(char)) for char in both)
 
-    def _escape(self) -> tuple[str, bool, bool]:
-        if self._i >= len(self._pattern):
-            raise invalid("invalid escape \\ sequence")
-        char = self._peek()
-        if char.lower() in _CLASS_ESCAPES:
-            self._i += 1
-            members = _named(_CLASS_ESCAPES[char.lower()], self._ascii_only)
-            return _set(_complement(members) if char.isupper() else members), True, False
-        word = _set(_named("word", self._ascii_only))
-        start, end = f"(?<!{word})(?={word})", f"(?<={word})(?!{word})"
-        constraints = {"A": r"\A", "m": start, "M": end, "y": f"(?:{start}|{end})",
-                       "Y": f"(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"}  # fmt: skip
-        if char == "Z":
-            self._i += 1
-            self._ends.append(self._i)
-            return r"\Z", False, False
-        if char in constraints:
-            self._i += 1
-            self._looks_ahead |= char != "A"
-            return constraints[char], False, False
-        if char in "123456789":
-            raise FeatureNotSupported("back references in regular expressions are not supported")
-        return self._character(self._escaped_code()), True, False
+    def _class(self, name: str) -> Ranges:
+        if self._options.ignore_case and name in ("upper", "lower"):
+            name = "alpha"
+        try:
+            return ranges(name, ascii_only=self._ascii_only)
+        except KeyError:
+            raise invalid("invalid character class") from None
 
-    def _escaped_code(self) -> int:
-        """The code point that an escape stands for."""
-        char = self._peek()
-        self._i += 1
-        if char in _CHARACTER_ESCAPES:
-            return _CHARACTER_ESCAPES[char]
-        lengths = {"u": 4, "U": 8}
-        if char in lengths or char == "x":
-            digits = ""
-            most = lengths.get(char, 255)
-            while len(digits) < most and self._peek() and self._peek() in "0123456789abcdefABCDEF":
-                digits += self._peek()
-                self._i += 1
-            if not digits or (char != "x" and len(digits) < most) or int(digits, 16) > _LAST:
-                raise invalid("invalid escape \\ sequence")
-            return int(digits, 16)
-        if char == "0":
-            digits = "0"
-            while len(digits) < 3 and self._peek() and self._peek() in "01234567":
-                digits += self._peek()
-                self._i += 1
-            return int(digits, 8)
-        if char == "c" and self._peek():
-            self._i += 1
-            return ord(self._pattern[self._i - 1]) & 31
-        if char.isascii() and char.isalnum():
-            raise invalid("invalid escape \\ sequence")
-        return ord(char)
-
-    def _bracket(self) -> str:
-        negated = self._peek() == "^"
-        self._i += negated
-        if self._peek(6) in ("[:<:]]", "[:>:]]") and not negated:
-            raise FeatureNotSupported("[[:<:]] in regular expressions is not supported")
+    def _bracket(self) -> Characters:
+        is_complemented = self._lexer.advance().value
         items: list[tuple[int, int]] = []
-        is_first = True
-        while is_first or self._peek() != "]":
-            if self._i >= len(self._pattern):
-                raise invalid("brackets [] not balanced")
+        while not self._sees("]"):
             items += self._bracket_item()
-            is_first = False
-        self._i += 1
-        members = _merged(
-            _both_cases(tuple(items), self._ascii_only) if self._ignore_case else items
-        )
-        return _set(_complement(members) if negated else members)
+        self._lexer.advance()
+        if not is_complemented:
+            return Characters(merged(items))
+        if self._options.newline_stops:
+            items += _NEWLINE
+        return Characters(complement(merged(items)))
 
-    def _bracket_item(self) -> list[tuple[int, int]]:
-        if self._peek(2) in ("[.", "[="):
-            raise FeatureNotSupported("collating elements in regular expressions are not supported")
-        if self._peek(2) == "[:":
-            end = self._pattern.find(":]", self._i)
-            if end < 0:
-                raise invalid("brackets [] not balanced")
-            name = self._pattern[self._i + 2 : end]
-            self._i = end + 2
-            if self._ignore_case and name in ("upper", "lower"):
-                name = "alpha"
-            try:
-                found = list(_named(name, self._ascii_only))
-            except KeyError:
-                raise invalid("invalid character class") from None
-            return self._no_range(found)
-        if self._peek() == "\\":
-            escaped = self._pattern[self._i + 1 : self._i + 2]
-            if escaped and escaped.lower() in _CLASS_ESCAPES:
-                self._i += 2
-                members = _named(_CLASS_ESCAPES[escaped.lower()], self._ascii_only)
-                return self._no_range(list(_complement(members) if escaped.isupper() else members))
-        low = self._bracket_character()
-        if self._peek() != "-" or self._pattern[self._i + 1 : self._i + 2] in ("]", ""):
-            return [(low, low)]
-        self._i += 1
-        if self._peek(2) in ("[:", "[.", "[="):
-            raise invalid("invalid character range")
-        high = self._bracket_character()
+    def _bracket_item(self) -> Ranges:
+        kind, value = self._token
+        match kind:
+            case Kind.CLASS:
+                self._lexer.advance()
+                return self._class(value)
+            case Kind.NOT_CLASS:
+                self._lexer.advance()
+                return complement(self._class(value))
+            case Kind.NAMED if value == ":":
+                name = self._lexer.name()
+                return self._class(name)
+            case Kind.NAMED if value == "=":
+                return self._one(self._element())
+            case Kind.SPECIAL:
+                raise invalid("invalid character range")
+        is_plain = kind is Kind.CHARACTER
+        low = self._end_of_range()
+        if not self._sees("-"):
+            return self._one(low) if is_plain else self._range(low, low)
+        self._lexer.advance()
+        high = self._end_of_range()
         if low > high:
             raise invalid("invalid character range")
-        return [(low, high)]
+        return self._range(low, high)
 
-    def _no_range(self, items: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        if self._peek() == "-" and self._pattern[self._i + 1 : self._i + 2] != "]":
-            raise invalid("invalid character range")
-        return items
+    def _end_of_range(self) -> int:
+        kind, value = self._token
+        match kind:
+            case Kind.CHARACTER:
+                self._lexer.advance()
+                assert isinstance(value, int)
+                return value
+            case Kind.SPECIAL if value == "-":
+                self._lexer.advance()
+                return ord("-")
+            case Kind.NAMED if value == ".":
+                return self._element()
+        raise invalid("invalid character range")
 
-    def _bracket_character(self) -> int:
-        char = self._peek()
-        if not char:
-            raise invalid("brackets [] not balanced")
-        self._i += 1
-        if char == "\\":
-            if not self._peek():
-                raise invalid("invalid escape \\ sequence")
-            if self._peek() in "AmMyYZ123456789" or self._peek().lower() in _CLASS_ESCAPES:
-                raise invalid("invalid escape \\ sequence")
-            return self._escaped_code()
-        return ord(char)
+    def _element(self) -> int:
+        """The character that a collating element names: `[.a.]`, `[.hyphen.]`"""
+        name = self._lexer.name()
+        if len(name) == 1:
+            return ord(name)
+        if name not in _ELEMENTS:
+            raise invalid("invalid collating element")
+        return _ELEMENTS[name]
 
-    def _character(self, code: int) -> str:
-        if self._ignore_case:
-            both = _both_cases(((code, code),), self._ascii_only)
-            if len(both) > 1:
-                return _set(_merged(list(both)))
-        char = chr(code)
-        return "\\" + char if char in _SHARED_SPECIAL else char
-
-
-def _named(name: str, ascii_only: bool) -> Ranges:
-    members = word_ranges() if name == "word" else ranges(name)
-    if not ascii_only:
-        return members
-    return tuple((low, min(high, 127)) for low, high in members if low <= 127)
+    def _range(self, low: int, high: int) -> Ranges:
+        items = [(low, min(high, LAST_CODE))] if low <= LAST_CODE else []
+        if self._options.ignore_case:
+            changes = _case_changes(self._ascii_only)
+            start, stop = bisect_left(changes, (low, 0)), bisect_left(changes, (high + 1, 0))
+            items += [(other, other) for _, other in changes[start:stop]]
+        return merged(items)
 
 
-def _both_cases(items: Ranges, ascii_only: bool) -> Ranges:
-    found = list(items)
-    for low, high in items:
-        if high - low > 5000:
-            continue  # such a set is a class, which has both cases already
-        for code in range(low, high + 1):
-            for function in (case_mapping.lower, case_mapping.upper):
-                other = ord(function(chr(code), ascii_only=ascii_only))
-                if other != code:
-                    found.append((other, other))
-    return tuple(found)
+_CASES = (case_mapping.lower, case_mapping.upper)
 
 
-def _merged(items: list[tuple[int, int]] | Ranges) -> Ranges:
-    result: list[tuple[int, int]] = []
-    for low, high in sorted(items):
-        if result and low <= result[-1][1] + 1:
-            result[-1] = (result[-1][0], max(high, result[-1][1]))
-        else:
-            result.append((low, high))
-    return tuple(result)
-
-
-def _complement(items: Ranges) -> Ranges:
-    result, next_low = [], 0
-    for low, high in _merged(items):
-        if low > next_low:
-            result.append((next_low, low - 1))
-        next_low = high + 1
-    if next_low <= _LAST:
-        result.append((next_low, _LAST))
-    return tuple(result)
-
-
-@lru_cache(200)
-def _set(items: Ranges) -> str:
-    """Ranges as a bracket expression; few stay readable."""
-    if not items:
-        return r"(?!)"
-    low_part = items[0][0] == 0 and items[-1][1] == _LAST
-    shown, sign = (_complement(items), "^") if low_part else (items, "")
-    if not shown:
-        return r"[\s\S]"
-    return f"[{sign}{''.join(_shown(low, high) for low, high in shown)}]"
-
-
-def _shown(low: int, high: int) -> str:
-    # A surrogate alone is no character; Java would join it with its neighbour.
-    pieces = [(low, high)]
-    if low <= 0xDFFF and high >= 0xD800:
-        pieces = [(low, 0xD7FF), (0xE000, high)]
-    return "".join(
-        _one(first) if first == last else f"{_one(first)}-{_one(last)}"
-        for first, last in pieces
-        if first <= last
+@cache
+def _case_changes(ascii_only: bool) -> list[tuple[int, int]]:
+    """The characters that have another case, with it."""
+    pairs = (
+        case_mapping.translation_pairs(to_lower=to_lower, ascii_only=ascii_only)
+        for to_lower in (True, False)
+    )
+    return sorted(
+        (ord(char), ord(other))
+        for source, target in pairs
+        for char, other in zip(source, target, strict=True)
     )
 
 
-def _one(code: int) -> str:
-    char = chr(code)
-    if code < 128 and char.isalnum():
-        return char
-    return f"\\x{code:02x}" if code < 256 else char
+#: POSIX's names of characters.
+_ELEMENTS = {
+    name: code
+    for names, first in (
+        ("NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI", 0),
+        ("DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC IS4 IS3 IS2 IS1", 16),
+        ("FS GS RS US", 28),
+        ("alert backspace tab newline vertical-tab form-feed carriage-return", 7),
+        ("space exclamation-mark quotation-mark number-sign dollar-sign percent-sign", 32),
+        ("ampersand apostrophe left-parenthesis right-parenthesis asterisk plus-sign", 38),
+        ("comma hyphen period slash", 44),
+        ("zero one two three four five six seven eight nine", 48),
+        ("hyphen-minus full-stop solidus", 45),
+        ("colon semicolon less-than-sign equals-sign greater-than-sign question-mark", 58),
+        ("commercial-at", 64),
+        ("left-square-bracket backslash right-square-bracket circumflex underscore", 91),
+        ("reverse-solidus", 92),
+        ("circumflex-accent low-line grave-accent", 94),
+        ("left-brace vertical-line right-brace tilde DEL", 123),
+        ("left-curly-bracket", 123),
+        ("right-curly-bracket", 125),
+    )
+    for code, name in enumerate(names.split(), start=first)
+}

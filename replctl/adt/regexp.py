@@ -1,119 +1,92 @@
-"""Functions of regular expressions, on Python's re.  PostgreSQL's regexp.c.
-
-PostgreSQL takes the longest match (or the shortest), Python the first that it finds: what depends
-on where a match ends is done only for expressions where that can be put right, and refused for
-others.
-"""
+"""Functions of regular expressions.  PostgreSQL's regexp.c, and replace_text_regexp() of
+varlena.c."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from replctl.adt import regex_syntax
+from replctl.adt.regex_lexer import Options
+from replctl.adt.regex_match import Regex, Spans, compiled
 from replctl.errors import (
-    FeatureNotSupported,
-    InvalidEscapeCharacter,
+    InvalidEscapeSequence,
     InvalidParameterValue,
     InvalidUseOfEscapeCharacter,
 )
 
-Matcher = Callable[..., Any]
 
-
-def _compiled(pattern: str, ignore_case: bool, ascii_only: bool) -> re.Pattern[str]:
-    found = regex_syntax.translate(pattern, ignore_case=ignore_case, ascii_only=ascii_only)
-    return re.compile(found.text, re.DOTALL)
-
-
-class _Finder:
-    """Finds matches with the ends that PostgreSQL gives them."""
-
-    def __init__(self, pattern: str, ignore_case: bool, ascii_only: bool) -> None:
-        found = regex_syntax.translate(pattern, ignore_case=ignore_case, ascii_only=ascii_only)
-        if found.has_alternatives or found.greediness == "mixed" or found.looks_ahead:
-            raise FeatureNotSupported(
-                "a regular expression with alternatives, constraints, or both greedy and non-greedy"
-                " quantifiers is supported only where it is matched as a whole"
-            )
-        self.groups = found.groups
-        self._regex = re.compile(found.text, re.DOTALL)
-        self._is_fixed = found.greediness is None or found.ends_at_end
-        self._is_greedy = found.greediness == "greedy"
-
-    def search(self, text: str, start: int) -> re.Match[str] | None:
-        first = self._regex.search(text, start)
-        if first is None or self._is_fixed:
-            return first
-        ends = (
-            range(len(text), first.end(), -1)
-            if self._is_greedy
-            else range(first.start(), first.end())
-        )
-        for end in ends:
-            better = self._regex.fullmatch(text, first.start(), end)
-            if better is not None:
-                return better
-        return first
-
-    def all(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
-        """One after the other; behind an empty match the search goes on one character further."""
-        position = start
-        while position <= len(text):
-            match = self.search(text, position)
-            if match is None:
-                return
-            yield match
-            position = match.end() + (match.end() == match.start())
-
-
-def _flags(flags: str, *, can_be_global: bool) -> tuple[bool, bool]:
-    """Whether case is ignored, and whether g was given."""
-    ignore_case = is_global = False
+def _options(flags: str) -> tuple[Options, bool]:
+    """What flags say, and whether g is among them."""
+    options, is_global = Options(), False
     for flag in flags:
-        if flag in "ic":
-            ignore_case = flag == "i"
-        elif flag == "g" and can_be_global:
+        changed = options.with_letter(flag)
+        if flag == "g":
             is_global = True
-        elif flag in "st":
-            pass
-        elif flag in "bemnpqwx":
-            raise FeatureNotSupported(f"regular expression option {flag} is not supported")
-        elif flag == "g":
-            raise InvalidParameterValue('this function does not support the "global" option')
+        elif flag == "e":
+            # Not what the documentation says: parse_re_flags() leaves basic expressions of it.
+            options = replace(options, syntax="basic")
+        elif changed is not None:
+            options = changed
         else:
             raise InvalidParameterValue(f'invalid regular expression option: "{flag}"')
-    return ignore_case, is_global
+    return options, is_global
 
 
-def _matches(*, ignore_case: bool, negate: bool) -> Callable[..., Matcher]:
-    def prepare(pattern: str, *, ascii_only: bool) -> Matcher:
-        regex = _compiled(pattern, ignore_case, ascii_only)
-        return lambda text: (regex.search(text) is None) is negate
-
-    return prepare
-
-
-def _like(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    regex = _compiled(pattern, ignore_case, ascii_only)
-    return lambda text: regex.search(text) is not None
+def _options_of_all(flags: str, function: str, hint: str | None = None) -> Options:
+    """The flags of a function that does not take g."""
+    options, is_global = _options(flags)
+    if is_global:
+        raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
+    return options
 
 
-def _substring(pattern: str, *, ascii_only: bool) -> Matcher:
+def _all(regex: Regex, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
+    """Matches with their beginnings and ends, one behind the other; behind an empty one the search
+    goes on one character further."""
+    while True:
+        spans = regex.search(text, start)
+        if spans is None:
+            return
+        assert spans[0] is not None
+        begin, end = spans[0]
+        yield begin, end, spans
+        start = end + (begin == end)
+
+
+def _matches(*, ignore_case: bool, negate: bool) -> Callable[..., bool]:
+    options = Options(ignore_case=ignore_case)
+
+    def matches(text: str, pattern: str, *, ascii_only: bool = False) -> bool:
+        regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
+        return regex.matches(text) is not negate
+
+    return matches
+
+
+def _like(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False) -> bool:
+    options = _options_of_all(flags, "regexp_like")
+    return compiled(pattern, options, ascii_only=ascii_only, captures=False).matches(text)
+
+
+def _substring(text: str, pattern: str, *, ascii_only: bool = False) -> str | None:
     """substring(text from pattern): the first group, or all if there is none."""
-    finder = _Finder(pattern, False, ascii_only)
-
-    def apply(text: str) -> str | None:
-        match = finder.search(text, 0)
-        return None if match is None else match[1 if finder.groups else 0]
-
-    return apply
+    regex = compiled(pattern, Options(), ascii_only=ascii_only, captures=True)
+    spans = regex.search(text)
+    return None if spans is None else _shown(text, spans[min(regex.groups, 1)])
 
 
-def _replacement(template: str) -> Callable[[re.Match[str]], str]:
-    """The value of a replacement: \\1 to \\9, \\&, and a backslash that stands for itself."""
+def _shown(text: str, span: tuple[int, int] | None) -> str | None:
+    return None if span is None else text[span[0] : span[1]]
+
+
+@lru_cache(100)
+def _replacement(template: str) -> tuple[str | int, ...]:
+    """The parts of a replacement, where a number stands for a group.
+
+    `a\\1\\\\\\&` -> ("a", 1, "\\", 0)
+    """
     parts: list[str | int] = []
     i = 0
     while i < len(template):
@@ -124,142 +97,167 @@ def _replacement(template: str) -> Callable[[re.Match[str]], str]:
         else:
             parts.append(char)
             i += 1
-
-    def build(match: re.Match[str]) -> str:
-        groups = match.re.groups
-        shown = (
-            part if isinstance(part, str) else (match[part] or "") if part <= groups else ""
-            for part in parts
-        )
-        return "".join(shown)
-
-    return build
+    return tuple(parts)
 
 
-def _replace(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
+def _replaced(
+    text: str,
+    pattern: str,
+    replacement: str,
+    options: Options,
+    start: int,
+    number: int,
+    ascii: bool,
+) -> str:
+    """The number-th match behind start replaced, or all if it is 0."""
+    parts = _replacement(replacement)
+    needs_groups = any(isinstance(part, int) for part in parts)
+    regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
+    result, last = [], 0
+    for count, (begin, end, spans) in enumerate(_all(regex, text, start - 1), start=1):
+        if number in (0, count):
+            result.append(text[last:begin])
+            for part in parts:
+                if isinstance(part, str):
+                    result.append(part)
+                elif part < len(spans):
+                    result.append(_shown(text, spans[part]) or "")
+            last = end
+            if number:
+                break
+    return "".join([*result, text[last:]])
+
+
+def _replace(
+    text: str, pattern: str, replacement: str, flags: str = "", *, ascii_only: bool = False
+) -> str:
     """regexp_replace(text, pattern, replacement [, flags])"""
-    if flags[:1].isdigit():
+    if flags[:1] and flags[0] in "0123456789":
         raise InvalidParameterValue(
             f'invalid regular expression option: "{flags[0]}"',
             hint="If you meant to use regexp_replace() with a start parameter, cast the fourth"
             " argument to integer explicitly.",
         )
-    ignore_case, is_global = _flags(flags, can_be_global=True)
-    replace = _replace_nth(pattern, flags.replace("g", ""), ascii_only=ascii_only)
-    del ignore_case
-    return lambda text, replacement: replace(text, replacement, 1, 0 if is_global else 1)
+    options, is_global = _options(flags)
+    return _replaced(text, pattern, replacement, options, 1, 0 if is_global else 1, ascii_only)
 
 
-def _replace_nth(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    """regexp_replace(text, pattern, replacement, start, n [, flags]): n = 0 replaces all."""
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str, replacement: str, start: int, number: int = 1) -> str:
-        _check_positive(start, "start")
-        if number < 0:
-            raise InvalidParameterValue(f'invalid value for parameter "n": {number}')
-        build = _replacement(replacement)
-        result, last = [], 0
-        for count, match in enumerate(finder.all(text, start - 1), start=1):
-            if number in (0, count):
-                result += [text[last : match.start()], build(match)]
-                last = match.end()
-                if number:
-                    break
-        return "".join([*result, text[last:]])
-
-    return apply
+def _replace_nth(
+    text: str,
+    pattern: str,
+    replacement: str,
+    start: int,
+    number: int = 1,
+    flags: str = "",
+    *,
+    ascii_only: bool = False,
+) -> str:
+    """regexp_replace(text, pattern, replacement, start [, n [, flags]]): n = 0 replaces all."""
+    _check(start, "start", start > 0)
+    _check(number, "n", number >= 0)
+    options, _ = _options(flags)
+    return _replaced(text, pattern, replacement, options, start, number, ascii_only)
 
 
-def _check_positive(value: int, name: str) -> None:
-    if value <= 0:
+def _check(value: int, name: str, is_valid: bool) -> None:
+    if not is_valid:
         raise InvalidParameterValue(f'invalid value for parameter "{name}": {value}')
 
 
-def _count(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str, start: int = 1) -> int:
-        _check_positive(start, "start")
-        return sum(1 for _match in finder.all(text, start - 1))
-
-    return apply
+def _count(
+    text: str, pattern: str, start: int = 1, flags: str = "", *, ascii_only: bool = False
+) -> int:
+    _check(start, "start", start > 0)
+    options = _options_of_all(flags, "regexp_count")
+    regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
+    return sum(1 for _match in _all(regex, text, start - 1))
 
 
-def _nth(finder: _Finder, text: str, start: int, number: int) -> re.Match[str] | None:
-    _check_positive(start, "start")
-    _check_positive(number, "n")
-    for count, match in enumerate(finder.all(text, start - 1), start=1):
+def _nth(
+    text: str, pattern: str, options: Options, start: int, number: int, group: int, ascii_only: bool
+) -> tuple[int, int] | None:
+    """The number-th match, or of it a group."""
+    regex = compiled(pattern, options, ascii_only=ascii_only, captures=group > 0)
+    for count, (_, _, spans) in enumerate(_all(regex, text, start - 1), start=1):
         if count == number:
-            return match
+            # Where no group captures, the match itself counts as the first one.
+            if group == 1 and not regex.groups:
+                return spans[0]
+            return spans[group] if group < len(spans) else None
     return None
 
 
-def _substr(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str, start: int = 1, number: int = 1, group: int = 0) -> str | None:
-        match = _nth(finder, text, start, number)
-        if group < 0:
-            raise InvalidParameterValue(f'invalid value for parameter "subexpr": {group}')
-        return None if match is None or group > finder.groups else match[group]
-
-    return apply
-
-
-def _instr(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str, start: int = 1, number: int = 1, option: int = 0, group: int = 0) -> int:
-        match = _nth(finder, text, start, number)
-        if option not in (0, 1):
-            raise InvalidParameterValue(f'invalid value for parameter "endoption": {option}')
-        if group < 0:
-            raise InvalidParameterValue(f'invalid value for parameter "subexpr": {group}')
-        if match is None or group > finder.groups or match.start(group) < 0:
-            return 0
-        return (match.end(group) if option else match.start(group)) + 1
-
-    return apply
+def _substr(
+    text: str,
+    pattern: str,
+    start: int = 1,
+    number: int = 1,
+    flags: str = "",
+    group: int = 0,
+    *,
+    ascii_only: bool = False,
+) -> str | None:
+    _check(start, "start", start > 0)
+    _check(number, "n", number > 0)
+    _check(group, "subexpr", group >= 0)
+    options = _options_of_all(flags, "regexp_substr")
+    return _shown(text, _nth(text, pattern, options, start, number, group, ascii_only))
 
 
-def _match(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    if "g" in flags:
-        raise InvalidParameterValue(
-            'regexp_match() does not support the "global" option',
-            hint="Use the regexp_matches function instead.",
+def _instr(
+    text: str,
+    pattern: str,
+    start: int = 1,
+    number: int = 1,
+    end_option: int = 0,
+    flags: str = "",
+    group: int = 0,
+    *,
+    ascii_only: bool = False,
+) -> int:
+    _check(start, "start", start > 0)
+    _check(number, "n", number > 0)
+    _check(end_option, "endoption", end_option in (0, 1))
+    _check(group, "subexpr", group >= 0)
+    options = _options_of_all(flags, "regexp_instr")
+    span = _nth(text, pattern, options, start, number, group, ascii_only)
+    return 0 if span is None else span[end_option] + 1
+
+
+def _match(
+    text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
+) -> list[str | None] | None:
+    """regexp_match: the groups of the first match, or all of it if there are none."""
+    options = _options_of_all(flags, "regexp_match", "Use the regexp_matches function instead.")
+    spans = compiled(pattern, options, ascii_only=ascii_only, captures=True).search(text)
+    return None if spans is None else [_shown(text, span) for span in spans[1:] or spans]
+
+
+def _split(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False) -> list[str]:
+    """regexp_split_to_array: an empty match splits nothing off at the ends, or behind a match."""
+    options = _options_of_all(flags, "regexp_split_to_array")
+    regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
+    parts, last, previous = [], 0, 0
+    for begin, end, _ in _all(regex, text):
+        if begin < len(text) and end > previous:
+            parts.append(text[last:begin])
+            last = end
+        previous = end
+    return [*parts, text[last:]]
+
+
+#: What stands for characters of SQL's regular expressions outside of brackets.
+_SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^", "$": r"\$"}
+
+
+def _separator(count: int) -> str:
+    """What stands for the count-th escape-double-quote: the part between two is what substring()
+    gives, as long as it can be, behind one that is as short as it can be."""
+    if count > 1:
+        raise InvalidUseOfEscapeCharacter(
+            "SQL regular expression may not contain more than two escape-double-quote separators"
         )
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str) -> list[str | None] | None:
-        match = finder.search(text, 0)
-        if match is None:
-            return None
-        return list(match.groups()) if finder.groups else [match[0]]
-
-    return apply
-
-
-def _split(pattern: str, flags: str = "", *, ascii_only: bool) -> Matcher:
-    ignore_case, _ = _flags(flags, can_be_global=False)
-    finder = _Finder(pattern, ignore_case, ascii_only)
-
-    def apply(text: str) -> list[str]:
-        parts, last = [], 0
-        for match in finder.all(text):
-            # An empty match at either end splits nothing off.
-            if match.end() == match.start() and match.start() in (0, len(text)):
-                continue
-            parts.append(text[last : match.start()])
-            last = match.end()
-        return [*parts, text[last:]]
-
-    return apply
+    return ("){1,1}?(", "){1,1}(?:")[count]
 
 
 def similar_escape(pattern: str, escape: str | None = "\\") -> str:
@@ -268,91 +266,68 @@ def similar_escape(pattern: str, escape: str | None = "\\") -> str:
     `a%_|b` -> `^(?:a.*.|b)$`
     """
     if escape is not None and len(escape) > 1:
-        raise InvalidEscapeCharacter(
+        raise InvalidEscapeSequence(
             "invalid escape string", hint="Escape string must be empty or one character."
         )
-    result, after_escape, in_brackets, quotes = ["^(?:"], False, False, 0
-    class_start = 0
-    for i, char in enumerate(pattern):
+    result, after_escape, depth, quotes = ["^(?:"], False, 0, 0
+    position = 0  # in brackets: 1 behind [, 2 behind [^, more where a ] ends them
+    for char in pattern:
         if after_escape:
-            if char == '"' and not in_brackets:
-                if quotes == 0:
-                    result.append("){1,1}?(")
-                elif quotes == 1:
-                    result.append("){1,1}(?:")
-                else:
-                    raise InvalidUseOfEscapeCharacter(
-                        "SQL regular expression may not contain more than two escape-double-quote separators"  # noqa: E501
-                    )
+            if char == '"' and not depth:
+                result.append(_separator(quotes))
                 quotes += 1
             else:
                 result.append("\\" + char)
+                position = 3
             after_escape = False
-        elif escape and char == escape:
+        elif char == escape:
             after_escape = True
-        elif in_brackets:
-            if char == "\\":
-                result.append("\\")
-            result.append(char)
-            if char == "]" and i > class_start + (pattern[class_start] == "^"):
-                in_brackets = False
-        elif char == "[":
-            result.append(char)
-            in_brackets, class_start = True, i + 1
-        elif char == "%":
-            result.append(".*")
-        elif char == "_":
-            result.append(".")
-        elif char == "(":
-            result.append("(?:")
-        elif char in "\\.^$":
-            result.append("\\" + char)
+        elif depth:
+            result.append("\\\\" if char == "\\" else char)
+            if char == "]" and position > 2:
+                depth -= 1
+            elif char == "^":
+                position += 1
+            else:
+                depth += char == "["
+                position = 3
         else:
-            result.append(char)
+            result.append(_SIMILAR.get(char, char))
+            depth = position = int(char == "[")
     return "".join(result) + ")$"
 
 
-#: prosrc -> (places of the arguments that have to be constants, preparation with them); the
-#: prepared function takes the other arguments.
-PREPARED: dict[str, tuple[tuple[int, ...], Callable[..., Matcher]]] = {
+#: Functions that take the collation: prosrc -> function of the arguments and `ascii_only`.
+COLLATED: dict[str, Callable[..., Any]] = {
+    **{
+        f"{type_}{case}regex{test}": _matches(ignore_case=bool(case), negate=test == "ne")
+        for type_ in ("text", "name")
+        for case in ("", "ic")
+        for test in ("eq", "ne")
+    },
+    "textregexsubstr": _substring,
+    "textregexreplace_noopt": _replace,
+    "textregexreplace": _replace,
     **dict.fromkeys(
-        ("textregexeq", "nameregexeq"), ((1,), _matches(ignore_case=False, negate=False))
+        (
+            "textregexreplace_extended",
+            "textregexreplace_extended_no_flags",
+            "textregexreplace_extended_no_n",
+        ),
+        _replace_nth,
     ),
-    **dict.fromkeys(
-        ("textregexne", "nameregexne"), ((1,), _matches(ignore_case=False, negate=True))
-    ),
-    **dict.fromkeys(
-        ("texticregexeq", "nameicregexeq"), ((1,), _matches(ignore_case=True, negate=False))
-    ),
-    **dict.fromkeys(
-        ("texticregexne", "nameicregexne"), ((1,), _matches(ignore_case=True, negate=True))
-    ),
-    "textregexsubstr": ((1,), _substring),
-    "textregexreplace_noopt": ((1,), _replace),
-    "textregexreplace": ((1, 3), _replace),
-    "textregexreplace_extended": ((1, 5), _replace_nth),
-    "textregexreplace_extended_no_flags": ((1,), _replace_nth),
-    "textregexreplace_extended_no_n": ((1,), _replace_nth),
-    "regexp_like": ((1, 2), _like),
-    "regexp_like_no_flags": ((1,), _like),
-    "regexp_count": ((1, 3), _count),
-    "regexp_count_no_flags": ((1,), _count),
-    "regexp_count_no_start": ((1,), _count),
-    "regexp_substr": ((1, 4), _substr),
-    "regexp_substr_no_start": ((1,), _substr),
-    "regexp_substr_no_n": ((1,), _substr),
-    "regexp_substr_no_flags": ((1,), _substr),
-    "regexp_substr_no_subexpr": ((1, 4), _substr),
-    "regexp_instr": ((1, 5), _instr),
-    "regexp_instr_no_start": ((1,), _instr),
-    "regexp_instr_no_n": ((1,), _instr),
-    "regexp_instr_no_endoption": ((1,), _instr),
-    "regexp_instr_no_flags": ((1,), _instr),
-    "regexp_instr_no_subexpr": ((1, 5), _instr),
-    "regexp_match": ((1, 2), _match),
-    "regexp_match_no_flags": ((1,), _match),
-    "regexp_split_to_array": ((1, 2), _split),
-    "regexp_split_to_array_no_flags": ((1,), _split),
+    "regexp_like": _like,
+    "regexp_like_no_flags": _like,
+    **dict.fromkeys(("regexp_count", "regexp_count_no_flags", "regexp_count_no_start"), _count),
+    "regexp_match": _match,
+    "regexp_match_no_flags": _match,
+    "regexp_split_to_array": _split,
+    "regexp_split_to_array_no_flags": _split,
+    **{
+        f"{name}{suffix}": function
+        for name, function in (("regexp_substr", _substr), ("regexp_instr", _instr))
+        for suffix in ("", "_no_start", "_no_n", "_no_endoption", "_no_flags", "_no_subexpr")
+    },
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -12,10 +12,9 @@ from functools import cache
 from typing import TypeAlias
 
 from replctl.adt import functions as adt_functions
-from replctl.adt import regex_syntax
 from replctl.adt.case_mapping import is_ascii_collation, lower, translation_pairs
 from replctl.adt.like import without_needless_escapes
-from replctl.errors import FeatureNotSupported, PostgresError
+from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
 from replctl.spark.comparison import (
@@ -25,6 +24,7 @@ from replctl.spark.comparison import (
     is_comparable,
 )
 from replctl.spark.data_type import quote, storage_type
+from replctl.spark.java_regex import java_regex
 from replctl.spark.sql_value import SqlValue, bound, raise_error_sql
 from replctl.types import builtin
 from replctl.types.builtin import Function
@@ -378,18 +378,9 @@ def _spark_pattern(pattern: str) -> str:
 
 
 def _matches(*, ignore_case: bool, negate: bool) -> CollatedTranslator:
-    """~ and its like.  An expression that repeats a group is left to Python: Java's engine
-    recurses."""
-
     def translate(args: Arguments, constants: Constants, ascii_only: bool) -> str:
         pattern = _constant(constants, 1)
-        try:
-            found = regex_syntax.translate(pattern, ignore_case=ignore_case, ascii_only=ascii_only)
-        except PostgresError as error:
-            raise FeatureNotSupported(error.message) from error
-        if found.repeats_group:
-            raise FeatureNotSupported("a repeated group is not supported in Spark")
-        java = quote("(?s)" + found.text.replace(r"\Z", r"\z"))
+        java = quote(java_regex(pattern, ignore_case=ignore_case, ascii_only=ascii_only))
         return f"{'NOT ' if negate else ''}rlike({args[0].text}, {java})"
 
     return translate

@@ -1,0 +1,318 @@
+"""Automata of regular expressions: where a match can end, found in one pass over the text.
+
+States are made when a text comes to them.  PostgreSQL's rege_dfa.c.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+from replctl.adt.character_class import Ranges, ranges
+from replctl.adt.regex_lexer import invalid
+from replctl.adt.regex_syntax import (
+    Alternatives,
+    BackReference,
+    Branch,
+    Characters,
+    Constraint,
+    Group,
+    Item,
+    Look,
+    Repeat,
+)
+
+_MOST_PLACES = 100_000
+_NEWLINE = ((10, 10),)
+#: What a colour tells of the characters next to a place.
+_NEWLINE_FLAG, _WORD_FLAG, _EDGE_FLAG = 1, 2, 4
+
+
+class Alphabet(dict[str, int]):
+    """Characters as colours: those that no part of an expression tells apart have the same.
+
+    Attributes:
+        edge: the colour of what is before and behind the text.
+        flags: for each colour whether it is a newline, a word's, or the edge.
+    """
+
+    def __init__(self, tree: Alternatives, *, ascii_only: bool) -> None:
+        super().__init__()
+        sets = {item.codes for item in items_of(tree) if isinstance(item, Characters)}
+        word = ranges("word", ascii_only=ascii_only)
+        if any(isinstance(item, Constraint) for item in items_of(tree)):
+            sets |= {_NEWLINE, word}
+        self._paint(list(sets))
+        self.edge = len(self._members)
+        self.flags = [0] * self.edge + [_EDGE_FLAG]
+        for codes, flag in ((_NEWLINE, _NEWLINE_FLAG), (word, _WORD_FLAG)):
+            for colour in self._colours_of.get(codes, ()):
+                self.flags[colour] |= flag
+
+    def _paint(self, sets: list[Ranges]) -> None:
+        """Give each stretch of code points the colour of the sets that have it."""
+        changes: dict[int, list[int]] = {0: []}
+        for i, codes in enumerate(sets):
+            for low, high in codes:
+                changes.setdefault(low, []).append(i)
+                changes.setdefault(high + 1, []).append(i)
+        self._starts = sorted(changes)
+        self._members: dict[frozenset[int], int] = {}
+        current: set[int] = set()
+        self._colours = []
+        for start in self._starts:
+            current ^= set(changes[start])
+            colour = self._members.setdefault(frozenset(current), len(self._members))
+            self._colours.append(colour)
+        self._colours_of = {
+            codes: frozenset(colour for members, colour in self._members.items() if i in members)
+            for i, codes in enumerate(sets)
+        }
+
+    def __missing__(self, char: str) -> int:
+        colour = self._colours[bisect_right(self._starts, ord(char)) - 1]
+        self[char] = colour
+        return colour
+
+    def colours(self, codes: Ranges) -> frozenset[int]:
+        """The colours of a set of the expression."""
+        return self._colours_of[codes]
+
+
+def items_of(tree: Alternatives) -> Iterator[Item]:
+    """All parts of a tree."""
+    for branch in tree.branches:
+        for item in branch:
+            yield from _parts(item)
+
+
+def _parts(item: Item) -> Iterator[Item]:
+    yield item
+    match item:
+        case Repeat():
+            yield from _parts(item.item)
+        case Group() | Look():
+            yield from items_of(item.inner)
+
+
+class _Net:
+    """A nondeterministic automaton: places, and what leads from each to others.
+
+    Attributes:
+        free: places that may be entered as well.
+        guarded: those that may be if a constraint is fulfilled.
+        taking: those that are reached by a character of these colours.
+    """
+
+    def __init__(self, alphabet: Alphabet, looks: list[Look]) -> None:
+        self._alphabet, self._looks = alphabet, looks
+        self.free: list[list[int]] = []
+        self.guarded: list[list[tuple[Constraint | int, int]]] = []
+        self.taking: list[list[tuple[frozenset[int], int]]] = []
+
+    def place(self) -> int:
+        if len(self.free) >= _MOST_PLACES:
+            raise invalid("regular expression is too complex")
+        for rows in (self.free, self.guarded, self.taking):
+            rows.append([])
+        return len(self.free) - 1
+
+    def branch(self, branch: Branch, start: int, *, is_free: bool = False) -> int:
+        """String a branch behind a place.
+
+        Args:
+            is_free: constraints do not count.
+
+        Returns:
+            Where it ends.
+        """
+        for item in branch:
+            start = self._item(item, start, is_free)
+        return start
+
+    def _item(self, item: Item, start: int, is_free: bool) -> int:
+        match item:
+            case Characters():
+                end = self.place()
+                self.taking[start].append((self._alphabet.colours(item.codes), end))
+                return end
+            case Constraint() | Look():
+                if is_free:
+                    return start
+                end = self.place()
+                test = item if isinstance(item, Constraint) else self._look(item)
+                self.guarded[start].append((test, end))
+                return end
+            case Group():
+                return self._group(item, start, is_free)
+            case BackReference():
+                return self._group(item.group, start, True)
+        return self._repeat(item, start, is_free)
+
+    def _look(self, look: Look) -> int:
+        if look not in self._looks:
+            self._looks.append(look)
+        return self._looks.index(look)
+
+    def _group(self, group: Group, start: int, is_free: bool) -> int:
+        end = self.place()
+        for branch in group.inner.branches:
+            first = self.place()
+            self.free[start].append(first)
+            self.free[self.branch(branch, first, is_free=is_free)].append(end)
+        return end
+
+    def _repeat(self, repeat: Repeat, start: int, is_free: bool) -> int:
+        for _ in range(repeat.least):
+            start = self._item(repeat.item, start, is_free)
+        if repeat.most is None:
+            loop, end = self.place(), self.place()
+            self.free[start].append(loop)
+            self.free[self._item(repeat.item, loop, is_free)].append(loop)
+            self.free[loop].append(end)
+            return end
+        end = self.place()
+        for _ in range(repeat.most - repeat.least):
+            self.free[start].append(end)
+            start = self._item(repeat.item, start, is_free)
+        self.free[start].append(end)
+        return end
+
+
+class State:
+    """A set of places in which an automaton can be, behind some kind of character.
+
+    Attributes:
+        looks: the look-arounds on whose outcome the next step depends.
+        steps: (colour of the next character, *outcomes of looks), or the colour alone ->
+            whether a match can end before it, and the state behind it.
+    """
+
+    __slots__ = ("before", "looks", "places", "steps")
+
+    def __init__(self, places: frozenset[int], before: int, looks: tuple[int, ...]) -> None:
+        self.places, self.before, self.looks = places, before, looks
+        self.steps: dict[object, tuple[bool, State | None]] = {}
+
+
+class Automaton:
+    """Of a part of an expression.
+
+    Args:
+        looks: the look-arounds of the expression; those that are met are added.
+        searches: a match may begin at each character that comes.
+    """
+
+    def __init__(
+        self, branch: Branch, alphabet: Alphabet, looks: list[Look], *, searches: bool = False
+    ) -> None:
+        self._alphabet, self._searches = alphabet, searches
+        self._net = net = _Net(alphabet, looks)
+        self._closures: dict[int, frozenset[int]] = {}
+        start = net.place()
+        self._end = net.branch(branch, start)
+        self._start = self._closure(start)
+        self._depends = any(net.guarded)
+        self._states: dict[tuple[frozenset[int], int], State] = {}
+
+    def start(self, before: int) -> State:
+        """The state at the beginning of a match, behind a character of a colour."""
+        return self._state(self._start, before)
+
+    def step(
+        self, state: State, colour: int, outcomes: tuple[bool, ...] = ()
+    ) -> tuple[bool, State | None]:
+        """What a state does with the next character; see `State.steps`."""
+        places = self._entered(state, colour, dict(zip(state.looks, outcomes, strict=True)))
+        following: set[int] = set()
+        if colour != self._alphabet.edge:
+            for place in places:
+                for colours, target in self._net.taking[place]:
+                    if colour in colours:
+                        following |= self._closure(target)
+            if self._searches:
+                following |= self._start
+        behind = self._state(frozenset(following), colour) if following else None
+        result = self._end in places, behind
+        state.steps[(colour, *outcomes) if outcomes else colour] = result
+        return result
+
+    def _state(self, places: frozenset[int], colour: int) -> State:
+        before = self._alphabet.flags[colour] if self._depends else 0
+        state = self._states.get((places, before))
+        if state is None:
+            state = State(places, before, self._looks_from(places))
+            self._states[places, before] = state
+        return state
+
+    def _closure(self, place: int) -> frozenset[int]:
+        """The places that are entered with one, as far as they lead further."""
+        found = self._closures.get(place)
+        if found is None:
+            found = self._closures[place] = frozenset(
+                item for item in self._reached([place]) if self._is_needed(item)
+            )
+        return found
+
+    def _is_needed(self, place: int) -> bool:
+        net = self._net
+        return bool(net.taking[place] or net.guarded[place] or place == self._end)
+
+    def _reached(self, places: list[int]) -> set[int]:
+        seen = set(places)
+        while places:
+            for target in self._net.free[places.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    places.append(target)
+        return seen
+
+    def _looks_from(self, places: Iterable[int]) -> tuple[int, ...]:
+        found: set[int] = set()
+        seen, waiting = set(places), list(places)
+        while waiting:
+            for test, target in self._net.guarded[waiting.pop()]:
+                if isinstance(test, int):
+                    found.add(test)
+                new = self._closure(target) - seen
+                seen |= new
+                waiting += new
+        return tuple(sorted(found))
+
+    def _entered(self, state: State, colour: int, outcomes: dict[int, bool]) -> set[int]:
+        """The places of a state, and those that its constraints let it enter."""
+        seen, waiting = set(state.places), list(state.places) if self._depends else []
+        ahead = self._alphabet.flags[colour]
+        while waiting:
+            for test, target in self._net.guarded[waiting.pop()]:
+                if (
+                    outcomes[test]
+                    if isinstance(test, int)
+                    else _holds(test.kind, state.before, ahead)
+                ):
+                    new = self._closure(target) - seen
+                    seen |= new
+                    waiting += new
+        return seen
+
+
+def _holds(kind: str, before: int, ahead: int) -> bool:
+    """Whether a constraint is fulfilled between two characters."""
+    match kind:
+        case "A":
+            return bool(before & _EDGE_FLAG)
+        case "Z":
+            return bool(ahead & _EDGE_FLAG)
+        case "^":
+            return bool(before & (_EDGE_FLAG | _NEWLINE_FLAG))
+        case "$":
+            return bool(ahead & (_EDGE_FLAG | _NEWLINE_FLAG))
+    was_word, is_word = bool(before & _WORD_FLAG), bool(ahead & _WORD_FLAG)
+    match kind:
+        case "m":
+            return is_word and not was_word
+        case "M":
+            return was_word and not is_word
+        case "y":
+            return was_word is not is_word
+    return was_word is is_word

@@ -1,0 +1,139 @@
+"""PostgreSQL's regular expressions in Java's syntax, for whether they match.
+
+Sets of characters become ranges of code points, and letters that match in either case sets of two,
+so that none of Java's own classes and flags comes in.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from replctl.adt.character_class import LAST_CODE, Ranges, complement, ranges
+from replctl.adt.regex_lexer import Options
+from replctl.adt.regex_syntax import (
+    ANY,
+    Alternatives,
+    Branch,
+    Characters,
+    Constraint,
+    Group,
+    Item,
+    Look,
+    Repeat,
+    parsed,
+)
+from replctl.errors import FeatureNotSupported, PostgresError
+
+_SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
+
+
+@lru_cache(500)
+def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
+    """What Java's engine finds in the same texts.
+
+    Raises:
+        FeatureNotSupported: there is nothing, or the expression is none, which is an error when
+            it is used.
+    """
+    try:
+        expression = parsed(pattern, Options(ignore_case=ignore_case), ascii_only=ascii_only)
+    except PostgresError as error:
+        raise FeatureNotSupported(error.message) from error
+    return "(?s)" + _Writer(ascii_only).alternatives(expression.tree)
+
+
+class _Writer:
+    def __init__(self, ascii_only: bool) -> None:
+        self._ascii_only = ascii_only
+
+    def alternatives(self, tree: Alternatives) -> str:
+        return "|".join(map(self._branch, tree.branches))
+
+    def _branch(self, branch: Branch) -> str:
+        return "".join(map(self._item, branch))
+
+    def _item(self, item: Item) -> str:
+        match item:
+            case Characters(codes):
+                return "." if item == ANY else _set(codes)
+            case Constraint(kind):
+                return self._constraint(kind)
+            case Look(inner, ahead, negative):
+                if not ahead:
+                    raise FeatureNotSupported("Java's look-behind needs a bounded length")
+                return f"(?{'!' if negative else '='}{self.alternatives(inner)})"
+            case Group(inner):
+                return f"(?:{self.alternatives(inner)})"
+            case Repeat():
+                return self._repeat(item)
+        raise FeatureNotSupported("a back reference means something else in Java")
+
+    def _repeat(self, repeat: Repeat) -> str:
+        if isinstance(repeat.item, Group):
+            raise FeatureNotSupported("Java's engine recurses for a repeated group")
+        atom = self._item(repeat.item)
+        match repeat.least, repeat.most:
+            case 0, None:
+                return atom + "*"
+            case 1, None:
+                return atom + "+"
+            case 0, 1:
+                return atom + "?"
+        most = "" if repeat.most is None else repeat.most
+        bound = f"{repeat.least}" if repeat.least == most else f"{repeat.least},{most}"
+        return f"{atom}{{{bound}}}"
+
+    def _constraint(self, kind: str) -> str:
+        match kind:
+            case "A":
+                return r"\A"
+            case "Z":
+                return r"\z"
+            case "^":
+                return r"(?<![^\n])"
+            case "$":
+                return r"(?![^\n])"
+        word = _set(ranges("word", ascii_only=self._ascii_only))
+        start, end = f"(?<!{word})(?={word})", f"(?<={word})(?!{word})"
+        match kind:
+            case "m":
+                return start
+            case "M":
+                return end
+            case "y":
+                return f"(?:{start}|{end})"
+        return f"(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"
+
+
+@lru_cache(200)
+def _set(codes: Ranges) -> str:
+    """A set as a bracket expression, in the shorter of its two forms."""
+    if not codes:
+        return "(?!)"
+    if len(codes) == 1 and codes[0][0] == codes[0][1]:
+        char = chr(codes[0][0])
+        return "\\" + char if char in _SPECIAL else char
+    is_complemented = codes[0][0] == 0 and codes[-1][1] == LAST_CODE
+    shown = complement(codes) if is_complemented else codes
+    if not shown:
+        return r"[\s\S]"
+    return f"[{'^' * is_complemented}{''.join(_range(low, high) for low, high in shown)}]"
+
+
+def _range(low: int, high: int) -> str:
+    # A surrogate alone is no character; Java would join it with its neighbour.
+    pieces = [(low, high)]
+    if low <= 0xDFFF and high >= 0xD800:
+        pieces = [(low, 0xD7FF), (0xE000, high)]
+    return "".join(
+        _code(first) if first == last else f"{_code(first)}-{_code(last)}"
+        for first, last in pieces
+        if first <= last
+    )
+
+
+def _code(code: int) -> str:
+    char = chr(code)
+    if code < 128 and char.isalnum():
+        return char
+    return f"\\x{code:02x}" if code < 256 else char
