@@ -114,6 +114,10 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import index
 
             return index.create_index(session, statement)
+        case ast.CreateSequence():
+            from replctl.commands import sequence
+
+            return sequence.create_sequence(session, statement)
         case ast.CreateSchema():
             from replctl.commands import schema
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import find_role
+from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import InternalError, InvalidAuthorizationSpecification, Notice
 
@@ -67,6 +68,7 @@ class Session:
         on_progress: called with what is being done, how much of it is done, and how much there is.
         engine: opens Spark, or gives the one that is open.
         transaction_start: what now() is.
+        sequences: what has been taken from sequences.
     """
 
     cluster: Cluster
@@ -79,6 +81,10 @@ class Session:
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
+    sequences: SequenceValues = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sequences = SequenceValues(self.cluster)
 
     @classmethod
     def connect(
@@ -146,6 +152,7 @@ class Session:
             self.environment(catalog),
             self.role_name,
             {**DEFAULT_SETTINGS, **self.settings},
+            self.sequences,
         )
 
     @contextmanager

@@ -19,6 +19,7 @@ from replctl.catalog import schema
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_publication import is_publishable
+from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog, insert_lsn
@@ -26,11 +27,12 @@ from replctl.errors import (
     DivisionByZero,
     InvalidParameterValue,
     NumericValueOutOfRange,
+    UndefinedColumn,
     UndefinedObject,
 )
-from replctl.expr import nodes
+from replctl.expr import nodes, object_identifier
 from replctl.types import text
-from replctl.types.quote import quote_identifier, quote_literal
+from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 #: Reported by version(); the behaviour is that of this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
@@ -44,6 +46,7 @@ class FunctionContext:
     environment: CatalogEnvironment
     role_name: str
     settings: Mapping[str, str]
+    sequences: SequenceValues
 
 
 #: A function of the context and of SQLite's values.
@@ -90,6 +93,30 @@ def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
     environment = context.environment
     name = environment.relation_name(relid)
     return None if name is None else int("." not in name)
+
+
+def _nextval(context: FunctionContext, relid: int) -> int:
+    return context.sequences.take(context.catalog, relid)[0]
+
+
+def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
+    return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
+
+
+def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:
+    """The qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
+    oid = object_identifier.read(context.environment, "regclass", table)
+    relation = get_relation(context.catalog, int(oid))
+    if relation is None:
+        return None
+    found = relation.column(column)
+    if found is None:
+        raise UndefinedColumn(f'column "{column}" of relation "{relation.name}" does not exist')
+    for sequence in owned_sequences(context.catalog, relation.oid, found.attnum):
+        owned = get_relation(context.catalog, sequence.relid)
+        if owned is not None:
+            return quote_qualified_identifier(owned.schema, owned.name)
+    return None
 
 
 def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
@@ -227,6 +254,12 @@ FUNCTIONS: dict[str, Implementation] = {
     "pg_get_userbyid": _pg_get_userbyid,
     "pg_relation_is_publishable": _is_publishable,
     "pg_table_is_visible": _table_is_visible,
+    "nextval_oid": _nextval,
+    "currval_oid": lambda context, relid: context.sequences.current(context.catalog, relid),
+    "lastval": lambda context: context.sequences.last(context.catalog),
+    "setval_oid": _setval,
+    "setval3_oid": _setval,
+    "pg_get_serial_sequence": _serial_sequence,
     "current_database": lambda context: context.environment.database,
     "current_schema": lambda context: next((name for name, _ in context.environment.path), None),
     "current_user": lambda context: context.role_name,

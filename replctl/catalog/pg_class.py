@@ -531,7 +531,7 @@ def _column_values(column: Column) -> dict[str, Any]:
         "attndims": column.dimensions,
         "attcollation": builtin.collations().get(column.collation or "", 0),
         "attnotnull": column.not_null,
-        "atthasdef": column.default is not None,
+        "atthasdef": column.default is not None and not column.identity,
         "attidentity": column.identity,
         "attgenerated": column.generated,
         "attisdropped": column.is_dropped,

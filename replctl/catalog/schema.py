@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 #: The newest revision in migrations/versions: what this program reads and writes.
-REVISION = "0001"
+REVISION = "0002"
 
 metadata = MetaData()
 
@@ -189,6 +189,24 @@ pg_constraint = _versioned(
 )
 Index("pg_constraint_conrelid_index", pg_constraint.c.conrelid)
 Index("pg_constraint_confrelid_index", pg_constraint.c.confrelid)
+
+#: The last columns are the rows of pg_depend that concern the sequence (pg_sequence.py).
+pg_sequence = _versioned(
+    "pg_sequence",
+    _oid("seqrelid"),
+    _oid("seqtypid"),
+    _int("seqstart"),
+    _int("seqincrement"),
+    _int("seqmax"),
+    _int("seqmin"),
+    _int("seqcache"),
+    _bool("seqcycle"),
+    _oid("ownerrelid"),
+    _int("ownerattnum"),
+    _text("ownership", default=""),
+    key=("seqrelid",),
+)
+Index("pg_sequence_ownerrelid_index", pg_sequence.c.ownerrelid)
 
 pg_inherits = _versioned(
     "pg_inherits",
@@ -410,6 +428,15 @@ storage_column = Table(
     _int("since_version", nullable=True),
 )
 Index("storage_column_key_index", storage_column.c.relid, storage_column.c.attnum, unique=True)
+
+#: How far sequences have come: no transaction takes that back.
+sequence_state = Table(
+    "sequence_state",
+    metadata,
+    Column("relid", Integer, primary_key=True, autoincrement=False),
+    _int("last_value"),
+    _bool("is_called"),
+)
 
 # -- slots, origins, apply -------------------------------------------------------------------
 

@@ -15,10 +15,12 @@ from sqlalchemy import select
 
 from replctl.catalog import schema
 from replctl.catalog.functions import FunctionContext
-from replctl.catalog.pg_class import get_relation, load_relations
+from replctl.catalog.pg_class import get_relation, load_relations, relation_oids
 from replctl.catalog.pg_publication import Memberships, list_publications
 from replctl.catalog.pg_replication_slots import list_slots
+from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_subscription import list_subscriptions
+from replctl.catalog.pg_type import type_oid
 from replctl.catalog.ruleutils import get_expr, partition_bound
 from replctl.errors import FeatureNotSupported
 from replctl.types import builtin, text
@@ -54,6 +56,20 @@ def _array(items: list[Any], type_name: str = "_text") -> str:
 
 
 # -- relations, columns, types
+
+
+def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
+    for relation in load_relations(context.catalog, relation_oids(context.catalog, "S")).values():
+        sequence = get_sequence(context.catalog, relation.oid)
+        assert sequence is not None
+        yield {
+            "schemaname": relation.schema, "sequencename": relation.name,
+            "sequenceowner": context.environment.role_name(relation.owner),
+            "data_type": type_oid(sequence.type), "start_value": sequence.start,
+            "min_value": sequence.minimum, "max_value": sequence.maximum,
+            "increment_by": sequence.increment, "cycle": int(sequence.cycles),
+            "cache_size": sequence.cache, "last_value": last_value(context.catalog, relation.oid),
+        }  # fmt: skip
 
 
 def _pg_class(context: FunctionContext) -> Iterator[Row]:
@@ -309,6 +325,7 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     "pg_index": _pg_index,
     "pg_constraint": _pg_constraint,
     "pg_partitioned_table": _pg_partitioned_table,
+    "pg_sequences": _pg_sequences,
     "pg_tables": _pg_tables,
     "pg_roles": _pg_roles,
     "pg_settings": _pg_settings,

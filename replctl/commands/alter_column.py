@@ -12,6 +12,7 @@ from replctl.commands.dependency import Object, drop_objects
 from replctl.commands.expression import contains_volatile, default_expression
 from replctl.commands.foreign_key import add_foreign_key
 from replctl.commands.index import define_index, require_not_null
+from replctl.commands.sequence import sequence_of_column
 from replctl.commands.value import constant_value
 from replctl.errors import (
     CollationMismatch,
@@ -74,10 +75,13 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
     """Add a column to one table, then to its children, or merge it with theirs."""
     attnum = max([0, *(c.attnum for c in relation.columns), *relation.dropped_attnums]) + 1
     column = replace(draft.column, attnum=attnum)
-    if draft.default is not None:
+    raw = draft.default
+    if draft.sequence is not None:
+        raw = sequence_of_column(ddl, relation, column, draft.sequence)
+    if raw is not None:
         whole = replace(relation, columns=(*relation.columns, column))
         with without_position():
-            default = default_expression(ddl.environment, whole, column, draft.default, ddl.now)
+            default = default_expression(ddl.environment, whole, column, raw, ddl.now)
         column = replace(column, default=default)
     has_rows = ddl.has_rows(relation)
     if has_rows and column.default is not None:
@@ -224,6 +228,13 @@ def set_default(
         PostgresError: the expression is wrong.
     """
     column = existing_column(relation, name)
+    if column.identity:
+        raise SqlSyntaxError(
+            f'column "{name}" of relation "{relation.name}" is an identity column',
+            hint=None
+            if raw is not None
+            else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.",
+        )
     if column.generated:
         raise SqlSyntaxError(
             f'column "{name}" of relation "{relation.name}" is a generated column',
@@ -276,6 +287,8 @@ def drop_not_null(ddl: Ddl, relation: Relation, name: str, *, recurses: bool) ->
             "cannot remove constraint from only the partitioned table when partitions exist",
             hint=_NOT_ONLY,
         )
+    if column.identity:
+        raise SqlSyntaxError(f'column "{name}" of relation "{relation.name}" is an identity column')
     for index in relation.indexes:
         if column.attnum in index.key and index.is_primary:
             raise InvalidTableDefinition(f'column "{name}" is in a primary key')

@@ -19,6 +19,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_namespace import find_schema, rename_schema
 from replctl.catalog.pg_publication import find_publication, update_publication
+from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
 from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
 from replctl.commands.alter_table import change_owner
@@ -261,6 +262,8 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     if relation is None:
         return "ALTER TABLE"
     _check_kind(relation, "table")
+    if relation.kind == "S":
+        raise FeatureNotSupported("ALTER SEQUENCE ... SET SCHEMA is not supported")
     place = _schema(ddl, statement.new_schema)
     if place == relation.schema_oid:
         return "ALTER TABLE"
@@ -274,13 +277,14 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
     for name in (row_type.name, row_type.array or ""):
         if name:
             ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
-    for index in relation.indexes:
-        index_relation = ddl.relation(index.oid)
-        if find_relation_oid(ddl.catalog, index.name, place) is not None:
+    sequences = owned_sequences(ddl.catalog, relation.oid)
+    for oid in [*(index.oid for index in relation.indexes), *(s.relid for s in sequences)]:
+        member = ddl.relation(oid)
+        if find_relation_oid(ddl.catalog, member.name, place) is not None:
             raise DuplicateTable(
-                f'relation "{index.name}" already exists in schema "{statement.new_schema}"'
+                f'relation "{member.name}" already exists in schema "{statement.new_schema}"'
             )
-        update_relation(ddl.catalog, replace(index_relation, schema_oid=place))
+        update_relation(ddl.catalog, replace(member, schema_oid=place))
     ddl.catalog.update(pg_constraint, pg_constraint.c.conrelid == relation.oid, connamespace=place)
     return "ALTER TABLE"
 
@@ -307,7 +311,7 @@ def _check_kind(relation: Relation, kind: str) -> None:
     """ALTER TABLE takes indexes, too; the others take their own kind only."""
     if kind == "index" and relation.kind not in "iI":
         raise WrongObjectType(f'"{relation.name}" is not an index')
-    if kind not in ("table", "index"):
+    if kind not in ("table", "index") and (kind, relation.kind) != ("sequence", "S"):
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
+from replctl.commands.sequence import SequenceDraft
 from replctl.errors import (
     DatatypeMismatch,
     DuplicateColumn,
@@ -21,7 +22,21 @@ from replctl.expr.type_names import type_of
 from replctl.parser import ast
 from replctl.types.builtin import Type, system_columns
 
-_SERIAL = frozenset(["smallserial", "serial2", "serial", "serial4", "bigserial", "serial8"])
+_SERIAL = {
+    "smallserial": "int2",
+    "serial2": "int2",
+    "serial": "int4",
+    "serial4": "int4",
+    "bigserial": "int8",
+    "serial8": "int8",
+}
+#: Where a column's values may come from, if no statement gives them.
+_SOURCES = {"default": "default", "identity": "identity", "generated": "generation expression"}
+_SPECIFIED = {
+    "default": "default values specified",
+    "generated": "generation clauses specified",
+    "identity": "identity specifications",
+}
 _MAX_COLUMNS = 1600  # MaxHeapAttributeNumber
 
 
@@ -32,11 +47,13 @@ class ColumnDraft:
     Attributes:
         column: without its number, and without a default that is still to be analysed.
         default: the expression of DEFAULT or GENERATED.
+        sequence: the one that gives its default, of a serial or identity column.
         constraints: those that a table has on account of the column; `columns` names it.
     """
 
     column: Column
     default: ast.RawExpr | None = None
+    sequence: SequenceDraft | None = None
     constraints: tuple[ast.Constraint, ...] = ()
 
 
@@ -50,14 +67,10 @@ def column_draft(
 
     Raises:
         PostgresError: what PostgreSQL finds wrong with it.
-        FeatureNotSupported: it is a serial or identity column.
+        FeatureNotSupported: a part of the definition is not supported.
     """
-    type_name = definition.type_name
-    assert type_name is not None
-    if type_name.names[-1] in _SERIAL and len(type_name.names) == 1:
-        raise FeatureNotSupported(
-            f"columns of type {type_name.names[0]} are not supported", position=type_name.pos
-        )
+    assert definition.type_name is not None
+    type_name, serial = _without_serial(definition.type_name)
     if definition.storage is not None or definition.compression is not None:
         raise FeatureNotSupported("STORAGE and COMPRESSION of columns are not supported")
     type_, typmod = type_of(environment, type_name)
@@ -69,7 +82,22 @@ def column_draft(
         _collation(environment, definition, type_),
         dimensions=len(type_name.array_bounds),
     )
-    return with_options(ColumnDraft(column), definition, table)
+    if not serial:
+        return with_options(ColumnDraft(column), definition, table)
+    implied = (ast.Constraint("default"), ast.Constraint("not_null"))
+    definition = replace(definition, constraints=definition.constraints + implied)
+    draft = ColumnDraft(column, sequence=SequenceDraft(type_.name, "a"))
+    return with_options(draft, definition, table)
+
+
+def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
+    """The type that serial stands for, and whether it does."""
+    plain = _SERIAL.get(type_name.names[0]) if len(type_name.names) == 1 else None
+    if plain is None:
+        return type_name, False
+    if type_name.array_bounds:
+        raise FeatureNotSupported("array of serial is not implemented", position=type_name.pos)
+    return replace(type_name, names=("pg_catalog", plain)), True
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
@@ -84,7 +112,7 @@ def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> No
     assert type_name is not None
     if type_name.is_setof:
         raise InvalidTableDefinition(f'column "{definition.name}" cannot be declared SETOF')
-    type_, _typmod = type_of(environment, type_name)
+    type_, _typmod = type_of(environment, _without_serial(type_name)[0])
     if type_.kind == "p":
         raise InvalidTableDefinition(
             f'column "{definition.name}" has pseudo-type {environment.format_type(type_.name)}'
@@ -103,39 +131,45 @@ def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> C
     Raises:
         SqlSyntaxError: two of them contradict each other.
     """
-    kinds = {"default": 0, "generated": 0}
+    kinds = {"default": 0, "generated": 0, "identity": 0}
     has_null = False
     column, default, constraints = draft.column, draft.default, list(draft.constraints)
+    sequence = draft.sequence
     where = f'column "{definition.name}" of table "{table}"'
     for constraint in definition.constraints:
         pos = constraint.pos
         match constraint.kind:
+            case "null" | "not_null" | "identity" as kind if has_null and column.not_null != (
+                kind != "null"
+            ):
+                raise SqlSyntaxError(
+                    f"conflicting NULL/NOT NULL declarations for {where}", position=pos
+                )
             case "null" | "not_null" as kind:
-                if has_null and column.not_null != (kind == "not_null"):
-                    raise SqlSyntaxError(
-                        f"conflicting NULL/NOT NULL declarations for {where}", position=pos
-                    )
                 has_null = True
                 column = replace(column, not_null=kind == "not_null")
-            case "default" | "generated" as kind:
+            case "default" | "generated" | "identity" as kind:
                 kinds[kind] += 1
                 if kinds[kind] > 1:
-                    what = "default values" if kind == "default" else "generation clauses"
-                    raise SqlSyntaxError(f"multiple {what} specified for {where}", position=pos)
+                    raise SqlSyntaxError(f"multiple {_SPECIFIED[kind]} for {where}", position=pos)
                 default = constraint.expr
-                generated = "s" if kind == "generated" else ""
-                column = replace(column, default=None, generated=generated)
-            case "identity":
-                raise FeatureNotSupported("identity columns are not supported", position=pos)
+                if kind == "generated":
+                    column = replace(column, default=None, generated="s")
+                elif kind == "identity":
+                    has_null = True
+                    identity = "a" if constraint.generated_when == "always" else "d"
+                    column = replace(column, not_null=True, identity=identity)
+                    sequence = SequenceDraft(column.type, "i", constraint.sequence)
             case "check":
                 constraints.append(constraint)
             case _:
                 constraints.append(replace(constraint, columns=(definition.name,)))
-        if kinds["default"] and kinds["generated"]:
+        both = [name for kind, name in _SOURCES.items() if kinds[kind]]
+        if len(both) > 1:
             raise SqlSyntaxError(
-                f"both default and generation expression specified for {where}", position=pos
+                f"both {both[0]} and {both[1]} specified for {where}", position=pos
             )
-    return ColumnDraft(column, default, tuple(constraints))
+    return ColumnDraft(column, default, sequence, tuple(constraints))
 
 
 def check_column_name(name: str) -> None:

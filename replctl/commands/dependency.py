@@ -38,6 +38,7 @@ from replctl.catalog.pg_publication import (
     publications_by_oid,
     published_tables,
 )
+from replctl.catalog.pg_sequence import delete_sequence, owned_sequences, sequences_of
 from replctl.catalog.pg_subscription import (
     RelState,
     delete_subscription_relation,
@@ -57,8 +58,8 @@ from replctl.types.quote import quote_identifier
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
 Kind = Literal[
-    "schema", "table", "column", "default", "constraint", "index", "type", "function", "operator",
-    "membership",
+    "schema", "table", "column", "default", "constraint", "index", "sequence", "type", "function",
+    "operator", "membership",
 ]  # fmt: skip
 
 
@@ -166,8 +167,14 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
                     yield Dependent(Object("constraint", constraint.oid), target)
             if relation.row_type:
                 yield from _users_of_type(ddl, relation.row_type, target)
+            yield from _owned(ddl, target)
         case "column":
             yield from _users_of_column(ddl, ddl.relation(target.oid), target)
+            yield from _owned(ddl, target)
+        case "sequence":
+            yield from _users_in_expressions(
+                ddl, target, lambda node: node == nodes.Const("regclass", str(target.oid))
+            )
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
             if constraint.kind in "pu":
@@ -201,8 +208,21 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             )
 
 
+def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
+    """The sequences that a table or a column owns, and its defaults that use any."""
+    attnum = target.number if target.kind == "column" else None
+    for sequence in owned_sequences(ddl.catalog, target.oid, attnum):
+        yield Dependent(Object("sequence", sequence.relid), target, is_silent=True)
+    for column in ddl.relation(target.oid).columns:
+        default = column.default
+        if attnum in (None, column.attnum) and default is not None and sequences_of(default):
+            gone = Object("default", target.oid, column.attnum)
+            yield Dependent(gone, target, is_silent=True)
+
+
 def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
     made = [Object("table", oid) for oid in relation_oids(ddl.catalog, "rp", schema_oid)]
+    made += [Object("sequence", oid) for oid in relation_oids(ddl.catalog, "S", schema_oid)]
     pg_type = schema.pg_type
     for row in ddl.catalog.select(
         pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype == "e"
@@ -324,7 +344,7 @@ def describe(ddl: Ddl, target: Object) -> str:
     match target.kind:
         case "schema":
             return f"schema {quote_identifier(schema_names(ddl.catalog)[target.oid])}"
-        case "table" | "index":
+        case "table" | "index" | "sequence":
             return f"{target.kind} {environment.relation_name(target.oid)}"
         case "column" | "default":
             name = quote_identifier(ddl.relation(target.oid).column_at(target.number).name)
@@ -377,6 +397,11 @@ def _delete(ddl: Ddl, target: Object) -> None:
             _delete_constraint(ddl, target.oid)
         case "index":
             delete_index(catalog, target.oid)
+        case "sequence":
+            relation = get_relation(catalog, target.oid)
+            if relation is not None:
+                delete_sequence(catalog, relation.oid)
+                delete_relation(catalog, relation)
         case "type":
             delete_type(catalog, type_name(target.oid))
         case "function":

@@ -8,6 +8,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_proc import list_functions, list_operators
+from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.dependency import Object, describe, drop_objects, indexed_relation
@@ -31,9 +32,9 @@ from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 
 #: Kinds of relations that there are none of yet: their names can only be missing.
-_WITHOUT_OBJECTS = ("view", "materialized view", "sequence", "foreign table")
-_RELKINDS = {"table": "rp", "index": "iI"}
-_WORD = {"r": "table", "p": "table", "i": "index", "I": "index"}
+_WITHOUT_OBJECTS = ("view", "materialized view", "foreign table")
+_RELKINDS = {"table": "rp", "index": "iI", "sequence": "S"}
+_WORD = {"r": "table", "p": "table", "i": "index", "I": "index", "S": "sequence"}
 
 
 def drop(session: Session, statement: ast.Drop) -> str:
@@ -123,7 +124,20 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
         )
     if kind == "index":
         _check_index(ddl, relation)
-    return Object("table" if kind == "table" else "index", oid)
+    if kind == "sequence":
+        _check_sequence(ddl, oid)
+    return Object(kind, oid)  # type: ignore[arg-type]
+
+
+def _check_sequence(ddl: Ddl, oid: int) -> None:
+    """
+    Raises:
+        DependentObjectsStillExist: the sequence is an identity column's.
+    """
+    sequence = get_sequence(ddl.catalog, oid)
+    if sequence is not None and sequence.ownership == "i":
+        column = Object("column", sequence.owner_relid, sequence.owner_attnum)
+        raise _required(describe(ddl, Object("sequence", oid)), describe(ddl, column))
 
 
 def _check_index(ddl: Ddl, index_relation: Relation) -> None:

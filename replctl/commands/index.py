@@ -24,7 +24,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.expression import columns_used, index_predicate
-from replctl.commands.naming import index_name
+from replctl.commands.naming import relation_name
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
@@ -75,9 +75,16 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
 
 
 def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
-    found = QueryAnalyzer(ddl.environment).relation(replace(statement.relation, pos=-1))
+    found = QueryAnalyzer(ddl.environment).relation(
+        replace(statement.relation, pos=-1), or_sequence=True
+    )
     if isinstance(found, SystemRelation):
         raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')
+    if found.kind == "S":
+        raise WrongObjectType(
+            f'cannot create index on relation "{found.name}"',
+            detail="This operation is not supported for sequences.",
+        )
     relation, tag = found, "CREATE INDEX"
     _refuse(statement)
     if statement.name is not None and _exists(ddl, relation, statement.name):
@@ -346,7 +353,7 @@ def _check_partition_key(relation: Relation, key: Sequence[int], draft: IndexDra
 def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
     label = {"p": "pkey", "u": "key", "": "idx"}[draft.kind]
     names = (*draft.columns, *draft.including)
-    return index_name(ddl.catalog, relation.name, relation.schema_oid, names, label)
+    return relation_name(ddl.catalog, relation.name, relation.schema_oid, names, label)
 
 
 def uses_column(index: Index, attnum: int) -> bool:

@@ -89,7 +89,7 @@ def merged_columns(
             place = places.get(column.name)
             if place is None:
                 places[column.name] = place = len(columns)
-                columns.append(ColumnDraft(_inherited(column, place + 1)))
+                columns.append(ColumnDraft(_without_identity(_inherited(column, place + 1))))
             else:
                 ddl.notice(f'merging multiple inherited definitions of column "{column.name}"')
                 current = columns[place].column
@@ -181,6 +181,11 @@ def _inherited(column: Column, attnum: int) -> Column:
     )
 
 
+def _without_identity(column: Column) -> Column:
+    """Partitions share their root's identity columns; other children do not."""
+    return replace(column, identity="", default=None) if column.identity else column
+
+
 def _renumber_generated(
     columns: list[ColumnDraft], parent: Relation, attnums: dict[int, int]
 ) -> None:
@@ -214,7 +219,7 @@ def _merged_with_own(
     if own.default is not None:
         _check_default(inherited.column, own.column)
         column = replace(column, default=None)
-    return ColumnDraft(column, own.default, own.constraints)
+    return replace(own, column=column)
 
 
 def _check_default(inherited: Column, own: Column) -> None:

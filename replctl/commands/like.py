@@ -12,19 +12,20 @@ from replctl.commands.column import ColumnDraft
 from replctl.commands.constraint import add_check, renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.index import IndexDraft, constraint_of, define_index
+from replctl.commands.sequence import SequenceDraft
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.types.builtin import SystemRelation
 
-_OPTIONS = frozenset(("constraints", "defaults", "generated", "indexes"))
+_OPTIONS = frozenset(("constraints", "defaults", "generated", "identity", "indexes"))
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
     """A table to copy from, and what beside its columns: constraints, defaults, generated,
-    indexes."""
+    identity, indexes."""
 
     source: Relation
     options: frozenset[str]
@@ -53,10 +54,14 @@ def like_columns(like: Like) -> list[ColumnDraft]:
                 attnum=0,
                 default=None,
                 generated=column.generated if "generated" in like.options else "",
+                identity=column.identity if "identity" in like.options else "",
                 is_local=True,
                 inherited_count=0,
                 missing_value=None,
-            )
+            ),
+            sequence=SequenceDraft(column.type, "i")
+            if column.identity and "identity" in like.options
+            else None,
         )
         for column in like.source.columns
     ]
@@ -68,6 +73,8 @@ def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Col
     for like in likes:
         for source in like.source.columns:
             option = "generated" if source.generated else "defaults"
+            if source.identity:
+                continue
             if source.default is not None and option in like.options:
                 attnums = {c.attnum: by_name[c.name].attnum for c in like.source.columns}
                 default = nodes.renumber(source.default, attnums)

@@ -86,24 +86,25 @@ def _clipped(name: str, length: int) -> str:
     return name.encode()[:length].decode(errors="ignore")
 
 
-def index_name(
+def relation_name(
     catalog: Catalog,
     table: str,
     schema_oid: int,
     column_names: Sequence[str],
     label: str,
 ) -> str:
-    """A name for an index that no relation and, unless the label is `idx`, no constraint has.
+    """A name for an index or a sequence that no relation has, and for the index of a constraint no
+    constraint.
 
     Args:
-        label: pkey, key or idx.
+        label: pkey, key, idx or seq.
     """
     second = None if label == "pkey" else _joined(column_names)
     number, suffix = 0, label
     while True:
         candidate = object_name(table, second, suffix)
         is_taken = find_relation_oid(catalog, candidate, schema_oid) is not None or (
-            label != "idx" and _is_constraint(catalog, candidate, schema_oid)
+            label in ("pkey", "key") and _is_constraint(catalog, candidate, schema_oid)
         )
         if not is_taken:
             return candidate

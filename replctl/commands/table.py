@@ -44,6 +44,7 @@ from replctl.commands.partition import (
     require_default_without,
 )
 from replctl.commands.partition_bound import analyze_bound, check_new_bound
+from replctl.commands.sequence import sequence_of_column
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
@@ -263,10 +264,11 @@ def _insert(
 def _with_defaults(ddl: Ddl, relation: Relation, drafts: Sequence[ColumnDraft]) -> Relation:
     columns = list(relation.columns)
     for i, draft in enumerate(drafts):
-        if draft.default is not None:
-            default = default_expression(
-                ddl.environment, relation, columns[i], draft.default, ddl.now
-            )
+        raw = draft.default
+        if draft.sequence is not None:
+            raw = sequence_of_column(ddl, relation, columns[i], draft.sequence)
+        if raw is not None:
+            default = default_expression(ddl.environment, relation, columns[i], raw, ddl.now)
             columns[i] = replace(columns[i], default=default)
     return replace(relation, columns=tuple(columns))
 

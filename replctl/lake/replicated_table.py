@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
+from replctl.expr import nodes
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
 from replctl.replication.conflict import ReplicationConflict
 from replctl.replication.node import RelationChanges, RemoteRelation, Rows
 from replctl.session import Session
-from replctl.spark import CommitNote, SentColumn, UniqueKey
+from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.merge import LeafChange
@@ -69,7 +71,8 @@ class ReplicatedTable:
             ReplicationConflict: the table does not take a row.
         """
         engine = self.session.engine()
-        with engine.copied(self.target, self._sent, cast(str, rows)) as outcome:
+        target = self._with_taken_values(lambda: engine.count_rows(cast(str, rows)))
+        with engine.copied(target, self._sent, cast(str, rows)) as outcome:
             self._check(outcome, self.target.unique)
             yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
 
@@ -87,9 +90,25 @@ class ReplicatedTable:
             if engine.has_action(converted, "UD"):
                 check_updatable(self.target, self.remote, self.relation)
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
-            with engine.outcome(self.target, converted) as outcome:
+            added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
+            target = self._with_taken_values(lambda: engine.count_rows(added))
+            with engine.outcome(target, converted) as outcome:
                 self._check(outcome, others)  # conflicts of the key are in the outcome
                 yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+
+    def _with_taken_values(self, count: Callable[[], int]) -> Target:
+        """The target, with a value for each of `count()` new rows taken from the sequences in its
+        defaults."""
+        columns = []
+        for column in self.target.columns:
+            default = None if column.sent is not None else column.default
+            for oid in () if default is None else sequences_of(default):
+                with self.session.read() as catalog:
+                    taken = self.session.sequences.take(catalog, oid, count())
+                default = nodes.transform(default, _as_next_value)
+                column = replace(column, default=default, taken=taken)
+            columns.append(column)
+        return replace(self.target, columns=tuple(columns))
 
     def _check(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> None:
         problem = self.session.engine().first_problem(outcome, keys)
@@ -99,6 +118,10 @@ class ReplicatedTable:
             raise ReplicationConflict(
                 problem.position, error, self.relation.qualified_name, message_type
             )
+
+
+def _as_next_value(node: nodes.Node) -> nodes.Node | None:
+    return None if sequence_of_call(node) is None else nodes.Var(NEXT_VALUE, "int8")
 
 
 @dataclass(frozen=True)

@@ -480,9 +480,8 @@ class Truncate(Node):
 class DefElem(Node):
     """`name = value` in a WITH list; value None where only the name stands.
 
-    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a
-    string with
-    `is_name`; a number or string literal is its text.
+    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a string
+    with `is_name`; a number or string literal is its text.
     """
 
     name: str
@@ -542,8 +541,7 @@ class AlterSubscription(Node):
     name: str
     action: Literal[
         "options", "connection", "refresh", "add_publication", "set_publication",
-        "drop_publication",
-        "enable", "disable", "skip",
+        "drop_publication", "enable", "disable", "skip",
     ]  # fmt: skip
     conninfo: str | None = None
     publications: tuple[str, ...] = ()
@@ -731,6 +729,13 @@ class CreateIndex(Node):
     tablespace: str | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateSequence(Node):
+    relation: RangeVar
+    options: tuple[DefElem, ...] = ()
+    if_not_exists: bool = False
+
+
 # ---------------------------------------------------------------------------------------------
 # Other objects
 
@@ -787,9 +792,7 @@ class CreateFunction(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CreateOperator(Node):
-    """CREATE OPERATOR name (...): the argument types and the function stand apart from
-    `options`.
-    """
+    """CREATE OPERATOR name (...): argument types and function stand apart from `options`."""
 
     names: tuple[str, ...]
     function: tuple[str, ...]
@@ -878,6 +881,7 @@ UtilityStatement: TypeAlias = (
     | CreateTableAs
     | AlterTable
     | CreateIndex
+    | CreateSequence
     | CreateSchema
     | CreateDatabase
     | DropDatabase

@@ -348,7 +348,18 @@ class TableBuilder:
 
     constraint_attribute = table_constraint_attribute = _attribute
 
-    # -- sequences of identity columns
+    # -- sequences, also those of identity columns
+
+    def create_sequence(
+        self,
+        persistence: str | None,
+        if_not_exists: bool | None,
+        relation: ast.RangeVar,
+        *options: ast.DefElem,
+    ) -> ast.CreateSequence:
+        if persistence is not None:
+            raise FeatureNotSupported(f"{persistence} sequences are not supported")
+        return ast.CreateSequence(relation, options, bool(if_not_exists), pos=relation.pos)
 
     def sequence_type(self, type_name: ast.TypeName) -> ast.DefElem:
         return ast.DefElem("as", ".".join(type_name.names), is_name=True, pos=type_name.pos)

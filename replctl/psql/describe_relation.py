@@ -12,6 +12,7 @@ from replctl.catalog.pg_class import Column, Constraint, Index, Relation
 from replctl.psql.describe import RELATION_TYPES, STORAGE, Described, access_method, find_relations
 from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
+from replctl.psql.describe_sequence import described_sequence
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.variables import PsqlError
@@ -40,8 +41,10 @@ def _options(target: Described) -> PrintOptions:
 
 
 def _described(target: Described, relation: Relation, verbose: bool) -> Table:
+    title = f'{_kind(relation)} "{relation.schema}.{relation.name}"'
+    if relation.kind == "S":
+        return described_sequence(target, relation, title)
     if relation.kind in "iI":
-        title = f'{_kind(relation)} "{relation.schema}.{relation.name}"'
         return described_index(target, relation, title, verbose)
     columns = ["Column", "Type"]
     has_details = relation.kind in _WITH_COLUMN_DETAILS
@@ -61,7 +64,7 @@ def _described(target: Described, relation: Relation, verbose: bool) -> Table:
     return Table(
         columns,
         rows,
-        title=f'{_kind(relation)} "{relation.schema}.{relation.name}"',
+        title=title,
         footers=_footers(target, relation, verbose),
     )
 

@@ -534,8 +534,13 @@ class QueryAnalyzer:
         scope = FromScope((entry,), entry.columns, _parent_of(analyzer))
         return FromTable(varno, relation, item.inherit), scope
 
-    def relation(self, name: ast.RangeVar) -> Relation | builtin.SystemRelation:
+    def relation(
+        self, name: ast.RangeVar, *, or_sequence: bool = False
+    ) -> Relation | builtin.SystemRelation:
         """The table or catalog that a name means.
+
+        Args:
+            or_sequence: the caller says what is wrong with a sequence.
 
         Raises:
             UndefinedTable: there is none.
@@ -550,6 +555,12 @@ class QueryAnalyzer:
             return system
         relation = get_relation(self.environment.catalog, oid)
         assert relation is not None
+        if relation.kind == "S":
+            if or_sequence:
+                return relation
+            raise FeatureNotSupported(
+                "queries of a sequence's relation are not supported", position=name.pos
+            )
         if relation.kind not in ("r", "p"):
             raise WrongObjectType(
                 f'cannot open relation "{relation.name}"',

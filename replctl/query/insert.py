@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_sequence import sequences_of
 from replctl.errors import (
     DuplicateColumn,
     FeatureNotSupported,
@@ -22,6 +24,7 @@ from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.constant import folded
 from replctl.query.lake import LakeDialect
+from replctl.query.next_value import with_columns, with_sequence_values
 from replctl.query.range_table import FromScope
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
@@ -55,7 +58,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         plan = plan_of(catalog, relation)
         if not relation.columns:
             raise FeatureNotSupported("rows of tables without columns are not supported")
-        rows = _new_rows(analyzer, relation, statement, LakeDialect(context))
+        rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
     engine = session.engine()
     with (
         written(session, [plan]) as (table,),
@@ -89,7 +92,11 @@ def _refuse(statement: ast.Insert) -> None:
 
 
 def _new_rows(
-    analyzer: QueryAnalyzer, relation: Relation, statement: ast.Insert, dialect: LakeDialect
+    session: Session,
+    analyzer: QueryAnalyzer,
+    relation: Relation,
+    statement: ast.Insert,
+    dialect: LakeDialect,
 ) -> _NewRows:
     """The rows of a statement, a value for every column that is not generated."""
     columns = _target_columns(relation, statement.columns)
@@ -104,7 +111,11 @@ def _new_rows(
         by_attnum = [
             {c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows
         ]
-        full = [tuple(_value_of(column, values) for column in stored) for values in by_attnum]
+        context = dialect.context
+        full = [
+            tuple(with_sequence_values(context, _value_of(column, values)) for column in stored)
+            for values in by_attnum
+        ]
         if all(isinstance(value, nodes.Const) for row in full for value in row):
             texts = [[v.value for v in row if isinstance(v, nodes.Const)] for row in full]
             return _NewRows(stored, texts, "")
@@ -125,19 +136,41 @@ def _new_rows(
         for output, column in zip(outputs_, columns, strict=False)
     ]
     for column in columns[: len(exprs)]:
-        if column.generated:
-            raise _generated(column)
+        _check_given(column)
     tree = analyzer.with_outputs(tree, exprs)
     given = {column.attnum: i for i, column in enumerate(columns[: len(exprs)], start=1)}
     missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
     writer = QueryWriter(dialect)
+    source = writer.write(tree)
+    sequences = [oid for default in missing.values() for oid in sequences_of(default)]
+    if sequences:
+        numbers = {oid: len(exprs) + i for i, oid in enumerate(sequences, start=1)}
+        source = _numbered(session, dialect.context, source, numbers)
+        missing = {attnum: with_columns(expr, numbers) for attnum, expr in missing.items()}
     selected = ", ".join(
         f"c{given[c.attnum]} AS w{c.attnum}"
         if c.attnum in given
         else f"{dialect.expr(missing[c.attnum], writer.write)} AS w{c.attnum}"
         for c in stored
     )
-    return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({writer.write(tree)})")
+    return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({source})")
+
+
+def _numbered(
+    session: Session, context: FunctionContext, source: str, numbers: dict[int, int]
+) -> str:
+    """A query with further columns, values of sequences.
+
+    Args:
+        numbers: the columns' numbers, by the sequences' OIDs.
+    """
+    count = session.engine().count_rows(source)
+    columns = []
+    for oid, number in numbers.items():
+        values = session.sequences.take(context.catalog, oid, count)
+        columns.append(f"{values.start}L + {values.step}L * place AS c{number}")
+    place = "row_number() OVER (ORDER BY monotonically_increasing_id()) - 1 AS place"
+    return f"SELECT *, {', '.join(columns)} FROM (SELECT *, {place} FROM ({source}))"
 
 
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
@@ -185,8 +218,7 @@ def _values_row(
             if isinstance(raw, ast.SetToDefault):
                 values.append(_value_of(column, {}))
                 continue
-            if column.generated:
-                raise _generated(column)
+            _check_given(column)
             expr = inner.coerce_for_assignment(
                 inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
             )
@@ -235,8 +267,19 @@ def _check_widths(
         )
 
 
-def _generated(column: Column) -> GeneratedAlways:
-    return GeneratedAlways(
-        f'cannot insert a non-DEFAULT value into column "{column.name}"',
-        detail=f'Column "{column.name}" is a generated column.',
-    )
+def _check_given(column: Column) -> None:
+    """Whether a statement may give a column a value.
+
+    Raises:
+        GeneratedAlways: it may not (428C9).
+    """
+    message = f'cannot insert a non-DEFAULT value into column "{column.name}"'
+    if column.generated:
+        detail = f'Column "{column.name}" is a generated column.'
+        raise GeneratedAlways(message, detail=detail)
+    if column.identity == "a":
+        raise GeneratedAlways(
+            message,
+            detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+            hint="Use OVERRIDING SYSTEM VALUE to override.",
+        )

@@ -50,7 +50,7 @@ class LakeDialect:
     """
 
     def __init__(self, context: FunctionContext, tables: Mapping[int, str] | None = None) -> None:
-        self._context = context
+        self.context = context
         self._tables = tables or {}
 
     # -- FROM
@@ -60,7 +60,7 @@ class LakeDialect:
             return self._tables[item.varno]
         if isinstance(item.relation, SystemRelation):
             return self._catalog(item.relation)
-        leaves = relation_leaves(self._context.catalog, item.relation, inherit=item.inherit)
+        leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{_TABLEOID} FROM"
             f" ({scan(source, with_row_id=True)})"
@@ -76,7 +76,7 @@ class LakeDialect:
 
     def _catalog(self, relation: SystemRelation) -> str:
         """The rows of a catalog, as literals."""
-        environment = self._context.environment
+        environment = self.context.environment
         names = ", ".join(f"c{i}" for i in range(1, len(relation.columns) + 1))
         rows = [
             "("
@@ -85,7 +85,7 @@ class LakeDialect:
                 for value, (_name, type_) in zip(row, relation.columns, strict=True)
             )
             + ")"
-            for row in system_rows(self._context, relation.name)
+            for row in system_rows(self.context, relation.name)
         ]
         if not rows:
             nothing = (

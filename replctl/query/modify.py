@@ -137,10 +137,13 @@ def _assignments(
                         column.type, None, column.typmod, column.collation
                     )
                 continue
-            if column.generated:
+            if column.generated or column.identity == "a":
+                what = "a generated column"
+                if column.identity:
+                    what = "an identity column defined as GENERATED ALWAYS"
                 raise GeneratedAlways(
                     f'column "{column.name}" can only be updated to DEFAULT',
-                    detail=f'Column "{column.name}" is a generated column.',
+                    detail=f'Column "{column.name}" is {what}.',
                 )
             expr = inner.coerce_for_assignment(
                 inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)

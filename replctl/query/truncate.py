@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from replctl.catalog.pg_class import Relation, descendants_of, load_relations
+from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, WrongObjectType
@@ -41,7 +42,17 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
                 session.engine().truncate(leaf.storage.location, writer.note(truncates=True))
         for oid in relations:
             writer.truncations[oid] = detail
+    if statement.restart_identity:
+        _restart_sequences(session, relations)
     return Result("TRUNCATE TABLE")
+
+
+def _restart_sequences(session: Session, relids: Collection[int]) -> None:
+    """RESTART IDENTITY, of the sequences that the tables own."""
+    with session.cluster.write(session.database_oid) as catalog:
+        for relid in relids:
+            for sequence in owned_sequences(catalog, relid):
+                restart_sequence(catalog, sequence)
 
 
 def _with_descendants(

@@ -153,9 +153,11 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         UndefinedTable: there is none of that name.
         WrongObjectType: rows of it cannot be changed.
     """
-    relation = analyzer.relation(name)
+    relation = analyzer.relation(name, or_sequence=True)
     if not isinstance(relation, Relation):
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
+    if relation.kind == "S":
+        raise WrongObjectType(f'cannot change sequence "{relation.name}"')
     return relation
 
 

@@ -24,6 +24,7 @@ from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staging import StagedColumn as StagedColumn
+from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
 from replctl.spark.values import ChangeSource as ChangeSource
 from replctl.spark.values import CommitNote as CommitNote
 from replctl.spark.values import CopySource as CopySource

@@ -249,6 +249,11 @@ class Engine:
         listed = ", ".join(f"'{action}'" for action in actions)
         return bool(self.rows(f"SELECT 1 FROM {changes.view} WHERE action IN ({listed}) LIMIT 1"))
 
+    def count_rows(self, query: str) -> int:
+        """How many rows a query has."""
+        ((count,),) = self.rows(f"SELECT count(*) FROM ({query})")
+        return int(count)
+
     # -- statements
 
     def inserted(self, target: Target, rows: str) -> AbstractContextManager[Outcome]:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from replctl.expr.nodes import Expr
+from replctl.expr.nodes import Expr, Var
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.expression import to_sql
 from replctl.spark.partition import accepts_sql, leaf_number_sql
 from replctl.spark.staging import Staged, StagedColumn
-from replctl.spark.values import Leaf, Target, TargetColumn
+from replctl.spark.values import NEXT_VALUE, Leaf, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -114,11 +114,21 @@ def finished_sql(
     return f"{finished} WHERE NOT (op = 'U' AND {same})"
 
 
-def default_sql(column: TargetColumn) -> str:
-    """What a new row has in a column that nothing is said about."""
+def default_sql(column: TargetColumn, place: str) -> str:
+    """What a new row has in a column that nothing is said about.
+
+    Args:
+        place: SQL of the row's number among the new ones, from 1.
+    """
     if column.default is None:
         return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
-    return to_sql(column.default, lambda var: f"c{var.attnum}").text
+
+    def name(var: Var) -> str:
+        if var.attnum != NEXT_VALUE or column.taken is None:
+            return f"c{var.attnum}"
+        return f"({column.taken.start}L + {column.taken.step}L * ({place} - 1L))"
+
+    return to_sql(column.default, name).text
 
 
 def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:

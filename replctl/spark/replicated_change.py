@@ -80,8 +80,9 @@ def copied(
     Args:
         rows: a query of n1, n2, ..., the columns that are sent.
     """
+    place = "row_number() OVER (ORDER BY monotonically_increasing_id())"
     values = ", ".join(
-        f"{_received(sent, column, 'n') if column.sent is not None else default_sql(column)}"
+        f"{_received(sent, column, 'n') if column.sent is not None else default_sql(column, place)}"
         f" AS w{column.attnum}"
         for column in target.columns
         if column.generated is None
@@ -155,8 +156,11 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
     # An INSERT meets a row that was there, if there was one, else the one that the run has made
     position = f"if(absent_at IS NOT NULL AND {is_there}, absent_at, conflict_at)"
     keeps_own = f"effect = {effect[NetEffect.FOUND]}"
-    new = _new_values(target, keeps_own, "n")
+    is_new = f"effect IN ({effect[NetEffect.INSERTED]}, {effect[NetEffect.REPLACED]})"
     keys = ", ".join(f"n.k{i} AS k{i}" for i in range(1, len(target.key) + 1))
+    order = ", ".join(["last_position", *(f"n.k{i}" for i in range(1, len(target.key) + 1))])
+    place = f"sum(if({is_new}, 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
+    new = _new_values(target, keeps_own, place, "n")
     joined = (
         f"SELECT {op} AS op, if({op} = 'C', {position}, last_position) AS position,"
         f" e.leaf AS old_leaf, {keys}, {new}{_old_values(target, 'e')}"
@@ -183,7 +187,9 @@ def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator
         f"CASE WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I') WHEN e.leaf IS NULL THEN NULL"
         f" WHEN ch.action = 'U' AND {is_clash} THEN 'C' ELSE ch.action END"
     )
-    new = _new_values(target, "ch.action <> 'I'", "ch")
+    order = ", ".join(["ch.position", *(f"ch.n{k}" for k in keys)])
+    place = f"sum(if(ch.action = 'I', 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
+    new = _new_values(target, "ch.action <> 'I'", place, "ch")
     shown_keys = ", ".join(
         f"coalesce(ch.o{k}, ch.n{k}) AS k{i}" for i, k in enumerate(keys, start=1)
     )
@@ -231,7 +237,9 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
     no_old = "".join(
         f", CAST(NULL AS {storage_type(c.type, c.typmod)}) AS c{c.attnum}" for c in target.columns
     )
-    moved, added = _new_values(target, "TRUE", "m", "m"), _new_values(target, "FALSE", "ch", None)
+    place = "row_number() OVER (ORDER BY ch.position)"
+    moved = _new_values(target, "TRUE", "1L", "m", "m")
+    added = _new_values(target, "FALSE", place, "ch", None)
     joined = (
         f"SELECT 'D' AS op, position, leaf AS old_leaf, {gone}{no_old} FROM ({matched}) WHERE"
         " rank = 1"
@@ -245,20 +253,24 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
         yield Outcome(target, rows, matching="sent columns")
 
 
-def _new_values(target: Target, keeps_own: str, sent: str, stored: str | None = "e") -> str:
+def _new_values(
+    target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
+) -> str:
     """The columns of the row after: sent, or the target's own, which a new row has from its
     default."""
     return ", ".join(
-        f"{_new_value(column, keeps_own, sent, stored)} AS w{column.attnum}"
+        f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
         for column in target.columns
         if column.generated is None
     )
 
 
-def _new_value(column: TargetColumn, keeps_own: str, sent: str, stored: str | None) -> str:
+def _new_value(
+    column: TargetColumn, keeps_own: str, place: str, sent: str, stored: str | None
+) -> str:
     if column.sent is not None:
         return f"{sent}.n{column.attnum}"
-    default = default_sql(column)
+    default = default_sql(column, place)
     return default if stored is None else f"if({keeps_own}, {stored}.c{column.attnum}, {default})"
 
 

@@ -95,6 +95,10 @@ class Leaf:
     checks: tuple[tuple[str, Expr], ...] = ()
 
 
+#: The number of a column that is not there: the next value of a sequence.
+NEXT_VALUE = 0x7FFD
+
+
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
     """A column of a table that is written.
@@ -103,6 +107,7 @@ class TargetColumn:
         sent: the position (from 1) of the published column that it gets its values from, or None;
             local statements do not use it.
         default: what a new row has in it if it is not sent; None: NULL.
+        taken: values of a sequence for all new rows, which `default` has as column NEXT_VALUE.
         generated: how its value follows from the others.
     """
 
@@ -114,6 +119,7 @@ class TargetColumn:
     sent: int | None
     default: Expr | None = None
     generated: Expr | None = None
+    taken: range | None = None
 
 
 @dataclass(frozen=True, slots=True)

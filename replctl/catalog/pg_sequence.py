@@ -1,0 +1,258 @@
+"""Sequences: how they count, whose they are, and how far they have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
+from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.transaction import Catalog
+from replctl.errors import (
+    NumericValueOutOfRange,
+    ObjectNotInPrerequisiteState,
+    SequenceGeneratorLimitExceeded,
+    UndefinedTable,
+    WrongObjectType,
+)
+from replctl.expr import nodes
+from replctl.types import builtin
+
+_NEXTVAL = 1574  # nextval(regclass) in pg_proc
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A row of pg_sequence, with the rows of pg_depend that concern it.
+
+    Attributes:
+        owner_relid, owner_attnum: the column that it is dropped with; 0 for none.
+        ownership: a(uto), for serial columns and OWNED BY, or i(nternal), for identity columns.
+    """
+
+    relid: int
+    type: str = "int8"
+    start: int = 1
+    increment: int = 1
+    maximum: int = 2**63 - 1
+    minimum: int = 1
+    cache: int = 1
+    cycles: bool = False
+    owner_relid: int = 0
+    owner_attnum: int = 0
+    ownership: Literal["", "a", "i"] = ""
+
+
+def insert_sequence(catalog: Catalog, sequence: Sequence) -> None:
+    """Add a sequence, which has not counted yet; its relation is there already."""
+    catalog.insert(
+        schema.pg_sequence,
+        seqrelid=sequence.relid,
+        seqtypid=type_oid(sequence.type),
+        seqstart=sequence.start,
+        seqincrement=sequence.increment,
+        seqmax=sequence.maximum,
+        seqmin=sequence.minimum,
+        seqcache=sequence.cache,
+        seqcycle=sequence.cycles,
+        ownerrelid=sequence.owner_relid,
+        ownerattnum=sequence.owner_attnum,
+        ownership=sequence.ownership,
+    )
+    state = schema.sequence_state
+    catalog.connection.execute(
+        insert(state).values(relid=sequence.relid, last_value=sequence.start, is_called=False)
+    )
+
+
+def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
+    """The sequence with that OID."""
+    table = schema.pg_sequence
+    return next(iter(_select(catalog, table.c.seqrelid == relid)), None)
+
+
+def owned_sequences(catalog: Catalog, relid: int, attnum: int | None = None) -> list[Sequence]:
+    """The sequences that go with a table, or with one of its columns."""
+    table = schema.pg_sequence
+    found = _select(catalog, table.c.ownerrelid == relid)
+    return [sequence for sequence in found if attnum in (None, sequence.owner_attnum)]
+
+
+def sequence_of_call(node: nodes.Node) -> int | None:
+    """The OID of the sequence that a call of nextval() takes a value from."""
+    match node:
+        case nodes.FuncExpr(function_oid=oid, args=(nodes.Const(value=str(value)),)):
+            return int(value) if oid == _NEXTVAL else None
+    return None
+
+
+def sequences_of(expr: nodes.Expr) -> list[int]:
+    """The OIDs of the sequences that an expression takes values from."""
+    found = map(sequence_of_call, nodes.walk(expr))
+    return [oid for oid in found if oid is not None]
+
+
+def delete_sequence(catalog: Catalog, relid: int) -> None:
+    """Remove what makes a relation a sequence."""
+    catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
+    state = schema.sequence_state
+    catalog.connection.execute(delete(state).where(state.c.relid == relid))
+
+
+def restart_sequence(catalog: Catalog, sequence: Sequence) -> None:
+    """Let a sequence begin again (TRUNCATE ... RESTART IDENTITY)."""
+    _put_state(catalog.connection, sequence.relid, sequence.start, is_called=False)
+
+
+def last_value(catalog: Catalog, relid: int) -> int | None:
+    """The value that a sequence has given last; None if it has given none yet."""
+    value, is_called = _state(catalog.connection, relid)
+    return value if is_called else None
+
+
+def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
+    table = schema.pg_sequence
+    return [
+        Sequence(
+            int(row.seqrelid),
+            type_name(int(row.seqtypid)),
+            int(row.seqstart),
+            int(row.seqincrement),
+            int(row.seqmax),
+            int(row.seqmin),
+            int(row.seqcache),
+            bool(row.seqcycle),
+            int(row.ownerrelid),
+            int(row.ownerattnum),
+            row.ownership,
+        )
+        for row in catalog.select(table, *where, order_by=[table.c.seqrelid])
+    ]
+
+
+@dataclass
+class SequenceValues:
+    """What a session takes from sequences; what is taken is gone, also if its statement fails.
+
+    Args:
+        cluster: whose sequences they are.
+    """
+
+    cluster: Cluster
+    _current: dict[int, int] = field(default_factory=dict, init=False)
+    _last: int = field(default=0, init=False)  # the sequence that lastval() is about
+
+    def take(self, catalog: Catalog, relid: int, count: int = 1) -> range:
+        """The next values of a sequence.
+
+        Args:
+            catalog: what the session sees.
+
+        Raises:
+            SequenceGeneratorLimitExceeded: it has not so many left (2200H).
+            WrongObjectType: it is no sequence (42809).
+        """
+        relation, sequence = _sequence(catalog, relid)
+        with self.cluster.begin(write=True) as connection:
+            last_value, is_called = _state(connection, relid)
+            values = _values_after(sequence, last_value, is_called, count)
+            if values is None:
+                end, limit = "maximum", sequence.maximum
+                if sequence.increment < 0:
+                    end, limit = "minimum", sequence.minimum
+                raise SequenceGeneratorLimitExceeded(
+                    f'nextval: reached {end} value of sequence "{relation.name}" ({limit})'
+                )
+            if values:
+                _put_state(connection, relid, values[-1], is_called=True)
+        if values:
+            self._current[relid] = values[-1]
+            self._last = relid
+        return values
+
+    def current(self, catalog: Catalog, relid: int) -> int:
+        """The value that this session has taken last from a sequence (currval).
+
+        Raises:
+            ObjectNotInPrerequisiteState: it has taken none (55000).
+            WrongObjectType: it is no sequence (42809).
+        """
+        relation, _sequence_row = _sequence(catalog, relid)
+        if relid not in self._current:
+            raise ObjectNotInPrerequisiteState(
+                f'currval of sequence "{relation.name}" is not yet defined in this session'
+            )
+        return self._current[relid]
+
+    def last(self, catalog: Catalog) -> int:
+        """The value that this session has taken last from any sequence (lastval).
+
+        Raises:
+            ObjectNotInPrerequisiteState: it has taken none, or the sequence is gone (55000).
+        """
+        if self._last not in self._current or get_sequence(catalog, self._last) is None:
+            raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
+        return self._current[self._last]
+
+    def put(self, catalog: Catalog, relid: int, value: int, *, is_called: bool = True) -> int:
+        """Set how far a sequence has come (setval); `value`.
+
+        Raises:
+            NumericValueOutOfRange: it does not reach that far (22003).
+            WrongObjectType: it is no sequence (42809).
+        """
+        relation, sequence = _sequence(catalog, relid)
+        if not sequence.minimum <= value <= sequence.maximum:
+            raise NumericValueOutOfRange(
+                f'setval: value {value} is out of bounds for sequence "{relation.name}"'
+                f" ({sequence.minimum}..{sequence.maximum})"
+            )
+        with self.cluster.begin(write=True) as connection:
+            _put_state(connection, relid, value, is_called=is_called)
+        if is_called:
+            self._current[relid] = value
+        return value
+
+
+def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
+    relation, sequence = get_relation(catalog, relid), get_sequence(catalog, relid)
+    if relation is not None and sequence is not None:
+        return relation, sequence
+    other = relation or builtin.system_relations_by_oid().get(relid)
+    if other is None:
+        raise UndefinedTable(f"could not open relation with OID {relid}")
+    raise WrongObjectType(
+        f'cannot open relation "{other.name}"',
+        detail=f"This operation is not supported for {RELKIND_PLURAL[other.kind]}.",
+    )
+
+
+def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: int) -> range | None:
+    """The values that follow; from the other end, where a sequence that cycles is at its end; None
+    if there are not so many."""
+    step = sequence.increment
+    starts = [last_value + step if is_called else last_value]
+    if sequence.cycles:
+        starts.append(sequence.minimum if step > 0 else sequence.maximum)
+    for start in starts:
+        values = range(start, start + step * count, step)
+        if not values or sequence.minimum <= min(values) <= max(values) <= sequence.maximum:
+            return values
+    return None
+
+
+def _state(connection: Connection, relid: int) -> tuple[int, bool]:
+    state = schema.sequence_state
+    row = connection.execute(select(state).where(state.c.relid == relid)).one()
+    return int(row.last_value), bool(row.is_called)
+
+
+def _put_state(connection: Connection, relid: int, value: int, *, is_called: bool) -> None:
+    state = schema.sequence_state
+    connection.execute(
+        update(state).where(state.c.relid == relid).values(last_value=value, is_called=is_called)
+    )

@@ -1,0 +1,44 @@
+"""nextval() and currval() in the rows that INSERT makes: sequences count beside the engine, so
+that their values are taken before it runs."""
+
+from __future__ import annotations
+
+from replctl.catalog.functions import FUNCTIONS, FunctionContext
+from replctl.catalog.pg_sequence import sequence_of_call
+from replctl.expr import nodes
+from replctl.query.constant import folded
+
+#: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.functions
+_FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
+
+
+def with_sequence_values(context: FunctionContext, expr: nodes.Expr) -> nodes.Expr:
+    """An expression of one row with values in the place of its calls of nextval(), currval() and
+    lastval().
+
+    Raises:
+        PostgresError: a sequence has no value to give.
+    """
+
+    def replaced(node: nodes.Node) -> nodes.Node | None:
+        source = _FUNCTIONS.get(getattr(node, "function_oid", 0))
+        if source is None or not isinstance(node, nodes.FuncExpr):
+            return None
+        args = [int(a.value) for a in node.args if isinstance(a, nodes.Const) and a.value]
+        if len(args) < len(node.args):
+            return None
+        return nodes.Const(node.type, str(FUNCTIONS[source](context, *args)))
+
+    result: nodes.Expr = nodes.transform(expr, replaced)
+    return folded(result)
+
+
+def with_columns(expr: nodes.Expr, attnums: dict[int, int]) -> nodes.Expr:
+    """An expression that finds the values of sequences in columns, by the sequences' OIDs."""
+
+    def replaced(node: nodes.Node) -> nodes.Node | None:
+        oid = sequence_of_call(node)
+        return None if oid is None else nodes.Var(attnums[oid], "int8", varno=0)
+
+    result: nodes.Expr = nodes.transform(expr, replaced)
+    return result
