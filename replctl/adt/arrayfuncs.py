@@ -126,6 +126,8 @@ class _Keyed:
         if value is None:
             return None
         _one_dimension(value, "searching for elements in multidimensional arrays is not supported")
+        if not value or (item is None and None not in value):
+            return None
         if start is None:
             raise NullValueNotAllowed("initial position must not be null")
         for i, element in enumerate(value, start=1):

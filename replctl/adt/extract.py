@@ -340,10 +340,10 @@ def _truncate(type_name: str) -> Callable[[str, int], int]:
 
 
 def _truncate_in_zone(name: str, micros: int, zone_name: str) -> int:
+    if is_infinite_timestamp(micros):
+        return micros
     truncate = _truncate("timestamp with time zone")
     zone = zone_of(zone_name)
-    if is_infinite_timestamp(micros):
-        return truncate(name, micros)
     offset = offset_at(zone, micros)
     local = truncate(name, micros + offset * _SECOND)
     if _unit(name, "") in ("microseconds", "milliseconds", "second", "minute", "hour"):
@@ -352,6 +352,8 @@ def _truncate_in_zone(name: str, micros: int, zone_name: str) -> int:
 
 
 def _truncate_interval(name: str, value: Interval) -> Interval:
+    if interval.is_infinite(value):
+        return value
     unit = _unit_of_length(name, "interval")
     months, days, micros = value
     if unit not in _CLOCK_UNITS and unit not in _DATE_UNITS:
@@ -359,8 +361,6 @@ def _truncate_interval(name: str, value: Interval) -> Interval:
         raise FeatureNotSupported(
             f'unit "{name.lower()}" not supported for type interval', detail=detail
         )
-    if interval.is_infinite(value):
-        return value
     sizes = {
         "month": 1,
         "quarter": 3,

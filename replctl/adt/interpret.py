@@ -21,6 +21,11 @@ Step: TypeAlias = Callable[[Sequence[Any], Any], Any]
 #: substring(text SIMILAR pattern ESCAPE escape) is written in SQL, so that its pattern is checked
 #: even if the text is NULL: substring($1 from similar_to_escape($2, $3)).
 _SUBSTRING_SIMILAR, _SUBSTRING_REGEX, _SIMILAR_TO_ESCAPE = 2074, 2073, 1986
+#: Functions that are `$2 + $1` in SQL: the second argument is computed first.
+_SWAPPED = frozenset(
+    "timedate_pl timetzdate_pl interval_pl_time interval_pl_date interval_pl_timetz"
+    " interval_pl_timestamp interval_pl_timestamptz integer_pl_date int8pl_inet".split()
+)
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
@@ -127,6 +132,13 @@ def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:
                 return None if value is None else callee(value)
 
             return call_one
+        case [first, second] if function.name in _SWAPPED:
+
+            def call_swapped(row: Sequence[Any], operand: Any) -> Any:
+                right, left = second(row, operand), first(row, operand)
+                return None if left is None or right is None else callee(left, right)
+
+            return call_swapped
         case [first, second]:
 
             def call_two(row: Sequence[Any], operand: Any) -> Any:
@@ -190,10 +202,9 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr) -> Step:
     use_or = expr.use_or
 
     def evaluate(row: Sequence[Any], operand: Any) -> bool | None:
-        elements = items(row, operand)
+        tested, elements = value(row, operand), items(row, operand)
         if elements is None:
             return None
-        tested = value(row, operand)
         return _combined((test((tested, x), None) for x in arrayfuncs.flat(elements)), use_or)
 
     return evaluate

@@ -183,14 +183,12 @@ def _date_text(year: int, month: int, day: int) -> str:
 
 def make_time(hour: int, minute: int, seconds: float) -> int:
     micros = rint(seconds * 1e6) if math.isfinite(seconds) else -1.0
-    is_last = hour == 24 and minute == 0 and micros == 0
-    if not is_last and not (
-        0 <= hour < 24 and 0 <= minute < 60 and seconds >= 0 and 0 <= micros <= 60_000_000
-    ):
+    total = (hour * 60 + minute) * 60 * _SECOND + int(micros)
+    if not (hour >= 0 and 0 <= minute < 60 and 0 <= micros <= 60_000_000) or total > USECS_PER_DAY:
         raise DatetimeFieldOverflow(
             f"time field value out of range: {hour}:{minute:02}:{seconds:02g}"
         )
-    return (hour * 60 + minute) * 60 * _SECOND + int(micros)
+    return total
 
 
 def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> int:

@@ -32,7 +32,7 @@ def substring(value: S, start: int, count: int | None = None) -> S:
     """Counts from `start`, even where that is before the first character."""
     if count is None:
         return value[max(start, 1) - 1 :]
-    if count < 0 and start + count >= -(2**31):
+    if count < 0:
         raise SubstringError("negative substring length not allowed")
     return value[max(start, 1) - 1 : max(start + count - 1, 0)]
 

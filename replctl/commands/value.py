@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from replctl.adt.fold import simplified
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
-from replctl.query.constant import folded
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Output, Query
 from replctl.types import text
@@ -21,7 +21,7 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
         FeatureNotSupported: Spark would have to compute it.
         PostgresError: it has no value.
     """
-    result = folded(expr)
+    result = simplified(expr)
     if isinstance(result, nodes.Const):
         return result.value
     query = Query((Output("", result),))

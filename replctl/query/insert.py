@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from replctl.adt.fold import simplified
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import sequences_of
@@ -22,7 +23,6 @@ from replctl.expr.context import ExprContext
 from replctl.expr.location import expr_location, raw_location
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
-from replctl.query.constant import folded
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import with_columns, with_sequence_values
 from replctl.query.range_table import FromScope
@@ -222,7 +222,7 @@ def _values_row(
             expr = inner.coerce_for_assignment(
                 inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
             )
-            values.append(folded(analyzer.finished(expr)))
+            values.append(simplified(analyzer.finished(expr)))
     return values
 
 
@@ -232,7 +232,7 @@ def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
     if given is not None:
         return given
     if column.default is not None and not column.generated:
-        return folded(column.default)
+        return simplified(column.default)
     return nodes.Const(column.type, None, column.typmod, column.collation)
 
 

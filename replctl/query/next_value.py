@@ -3,10 +3,10 @@ that their values are taken before it runs."""
 
 from __future__ import annotations
 
+from replctl.adt.fold import simplified
 from replctl.catalog.functions import FUNCTIONS, FunctionContext
 from replctl.catalog.pg_sequence import sequence_of_call
 from replctl.expr import nodes
-from replctl.query.constant import folded
 
 #: pg_proc's OIDs of nextval(regclass), currval(regclass), lastval() -> catalog.functions
 _FUNCTIONS = {1574: "nextval_oid", 1575: "currval_oid", 2559: "lastval"}
@@ -30,7 +30,7 @@ def with_sequence_values(context: FunctionContext, expr: nodes.Expr) -> nodes.Ex
         return nodes.Const(node.type, str(FUNCTIONS[source](context, *args)))
 
     result: nodes.Expr = nodes.transform(expr, replaced)
-    return folded(result)
+    return simplified(result)
 
 
 def with_columns(expr: nodes.Expr, attnums: dict[int, int]) -> nodes.Expr:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
+from replctl.adt import fold
 from replctl.adt import functions as adt_functions
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.spark import (
     aggregates,
@@ -61,14 +62,19 @@ def to_sql(
 
     Raises:
         FeatureNotSupported: there is no exact translation; the message names what has none.
+        PostgresError: a part without columns has no value.
     """
-    return _translate(expr, Translation(column, subquery=subquery))
+    return _translate(fold.simplified(expr), Translation(column, subquery=subquery))
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
     """Why an expression has no exact translation, or None if it has one."""
     try:
-        to_sql(expr, lambda var: f"c{var.attnum}")
+        expr = fold.simplified(expr)
+    except PostgresError:
+        return None  # it fails for every row, exactly as it has to
+    try:
+        _translate(expr, Translation(lambda var: f"c{var.attnum}"))
     except FeatureNotSupported as error:
         return error.message
     return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _POSIX_OFFSET = r"([+-]?)(\d+)(?:(?!:)|:(\d+)(?:(?!:)|:(\d+)))"
-_POSIX = re.compile(rf"[^\d,+-]+{_POSIX_OFFSET}(?:([^\d,+-]+)(?:{_POSIX_OFFSET})?)?", re.ASCII)
+_POSIX = re.compile(rf"[^\d,+-]*{_POSIX_OFFSET}(?:([^\d,+-]+)(?:{_POSIX_OFFSET})?)?", re.ASCII)
 _MAX_POSIX_HOURS = 24 * 7 - 1
 _DAY = 86400
 

@@ -4,12 +4,13 @@ alone, then by Spark, many in one job."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from golden_evaluation import TOPICS, Golden, analyzed, columns, golden_lines, rows
 
-from replctl.adt import interpret
+from replctl.adt import fold, interpret
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
@@ -54,10 +55,20 @@ def translated() -> list[tuple[Golden, nodes.Expr, str]]:
     found = []
     for topic in TOPICS:
         for line in golden_lines(topic):
-            if line.expression not in REFUSED:
-                expr = analyzed(line.expression)
+            expr = simplified(line)
+            if expr is not None and line.expression not in REFUSED:
                 found.append((line, expr, stored_sql(sql_of(expr), expr.type, -1)))
     return found
+
+
+def simplified(line: Golden) -> nodes.Expr | None:
+    """The expression as it is evaluated; None if it fails already for what is constant in it."""
+    expr = analyzed(line.expression)
+    if len(set(line.results)) > 1 or not line.results[0].startswith("!"):
+        return fold.simplified(expr)
+    with suppress(PostgresError):
+        return fold.simplified(expr)
+    return None
 
 
 def compared_rows(line: Golden, expr: nodes.Expr) -> Iterator[tuple[int, str]]:
@@ -89,8 +100,8 @@ def test_values_in_python(topic: str) -> None:
     ]
     different = []
     for line in golden_lines(topic):
-        expr = analyzed(line.expression)
-        if line.expression in REFUSED:
+        expr = simplified(line)
+        if expr is None or line.expression in REFUSED:
             continue
         function = interpret.compiled(nodes.transform(expr, as_parameter))
         for number, (row, expected) in enumerate(zip(values, line.results, strict=True), start=1):

@@ -1,0 +1,272 @@
+"""Expressions without what is known before the first row.  PostgreSQL's eval_const_expressions()
+in clauses.c.
+
+What is computed here fails here, even where no row would have come to it:
+`CASE WHEN b THEN 1/0 END` has no value for any row.  And what is dropped here cannot fail: a strict
+function of NULL is NULL, whatever its other arguments are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from replctl.adt import interpret
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.types import builtin
+from replctl.types import text as type_text
+
+_IMMUTABLE = "i"
+_TRUE, _FALSE = nodes.Const("bool", "t"), nodes.Const("bool", "f")
+#: Types whose input functions depend on settings, as those of all arrays do.
+_STABLE_INPUT = frozenset(
+    "date time timestamp timestamptz timetz interval money regproc regprocedure regoper regoperator"
+    " regclass regcollation regtype regrole regnamespace regconfig regdictionary int4range numrange"
+    " tsrange tstzrange daterange int8range int4multirange nummultirange tsmultirange"
+    " tstzmultirange datemultirange int8multirange xml".split()
+)
+_IMMUTABLE_OUTPUT = frozenset(["time", "timetz", "xml"])
+
+
+def simplified(expr: nodes.Expr) -> nodes.Expr:
+    """`a + (1 + 1)` -> `a + 2`; the value of each row is the same.
+
+    Raises:
+        PostgresError: a part without columns has no value.
+    """
+    result: nodes.Expr = _simplified(expr, None)
+    return result
+
+
+def _simplified(expr: Any, operand: nodes.Const | None) -> Any:
+    """`operand` is what Param(0) stands for, if that is known."""
+    match expr:
+        case nodes.Var() | nodes.Const() | nodes.SubLink():
+            return expr
+        case nodes.Param(number=0):
+            return expr if operand is None else operand
+        case nodes.BoolExpr(op="and" | "or"):
+            return _and_or(expr, operand)
+        case nodes.CaseExpr():
+            return _case(expr, operand)
+        case nodes.CoalesceExpr():
+            return _coalesce(expr, operand)
+        case nodes.NullTest(is_row=True, arg=nodes.RowExpr()):
+            return _row_null_test(expr, operand)
+        case nodes.ArrayCoerceExpr():  # Param(0) is an element there
+            whole: nodes.Expr = dataclasses.replace(expr, arg=_simplified(expr.arg, operand))
+        case _:
+            whole = _with_simplified_children(expr, operand)
+    return _known(whole)
+
+
+def _with_simplified_children(expr: Any, operand: nodes.Const | None) -> Any:
+    def child(value: Any) -> Any:
+        return _simplified(value, operand) if isinstance(value, nodes.Node) else value
+
+    changes: dict[str, Any] = {}
+    for name in nodes.field_names(expr):
+        value = getattr(expr, name)
+        changes[name] = tuple(map(child, value)) if isinstance(value, tuple) else child(value)
+    return dataclasses.replace(expr, **changes)
+
+
+def _known(expr: nodes.Expr) -> nodes.Expr:
+    """An expression whose children are simple, as a constant if it can be one."""
+    match expr:
+        case nodes.OpExpr(args=args):
+            return _call(expr, _operator(expr.operator_oid, expr.name), args)
+        case nodes.FuncExpr(args=args, returns_set=False):
+            return _call(expr, builtin.function_by_oid().get(expr.function_oid), args)
+        case nodes.DistinctExpr(args=args):
+            return _distinct(expr, args)
+        case nodes.NullIfExpr(args=(first, second)):
+            if _is_null(first) or _is_null(second):
+                return first
+            return _call(expr, _operator(expr.operator_oid, "="), (first, second))
+        case nodes.ScalarArrayOpExpr(args=args):
+            operator = _operator(expr.operator_oid, expr.name)
+            return _value(expr, args) if _is_immutable(operator) else expr
+        case nodes.BoolExpr(args=args) | nodes.MinMaxExpr(args=args):
+            return _value(expr, args)
+        case nodes.NullTest(arg=nodes.Const(value=value), is_row=False):
+            return _TRUE if (value is None) is expr.is_null else _FALSE
+        case nodes.BooleanTest(arg=arg) | nodes.RelabelType(arg=arg) | nodes.CollateExpr(arg=arg):
+            return _value(expr, (arg,))
+        case nodes.ArrayExpr(elements=elements):
+            return _value(expr, elements)
+        case nodes.SubscriptingRef():
+            return _value(expr, [item for item in nodes.children(expr) if item is not None])
+        case nodes.CoerceViaIO(arg=arg):
+            is_immutable = _has_immutable_output(arg.type) and _has_immutable_input(expr.type)
+            return _value(expr, (arg,)) if is_immutable else expr
+        case nodes.ArrayCoerceExpr(arg=arg):
+            return _value(expr, (arg,)) if _is_immutable_element(expr.element) else expr
+    return expr
+
+
+def _call(
+    expr: nodes.OpExpr | nodes.FuncExpr | nodes.NullIfExpr,
+    function: builtin.Function | builtin.Operator | None,
+    args: Sequence[nodes.Expr],
+) -> nodes.Expr:
+    if function is None:
+        return expr
+    if not isinstance(expr, nodes.NullIfExpr):
+        if function.is_strict and any(map(_is_null, args)):
+            return _null(expr)
+        contained = _contained(expr, args)
+        if contained is not None:
+            return contained
+    return _value(expr, args) if _is_immutable(function) else expr
+
+
+def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
+    """The value of an expression if its operands are constants."""
+    if not all(isinstance(arg, nodes.Const) for arg in args):
+        return expr
+    try:
+        compute = interpret.compiled(expr)
+    except FeatureNotSupported:  # Python does not compute it
+        return expr
+    value = compute(())
+    if value is None:
+        return _null(expr)
+    shown = type_text.render(expr.type, value)
+    return nodes.Const(expr.type, shown, nodes.typmod(expr), nodes.collation(expr), pos=expr.pos)
+
+
+def _contained(
+    expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]
+) -> nodes.Const | None:
+    """`element <@ range`, decided by the range alone: nothing is in an empty one, all, even NULL,
+    in one without bounds (find_simplified_clause in rangetypes.c)."""
+    function = expr.function if isinstance(expr, nodes.OpExpr) else expr.name
+    match function, args:
+        case ("elem_contained_by_range", (_, nodes.Const(value=str() as text))) | (
+            "range_contains_elem",
+            (nodes.Const(value=str() as text), _),
+        ):
+            return {"empty": _FALSE, "(,)": _TRUE}.get(text)
+    return None
+
+
+def _null(expr: nodes.Expr) -> nodes.Const:
+    return nodes.Const(expr.type, None, nodes.typmod(expr), nodes.collation(expr), pos=expr.pos)
+
+
+def _and_or(expr: nodes.BoolExpr, operand: nodes.Const | None) -> nodes.Expr:
+    """The first operand that decides ends the search; those that do not matter are dropped."""
+    deciding = "t" if expr.op == "or" else "f"
+    kept: list[nodes.Expr] = []
+    has_null = False
+    for arg in expr.args:
+        item: nodes.Expr = _simplified(arg, operand)
+        if not isinstance(item, nodes.Const):
+            kept.append(item)
+        elif item.value == deciding:
+            return item
+        elif item.value is None:
+            has_null = True
+    if has_null:
+        kept.append(nodes.Const("bool", None))
+    if not kept:
+        return _FALSE if expr.op == "or" else _TRUE
+    return kept[0] if len(kept) == 1 else dataclasses.replace(expr, args=tuple(kept))
+
+
+def _case(expr: nodes.CaseExpr, operand: nodes.Const | None) -> nodes.Expr:
+    """Branches that no row reaches are not looked at."""
+    tested = None if expr.arg is None else _simplified(expr.arg, operand)
+    inner = tested if isinstance(tested, nodes.Const) else None
+    whens: list[nodes.CaseWhen] = []
+    default: nodes.Expr | None = None
+    for when in expr.whens:
+        condition = _simplified(when.condition, inner if expr.arg is not None else operand)
+        if isinstance(condition, nodes.Const) and condition.value != "t":
+            continue
+        result = _simplified(when.result, operand)
+        if isinstance(condition, nodes.Const):
+            default = result
+            break
+        whens.append(dataclasses.replace(when, condition=condition, result=result))
+    if default is None:
+        default = _simplified(expr.default, operand)
+    if not whens:
+        return default
+    tested = None if inner is not None else tested
+    return dataclasses.replace(expr, arg=tested, whens=tuple(whens), default=default)
+
+
+def _coalesce(expr: nodes.CoalesceExpr, operand: nodes.Const | None) -> nodes.Expr:
+    kept: list[nodes.Expr] = []
+    for arg in expr.args:
+        item: nodes.Expr = _simplified(arg, operand)
+        if _is_null(item):
+            continue
+        kept.append(item)
+        if isinstance(item, nodes.Const):
+            break
+    if not kept:
+        return _null(expr)
+    return kept[0] if len(kept) == 1 else dataclasses.replace(expr, args=tuple(kept))
+
+
+def _row_null_test(expr: nodes.NullTest, operand: nodes.Const | None) -> nodes.Expr:
+    """`ROW(1, a) IS NULL` is false, `ROW(NULL, a) IS NULL` is `a IS NULL`."""
+    assert isinstance(expr.arg, nodes.RowExpr)
+    kept = []
+    for arg in expr.arg.args:
+        item: nodes.Expr = _simplified(arg, operand)
+        if not isinstance(item, nodes.Const):
+            kept.append(item)
+        elif (item.value is None) is not expr.is_null:
+            return _FALSE
+    if not kept:
+        return _TRUE
+    return dataclasses.replace(expr, arg=dataclasses.replace(expr.arg, args=tuple(kept)))
+
+
+def _distinct(expr: nodes.DistinctExpr, args: Sequence[nodes.Expr]) -> nodes.Expr:
+    nulls = [_is_null(arg) for arg in args]
+    if all(nulls):
+        return _FALSE
+    if any(nulls) and all(isinstance(arg, nodes.Const) for arg in args):
+        return _TRUE
+    return _value(expr, args) if _is_immutable(_operator(expr.operator_oid, "=")) else expr
+
+
+def _is_null(expr: nodes.Expr) -> bool:
+    return isinstance(expr, nodes.Const) and expr.value is None
+
+
+def _operator(oid: int, name: str) -> builtin.Operator | None:
+    group = builtin.operators().get(name, ())
+    return next((operator for operator in group if operator.oid == oid), None)
+
+
+def _is_immutable(function: builtin.Function | builtin.Operator | None) -> bool:
+    return function is not None and function.volatility == _IMMUTABLE
+
+
+def _is_immutable_element(element: nodes.Expr) -> bool:
+    """Whether the cast of an array's element is the same at all times."""
+    return all(
+        _is_immutable(builtin.function_by_oid().get(node.function_oid))
+        if isinstance(node, nodes.FuncExpr)
+        else _has_immutable_output(node.arg.type) and _has_immutable_input(node.type)
+        if isinstance(node, nodes.CoerceViaIO)
+        else True
+        for node in nodes.walk(element)
+    )
+
+
+def _has_immutable_input(type_: str) -> bool:
+    known = builtin.types().get(type_)
+    return known is not None and not known.is_array and type_ not in _STABLE_INPUT
+
+
+def _has_immutable_output(type_: str) -> bool:
+    return _has_immutable_input(type_) or type_ in _IMMUTABLE_OUTPUT
