@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 from fix_cluster import cluster, session
+from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_replication import publisher, shared_cluster, subscriber
 from fix_spark import connect_server, engine, spark_session
@@ -10,6 +11,7 @@ __all__ = [
     "connect_server",
     "engine",
     "fresh_home",
+    "postgres_server",
     "psql",
     "publisher",
     "session",

@@ -101,7 +101,14 @@ def delta_jars(java: Path) -> list[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
-            _resolve_jars(java, f"delta-spark_{spark_minor}_{_SCALA}", delta, folder)
+            others = f"(?!({_DELTA_ORGANISATIONS})$).*"
+            resolve(
+                java,
+                f'<dependency org="io.delta" name="delta-spark_{spark_minor}_{_SCALA}"'
+                f' rev="{delta}" conf="default->default">'
+                f'<exclude org="{others}" matcher="regexp"/></dependency>',
+                folder,
+            )
     return sorted(folder.glob("*.jar"))
 
 
@@ -236,17 +243,22 @@ def _java_release(java: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _resolve_jars(java: Path, module: str, revision: str, folder: Path) -> None:
-    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on into
-    `folder`."""
+def resolve(java: Path, dependency: str, folder: Path) -> None:
+    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on.
+
+    Args:
+        dependency: the module as Ivy's `dependency` element.
+        folder: gets the jars; it is there when all of them are.
+
+    Raises:
+        ObjectNotInPrerequisiteState: they cannot be had.
+    """
     ivy_jar = next(_spark_jars().glob("ivy-*.jar"))
-    others = f"(?!({_DELTA_ORGANISATIONS})$).*"
     description = (
-        '<ivy-module version="2.0"><info organisation="replctl" module="jars"/><dependencies>'
-        f'<dependency org="io.delta" name="{module}" rev="{revision}" conf="default->default">'
-        f'<exclude org="{others}" matcher="regexp"/></dependency></dependencies></ivy-module>'
+        '<ivy-module version="2.0"><info organisation="replctl" module="jars"/>'
+        f"<dependencies>{dependency}</dependencies></ivy-module>"
     )
-    logger.info("bringing Delta's jars to %s", folder)
+    logger.info("bringing jars to %s", folder)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         ivy_file = Path(scratch) / "ivy.xml"
         ivy_file.write_text(description, encoding="utf-8")
@@ -259,9 +271,9 @@ def _resolve_jars(java: Path, module: str, revision: str, folder: Path) -> None:
             "-retrieve", f"{jars}/[artifact]-[revision].[ext]",
         ]  # fmt: skip
         result = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=scratch)
-        if result.returncode != 0 or not any(jars.glob("delta-spark*.jar")):
+        if result.returncode != 0 or not any(jars.glob("*.jar")):
             raise ObjectNotInPrerequisiteState(
-                f"could not get Delta {revision} for Spark from Maven Central",
+                f"could not get {folder.name} from Maven Central",
                 detail=(result.stderr + result.stdout).strip()[-2000:],
                 hint="Set REPLCTL_IVY_SETTINGS to an Ivy settings file that names a mirror,"
                 " or use a Spark Connect server (--remote).",

@@ -1,0 +1,57 @@
+"""A long run, in batches that have rows of their own each.
+
+python -m tests.differential --expressions 10000 --seed 1
+
+The server is that of REPLCTL_TEST_POSTGRES, or one that is started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent))  # where pytest finds the fixtures
+
+from fix_postgres import postgres
+
+from .comparison import Comparison
+from .drawing import drawn_expressions, drawn_table
+from .server import connected
+
+_BATCH = 500
+
+
+def main() -> int:
+    """The exit code: 1 if there is a difference."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential")
+    parser.add_argument("--expressions", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    start = time.monotonic()
+    runs: list[Comparison] = []
+    with postgres() as conninfo, connected(conninfo) as server:
+        for number in range(-(-options.expressions // _BATCH)):
+            size = min(_BATCH, options.expressions - number * _BATCH)
+            seed = options.seed * 1000 + number
+            run = Comparison(server, server.store(drawn_table(seed)))
+            run.values_in_python(run.texts(drawn_expressions(size, seed)))
+            for difference in run.differences:
+                print(f"{seed}: {difference}", flush=True)
+            runs.append(run)
+    refused = Counter(reason for run in runs for reason in run.refused.values())
+    for reason, count in refused.most_common():
+        print(f"{count:5} {reason}")
+    differences = sum(len(run.differences) for run in runs)
+    print(
+        f"{sum(run.compared for run in runs)} expressions compared,"
+        f" {sum(run.evaluated for run in runs)} of them evaluated, {refused.total()} refused;"
+        f" {differences} differences; {time.monotonic() - start:.0f} s"
+    )
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Examples of Hypothesis's strategies by the number, outside of a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from .expressions import expressions
+from .rows import tables
+
+_TOGETHER = 20  # expressions of one example: what Hypothesis draws one by one repeats itself
+
+
+def drawn_table(number: int) -> list[list[str | None]]:
+    """Rows, the same for each number of the seed."""
+    return list(_drawn(tables(), 3, number)[-1])  # the first example is the simplest one
+
+
+def drawn_expressions(count: int, number: int) -> list[str]:
+    """So many different expressions, the same for each number of the seed."""
+    lists = st.lists(expressions(), min_size=_TOGETHER, max_size=_TOGETHER, unique=True)
+    examples = _drawn(lists, 2 * count // _TOGETHER, number)
+    return list(dict.fromkeys(item for example in examples for item in example))[:count]
+
+
+def _drawn(strategy: st.SearchStrategy[Any], count: int, number: int) -> list[Any]:
+    found: list[Any] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count,
+        database=None,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: Any) -> None:
+        found.append(example)
+
+    collect()
+    return found

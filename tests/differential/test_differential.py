@@ -1,0 +1,30 @@
+"""replctl against a PostgreSQL server: expressions and rows that Hypothesis draws, always the
+same.  What long runs of `python -m tests.differential` have found is in tests/expr/data and
+tests/spark/data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .comparison import Comparison
+from .drawing import drawn_expressions, drawn_table
+from .server import Server, connected
+
+_EXPRESSIONS = 300
+_SEED = 17
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: str) -> Iterator[Server]:
+    with connected(postgres_server) as server:
+        yield server
+
+
+def test_texts_errors_and_values_in_python(server: Server) -> None:
+    comparison = Comparison(server, server.store(drawn_table(_SEED)))
+    items = comparison.texts(drawn_expressions(_EXPRESSIONS, _SEED))
+    comparison.values_in_python(items)
+    assert comparison.differences == []
+    assert comparison.evaluated > _EXPRESSIONS / 2

@@ -1,0 +1,124 @@
+"""A PostgreSQL server for tests: the one that REPLCTL_TEST_POSTGRES names, or one started here."""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.spark import jvm
+
+_MAJOR = "17"  # the version whose behaviour replctl has
+_RELEASE = "17.7.0"
+_ORGANISATION = "io.zonky.test.postgres"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64v8"}
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The connection string of a server on which databases may be made."""
+    with postgres() as conninfo:
+        yield conninfo
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """As the fixture."""
+    given = os.environ.get("REPLCTL_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="replctl_postgres") as folder, _started(Path(folder)):
+        yield f"host={folder} user=postgres"
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[None]:
+    """A server with its data, its log and its socket in a folder."""
+    programs = _programs()
+    user = None
+    if os.geteuid() == 0:  # initdb refuses root, whose own folders nobody else can read
+        user = pwd.getpwnam("nobody").pw_uid
+        if Path.home() in programs.parents:
+            programs = shutil.copytree(programs.parent, folder / "programs") / "bin"
+        os.chown(folder, user, -1)
+    data, log = folder / "data", folder / "log"
+    common = {"user": user, "stdout": subprocess.DEVNULL, "check": True, "cwd": folder}
+    subprocess.run(
+        [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+         "--no-locale", "--no-sync"],
+        **common,
+    )  # fmt: skip
+    options = f"-c listen_addresses='' -c wal_level=logical -c fsync=off -k {folder}"
+    control = [programs / "pg_ctl", "-D", data, "-w"]
+    subprocess.run([*control, "-l", log, "-o", options, "start"], **common)
+    try:
+        yield
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], **common)
+
+
+def _programs() -> Path:
+    """Where initdb, pg_ctl and postgres are: of version 17 if it can be had, else of PATH.
+
+    Raises:
+        ObjectNotInPrerequisiteState: there is no PostgreSQL.
+    """
+    found = shutil.which("postgres")
+    local = Path(found).resolve().parent if found else None
+    if local is not None and f" {_MAJOR}." in _version(local):
+        return local
+    try:
+        return _downloaded() / "bin"
+    except ObjectNotInPrerequisiteState:
+        if local is None:
+            raise
+        return local
+
+
+def _version(programs: Path) -> str:
+    command = [programs / "postgres", "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def _downloaded() -> Path:
+    """PostgreSQL 17 from Maven Central, in the user's cache."""
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    module = f"embedded-postgres-binaries-linux-{architecture}"
+    folder = user_cache_path("replctl") / f"postgres-{_RELEASE}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                jars = Path(scratch) / module
+                jvm.resolve(
+                    jvm.find_java(),
+                    f'<dependency org="{_ORGANISATION}" name="{module}" rev="{_RELEASE}"'
+                    ' conf="default->default" transitive="false"/>',
+                    jars,
+                )
+                unpacked = Path(scratch) / "unpacked"
+                _unpack(next(jars.glob("*.jar")), unpacked)
+                unpacked.rename(folder)
+    return folder
+
+
+def _unpack(jar: Path, folder: Path) -> None:
+    """The jar has one archive, of the programs, the libraries and the shared files."""
+    with zipfile.ZipFile(jar) as outer:
+        (name,) = (item for item in outer.namelist() if item.endswith(".txz"))
+        with outer.open(name) as packed, tarfile.open(fileobj=packed, mode="r|xz") as archive:
+            archive.extractall(folder, filter="data")
