@@ -296,8 +296,7 @@ def width_bucket(operand: float, low: float, high: float, count: int) -> int:
     return min(result, count - 1) + 1
 
 
-#: prosrc -> function.  erf, gamma and trigonometry in degrees are left out: they need libm's own
-#: digits.
+#: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **_operators(),
     **{
@@ -336,6 +335,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dasinh": _domain(math.asinh, _anything),
     "dacosh": _domain(math.acosh, lambda value: value >= 1),
     "datanh": _domain(_atanh, _unit),
+    "derf": math.erf,
+    "derfc": math.erfc,
     "width_bucket_float8": width_bucket,
 }
 

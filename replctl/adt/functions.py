@@ -12,6 +12,7 @@ from replctl.adt import (
     arrayfuncs,
     case_mapping,
     comparison,
+    degrees,
     extract,
     float_,
     in_range,
@@ -44,6 +45,7 @@ PLAIN: dict[str, Callee] = {
     for module in (
         int_,
         float_,
+        degrees,
         numeric,
         varlena,
         like,
