@@ -3,7 +3,8 @@
 
     .ci/generate_character_classes.py 'host=localhost user=postgres dbname=postgres'
 
-A line is a class and its ranges of code points, in hexadecimal, those of ASCII included.
+A line is a class and its ranges of code points, in hexadecimal, those of ASCII included; the last
+one has what unicode_assigned() knows.
 """
 
 import subprocess
@@ -19,15 +20,16 @@ SELECT string_agg(to_hex(low) || CASE WHEN low = high THEN '' ELSE '-' || to_hex
           FROM (SELECT code, code - row_number() OVER (ORDER BY code) AS island
                   FROM generate_series(1, x'10ffff'::int) AS code
                  WHERE code NOT BETWEEN x'd800'::int AND x'dfff'::int
-                   AND chr(code) ~ '[[:{name}:]]') AS members
+                   AND {condition}) AS members
          GROUP BY island) AS islands
 """
 
 
 def main(conninfo: str) -> None:
     lines = []
-    for name in CLASSES:
-        command = ["psql", conninfo, "-X", "-A", "-t", "-c", QUERY.format(name=name)]
+    conditions = {name: f"chr(code) ~ '[[:{name}:]]'" for name in CLASSES}
+    for name, condition in {**conditions, "assigned": "unicode_assigned(chr(code))"}.items():
+        command = ["psql", conninfo, "-X", "-A", "-t", "-c", QUERY.format(condition=condition)]
         ranges = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
         lines.append(f"{name}\t{ranges.strip()}\n")
     TARGET.write_text("".join(lines), encoding="ascii")

@@ -5,12 +5,20 @@ An array whose lower bound is not 1 (types.array_.BoundedArray) is refused.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from replctl.errors import ArraySubscriptError, DataError, FeatureNotSupported, NullValueNotAllowed
+from replctl.errors import (
+    ArraySubscriptError,
+    DataError,
+    FeatureNotSupported,
+    NullValueNotAllowed,
+    ProgramLimitExceeded,
+)
 from replctl.types import text as type_text
-from replctl.types.array_ import BoundedArray
+from replctl.types.array_ import MAX_DIMENSIONS, MAX_SIZE, BoundedArray
 
 Key = Callable[[Any], Any]
 
@@ -92,16 +100,49 @@ def _dims(value: list[Any]) -> str | None:
     return "".join(f"[1:{size}]" for size in dimensions(value)) or None
 
 
-def _fill(item: Any, sizes: list[int | None] | None) -> list[Any]:
-    if sizes is None or any(size is None for size in sizes):
+def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
+    if sizes is None:
         raise NullValueNotAllowed("dimension array or low bound array cannot be null")
+    _check_fill(sizes)
+    if len(sizes) > MAX_DIMENSIONS:
+        raise ProgramLimitExceeded(
+            f"number of array dimensions ({len(sizes)}) exceeds the maximum allowed"
+            f" ({MAX_DIMENSIONS})"
+        )
+    if any(size < 0 for size in sizes) or math.prod(sizes) > MAX_SIZE:
+        raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({MAX_SIZE})")
+    if not sizes or not all(sizes):
+        return []
     result: Any = item
     for size in reversed(sizes):
-        assert size is not None
-        if size < 0:
-            raise ArraySubscriptError("invalid array length")
         result = [result] * size
-    return result if isinstance(result, list) and sizes and all(sizes) else []
+    return result  # type: ignore[no-any-return]
+
+
+def _check_fill(numbers: list[Any]) -> None:
+    """What says how large an array is, or where it begins."""
+    if len(dimensions(numbers)) > 1:
+        raise ArraySubscriptError(
+            "wrong number of array subscripts", detail="Dimension array must be one dimensional."
+        )
+    if any(number is None for number in numbers):
+        raise NullValueNotAllowed("dimension values cannot be null")
+
+
+def _fill_from(item: Any, sizes: list[Any] | None, lower: list[Any] | None) -> list[Any]:
+    """array_fill() with lower bounds, which have to be 1."""
+    if sizes is None or lower is None:
+        raise NullValueNotAllowed("dimension array or low bound array cannot be null")
+    result = _fill(item, sizes)
+    _check_fill(lower)
+    if len(lower) != len(sizes):
+        raise ArraySubscriptError(
+            "wrong number of array subscripts",
+            detail="Low bound array has different size than dimensions array.",
+        )
+    if result and any(bound != 1 for bound in lower):
+        raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
+    return result
 
 
 def _trim(value: list[Any], count: int) -> list[Any]:
@@ -169,6 +210,14 @@ class _Keyed:
         mine = {self._key(item) for item in flat(a) if item is not None}
         return any(item is not None and self._key(item) in mine for item in flat(b))
 
+    def width_bucket(self, operand: Any, thresholds: list[Any]) -> int:
+        """How many of the thresholds, which are in order, are not greater."""
+        if len(dimensions(thresholds)) > 1:
+            raise ArraySubscriptError("thresholds must be one-dimensional array")
+        if any(item is None for item in thresholds):
+            raise NullValueNotAllowed("thresholds array must not contain NULLs")
+        return bisect_right(thresholds, self._key(operand), key=self._key)
+
     def larger(self, a: list[Any], b: list[Any]) -> list[Any]:
         return a if sort_key(a, self._key) > sort_key(b, self._key) else b
 
@@ -202,6 +251,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "array_dims": _dims,
     "array_cardinality": lambda value: sum(1 for _item in flat(value)),
     "array_fill": _fill,
+    "array_fill_with_lower_bounds": _fill_from,
     "trim_array": _trim,
 }
 
@@ -215,6 +265,7 @@ KEYED: dict[str, Callable[[Key], Callable[..., Any]]] = {
     "arraycontains": lambda key: _Keyed(key).contains,
     "arraycontained": lambda key: _Keyed(key).contained,
     "arrayoverlap": lambda key: _Keyed(key).overlap,
+    "width_bucket_array": lambda key: _Keyed(key).width_bucket,
     "array_larger": lambda key: _Keyed(key).larger,
     "array_smaller": lambda key: _Keyed(key).smaller,
 }

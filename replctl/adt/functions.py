@@ -12,7 +12,9 @@ from replctl.adt import (
     arrayfuncs,
     case_mapping,
     comparison,
+    dbsize,
     degrees,
+    encoding,
     extract,
     float_,
     in_range,
@@ -25,6 +27,8 @@ from replctl.adt import (
     numeric,
     rangetypes,
     regexp,
+    send,
+    sql_text,
     timestamp,
     timetz,
     uuid,
@@ -61,6 +65,10 @@ PLAIN: dict[str, Callee] = {
         varbit,
         network,
         uuid,
+        sql_text,
+        dbsize,
+        encoding,
+        send,
     )
     for name, function in module.FUNCTIONS.items()
 }

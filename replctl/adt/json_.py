@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from json.encoder import encode_basestring
 from typing import Any
 
+from replctl.adt.jsonb import pairs_of, pairs_of_two
 from replctl.errors import InvalidParameterValue
+from replctl.types.json_syntax import check_json
 
 _BLANKS = " \t\n\r"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
@@ -121,6 +124,31 @@ def _array_length(text: str) -> int:
     raise InvalidParameterValue(f"cannot get array length of a {what}")
 
 
+def _strip_nulls(text: str) -> str:
+    """Without members that are null, and without blanks."""
+    if "\\u" in text:
+        check_json(text, decodes=True)
+    return _stripped(text.strip(_BLANKS))
+
+
+def _stripped(value: str) -> str:
+    if value[0] == "{":
+        members = ((key, item) for key, item in _members(value) if item != "null")
+        shown = (f"{encode_basestring(key)}:{_stripped(item)}" for key, item in members)
+        return f"{{{','.join(shown)}}}"
+    if value[0] == "[":
+        return f"[{','.join(map(_stripped, _items(value)))}]"
+    return encode_basestring(json.loads(value, strict=False)) if value[0] == '"' else value
+
+
+def _object(items: list[tuple[str, str | None]]) -> str:
+    shown = (
+        f"{encode_basestring(key)} : {'null' if item is None else encode_basestring(item)}"
+        for key, item in items
+    )
+    return f"{{{', '.join(shown)}}}"
+
+
 #: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "json_object_field": _field,
@@ -130,5 +158,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "json_extract_path": _at_path,
     "json_extract_path_text": lambda text, path: _as_text(_at_path(text, path)),
     "json_typeof": _type_of,
+    "json_strip_nulls": _strip_nulls,
+    "json_object": lambda pairs: _object(pairs_of(pairs)),
+    "json_object_two_arg": lambda keys, values: _object(pairs_of_two(keys, values)),
     "json_array_length": _array_length,
 }

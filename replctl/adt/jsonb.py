@@ -14,6 +14,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from replctl.adt import numeric
+from replctl.adt.arrayfuncs import dimensions
 from replctl.errors import (
     ArraySubscriptError,
     InvalidParameterValue,
@@ -293,6 +294,35 @@ def _set(value: Any, path: list[str | None], new: Any, create: bool = True) -> A
     return _changed(value, path, 0, put) if path and (value or create) else value
 
 
+def _set_lax(
+    text: str | None,
+    path: list[str | None] | None,
+    new: str | None,
+    create: bool | None,
+    treatment: str | None,
+) -> str | None:
+    """jsonb_set() that is told what NULL as the new value means."""
+    if text is None or path is None or create is None:
+        return None
+    treatments = ("delete_key", "return_target", "use_json_null", "raise_exception")
+    if treatment is None or (new is None and treatment not in treatments):
+        raise InvalidParameterValue(
+            'null_value_treatment must be "delete_key", "return_target", "use_json_null", or'
+            ' "raise_exception"'
+        )
+    value = load(text)
+    if new is not None or treatment == "use_json_null":
+        return dump(_set(value, path, None if new is None else load(new), create))
+    if treatment == "raise_exception":
+        raise NullValueNotAllowed(
+            "JSON value must not be null",
+            detail='Exception was raised because null_value_treatment is "raise_exception".',
+            hint="To avoid, either change the null_value_treatment argument or ensure that an SQL"
+            " NULL is not passed.",
+        )
+    return dump(_delete_path(value, path)) if treatment == "delete_key" else text
+
+
 def _insert(value: Any, path: list[str | None], new: Any, after: bool = False) -> Any:
     if not isinstance(value, dict | list):
         raise _cannot("set path in scalar")
@@ -360,29 +390,34 @@ def _cast(type_name: str, shown: str) -> Callable[[str], Any]:
     return apply
 
 
-def _object(pairs: list[Any]) -> str:
+def pairs_of(pairs: list[Any]) -> list[tuple[str, str | None]]:
     """jsonb_object(text[]): keys and values in turn, or in pairs."""
-    if pairs and isinstance(pairs[0], list):
-        if any(len(pair) != 2 for pair in pairs):
+    sizes = dimensions(pairs)
+    if len(sizes) > 2:
+        raise ArraySubscriptError("wrong number of array subscripts")
+    if len(sizes) == 2:
+        if sizes[1] != 2:
             raise ArraySubscriptError("array must have two columns")
-        items = [(pair[0], pair[1]) for pair in pairs]
-    else:
-        if len(pairs) % 2:
-            raise ArraySubscriptError("array must have even number of elements")
-        items = list(zip(pairs[::2], pairs[1::2], strict=True))
-    return _from_items(items)
+        return _checked_pairs([(key, value) for key, value in pairs])
+    if len(pairs) % 2:
+        raise ArraySubscriptError("array must have even number of elements")
+    return _checked_pairs(list(zip(pairs[::2], pairs[1::2], strict=True)))
 
 
-def _object_of_two(keys: list[Any], values: list[Any]) -> str:
+def pairs_of_two(keys: list[Any], values: list[Any]) -> list[tuple[str, str | None]]:
+    """jsonb_object(text[], text[])"""
+    sizes = dimensions(keys)
+    if len(sizes) > 1 or len(sizes) != len(dimensions(values)):
+        raise ArraySubscriptError("wrong number of array subscripts")
     if len(keys) != len(values):
         raise ArraySubscriptError("mismatched array dimensions")
-    return _from_items(list(zip(keys, values, strict=True)))
+    return _checked_pairs(list(zip(keys, values, strict=True)))
 
 
-def _from_items(items: list[tuple[Any, Any]]) -> str:
+def _checked_pairs(items: list[tuple[Any, Any]]) -> list[tuple[str, str | None]]:
     if any(key is None for key, _ in items):
         raise NullValueNotAllowed("null value not allowed for object key")
-    return dump(dict(items))
+    return items
 
 
 def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -420,6 +455,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_set": lambda text, path, new, create=True: dump(
         _set(load(text), path, load(new), create)
     ),
+    "jsonb_set_lax": _set_lax,
     "jsonb_insert": lambda text, path, new, after=False: dump(
         _insert(load(text), path, load(new), after)
     ),
@@ -427,8 +463,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "jsonb_pretty": _of_value(_pretty),
     "jsonb_typeof": _of_value(lambda value: _TYPE_NAMES[_KIND[type(value)]]),
     "jsonb_array_length": _of_value(_array_length),
-    "jsonb_object": _object,
-    "jsonb_object_two_arg": _object_of_two,
+    "jsonb_object": lambda pairs: dump(dict(pairs_of(pairs))),
+    "jsonb_object_two_arg": lambda keys, values: dump(dict(pairs_of_two(keys, values))),
     "jsonb_bool": _cast("bool", "boolean"),
     "jsonb_numeric": _cast("numeric", "numeric"),
     "jsonb_int2": _cast("int2", "smallint"),

@@ -373,6 +373,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "byteaGetBit": _get_bit,
     "byteaSetBit": _set_bit,
     "bytea_bit_count": _bits,
+    "unicode_assigned": lambda text: members("assigned").issuperset(text),
+    "unicode_version": lambda: "15.1",
     "unicode_normalize_func": _normalize,
     "unicode_is_normalized": lambda text, form: _normalize(text, form) == text,
     "text_to_array": _text_to_array,

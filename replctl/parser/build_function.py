@@ -177,6 +177,11 @@ class FunctionBuilder:
     ) -> ast.FuncCall:
         return ast.FuncCall(("overlay",), args or (), pos=start_of(word))
 
+    def json_object_call(
+        self, word: Token, args: tuple[ast.RawExpr | ast.NamedArg, ...]
+    ) -> ast.FuncCall:
+        return ast.FuncCall(system_name("json_object"), args, pos=start_of(word))
+
     def treat(self, word: Token, arg: ast.RawExpr, type_name: ast.TypeName) -> ast.FuncCall:
         return ast.FuncCall(system_name(type_name.names[-1]), (arg,), pos=start_of(word))
 
