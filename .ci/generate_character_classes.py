@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write replctl/adt/data/character_class.tsv: what the classes of characters hold in C.UTF-8.
+"""Write replctl/adt/data/character_class.tsv: what the classes of characters hold in C.UTF-8, those
+left out that are the same in each collation.
 
     .ci/generate_character_classes.py 'host=localhost user=postgres dbname=postgres'
 
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 TARGET = Path(__file__).resolve().parent.parent / "replctl" / "adt" / "data" / "character_class.tsv"
-CLASSES = ("alpha", "alnum", "upper", "lower", "space", "punct", "graph", "print", "cntrl", "blank")
+CLASSES = ("alpha", "alnum", "upper", "lower", "space", "punct", "graph", "print")
 QUERY = """
 SELECT string_agg(to_hex(low) || CASE WHEN low = high THEN '' ELSE '-' || to_hex(high) END, ' '
                   ORDER BY low)

@@ -82,8 +82,18 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
     tokens = _tokens(pattern)
     if _END in tokens:
         return None
-    simple = {_ANY: ".*", _ONE: "."}
-    return re.compile("".join(simple.get(t) or re.escape(t[1]) for t in tokens), re.DOTALL)
+    parts = [""]
+    for token in tokens:
+        if token == _ANY:
+            parts.append("")
+        else:
+            parts[-1] += "." if token == _ONE else re.escape(token[1])
+    if len(parts) == 1:
+        return re.compile(parts[0], re.DOTALL)
+    # What is between two % may as well match where it does first: nothing is tried twice.
+    first, *middle, last = parts
+    between = "".join(f"(?>.*?{part})" for part in middle)
+    return re.compile(f"{first}{between}.*{last}", re.DOTALL)
 
 
 def _matches(text: str, i: int, tokens: tuple[str, ...], j: int) -> bool | None:

@@ -22,10 +22,11 @@ from replctl.adt.regex_syntax import (
     Repeat,
 )
 
-_MOST_PLACES = 100_000
+_MOST_PLACES, _MOST_STATES = 50_000, 10_000
 _NEWLINE = ((10, 10),)
 #: What a colour tells of the characters next to a place.
 _NEWLINE_FLAG, _WORD_FLAG, _EDGE_FLAG = 1, 2, 4
+_EDGE_KINDS, _LINE_KINDS = frozenset("AZ"), frozenset("^$")
 
 
 class Alphabet(dict[str, int]):
@@ -38,15 +39,20 @@ class Alphabet(dict[str, int]):
 
     def __init__(self, tree: Alternatives, *, ascii_only: bool) -> None:
         super().__init__()
-        sets = {item.codes for item in items_of(tree) if isinstance(item, Characters)}
-        word = ranges("word", ascii_only=ascii_only)
-        if any(isinstance(item, Constraint) for item in items_of(tree)):
-            sets |= {_NEWLINE, word}
-        self._paint(list(sets))
+        items = list(items_of(tree))
+        kinds = {item.kind for item in items if isinstance(item, Constraint)}
+        flags: dict[Ranges, int] = {}
+        if kinds & _LINE_KINDS:
+            flags[_NEWLINE] = _NEWLINE_FLAG
+        if kinds - _LINE_KINDS - _EDGE_KINDS:
+            flags[ranges("word", ascii_only=ascii_only)] = _WORD_FLAG
+        self._paint(
+            list({item.codes for item in items if isinstance(item, Characters)} | set(flags))
+        )
         self.edge = len(self._members)
         self.flags = [0] * self.edge + [_EDGE_FLAG]
-        for codes, flag in ((_NEWLINE, _NEWLINE_FLAG), (word, _WORD_FLAG)):
-            for colour in self._colours_of.get(codes, ()):
+        for codes, flag in flags.items():
+            for colour in self._colours_of[codes]:
                 self.flags[colour] |= flag
 
     def _paint(self, sets: list[Ranges]) -> None:
@@ -208,10 +214,9 @@ class Automaton:
     ) -> None:
         self._alphabet, self._searches = alphabet, searches
         self._net = net = _Net(alphabet, looks)
-        self._closures: dict[int, frozenset[int]] = {}
         start = net.place()
         self._end = net.branch(branch, start)
-        self._start = self._closure(start)
+        self._start = self._entered_from([start])
         self._depends = any(net.guarded)
         self._states: dict[tuple[frozenset[int], int], State] = {}
 
@@ -224,15 +229,17 @@ class Automaton:
     ) -> tuple[bool, State | None]:
         """What a state does with the next character; see `State.steps`."""
         places = self._entered(state, colour, dict(zip(state.looks, outcomes, strict=True)))
-        following: set[int] = set()
+        following: frozenset[int] = frozenset()
         if colour != self._alphabet.edge:
-            for place in places:
-                for colours, target in self._net.taking[place]:
-                    if colour in colours:
-                        following |= self._closure(target)
-            if self._searches:
-                following |= self._start
-        behind = self._state(frozenset(following), colour) if following else None
+            targets = [
+                target
+                for place in places
+                for colours, target in self._net.taking[place]
+                if colour in colours
+            ]
+            following = self._entered_from(targets) if targets else following
+            following = following | self._start if self._searches else following
+        behind = self._state(following, colour) if following else None
         result = self._end in places, behind
         state.steps[(colour, *outcomes) if outcomes else colour] = result
         return result
@@ -241,31 +248,23 @@ class Automaton:
         before = self._alphabet.flags[colour] if self._depends else 0
         state = self._states.get((places, before))
         if state is None:
+            if len(self._states) >= _MOST_STATES:
+                self._states.clear()  # they are made again when they are needed
             state = State(places, before, self._looks_from(places))
             self._states[places, before] = state
         return state
 
-    def _closure(self, place: int) -> frozenset[int]:
-        """The places that are entered with one, as far as they lead further."""
-        found = self._closures.get(place)
-        if found is None:
-            found = self._closures[place] = frozenset(
-                item for item in self._reached([place]) if self._is_needed(item)
-            )
-        return found
-
-    def _is_needed(self, place: int) -> bool:
-        net = self._net
-        return bool(net.taking[place] or net.guarded[place] or place == self._end)
-
-    def _reached(self, places: list[int]) -> set[int]:
-        seen = set(places)
+    def _entered_from(self, places: list[int]) -> frozenset[int]:
+        """The places that are entered with others, as far as they lead further."""
+        net, seen = self._net, set(places)
         while places:
-            for target in self._net.free[places.pop()]:
+            for target in net.free[places.pop()]:
                 if target not in seen:
                     seen.add(target)
                     places.append(target)
-        return seen
+        return frozenset(
+            place for place in seen if net.taking[place] or net.guarded[place] or place == self._end
+        )
 
     def _looks_from(self, places: Iterable[int]) -> tuple[int, ...]:
         found: set[int] = set()
@@ -274,7 +273,7 @@ class Automaton:
             for test, target in self._net.guarded[waiting.pop()]:
                 if isinstance(test, int):
                     found.add(test)
-                new = self._closure(target) - seen
+                new = self._entered_from([target]) - seen
                 seen |= new
                 waiting += new
         return tuple(sorted(found))
@@ -290,7 +289,7 @@ class Automaton:
                     if isinstance(test, int)
                     else _holds(test.kind, state.before, ahead)
                 ):
-                    new = self._closure(target) - seen
+                    new = self._entered_from([target]) - seen
                     seen |= new
                     waiting += new
         return seen

@@ -103,8 +103,7 @@ class Lexer:
 
     def __init__(self, pattern: str, options: Options, *, ascii_only: bool) -> None:
         self._pattern, self._i = pattern, 0
-        self._letters = members("alpha", ascii_only=ascii_only)
-        self._spaces = members("space", ascii_only=ascii_only)
+        self._ascii_only = ascii_only
         self._context = Context.EXPRESSION
         self.options = options
         self.groups = 0
@@ -162,18 +161,18 @@ class Lexer:
                 case _:
                     raise invalid("quantifier operand invalid")
             self._i = 4
-        if (
-            self.options.syntax == "advanced"
-            and self._peek(2) == "(?"
-            and self._peek(3)[2:] in self._letters
-        ):
+        if self.options.syntax == "advanced" and self._peek(2) == "(?" and self._is_letter(2):
             self._read_options()
+
+    def _is_letter(self, offset: int) -> bool:
+        letters = members("alpha", ascii_only=self._ascii_only)
+        return self._peek(offset + 1)[offset:] in letters
 
     def _read_options(self) -> None:
         """`(?ix)` at the beginning."""
         self._i += 2
         options = self.options
-        while self._peek() in self._letters:
+        while self._is_letter(0):
             changed = options.with_letter(self._take())
             if changed is None:
                 raise invalid("invalid embedded option")
@@ -211,11 +210,12 @@ class Lexer:
         """White space and comments of an expanded expression."""
         if not self.options.expanded:
             return
+        spaces = members("space", ascii_only=self._ascii_only)
         while self._i < len(self._pattern):
             if self._peek() == "#":
                 end = self._pattern.find("\n", self._i)
                 self._i = len(self._pattern) if end < 0 else end
-            elif self._peek() in self._spaces:
+            elif self._peek() in spaces:
                 self._i += 1
             else:
                 return

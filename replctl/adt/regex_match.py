@@ -5,14 +5,16 @@ the expression prefers, and then what of it belongs to which group.  PostgreSQL'
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
 from replctl.adt import case_mapping
 from replctl.adt.regex_automaton import Alphabet, Automaton, State
-from replctl.adt.regex_lexer import Options
+from replctl.adt.regex_lexer import Options, invalid
 from replctl.adt.regex_syntax import Branch, Expression, Group, Look, parsed
 from replctl.adt.regex_tree import Node, tree_of
+from replctl.errors import InvalidRegularExpression
 
 #: Where a match begins and ends, and the same of its groups, None of one that matched nothing.
 Spans: TypeAlias = list[tuple[int, int] | None]
@@ -29,8 +31,11 @@ def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool
     Raises:
         InvalidRegularExpression: it is none.
     """
-    expression = parsed(pattern, options, ascii_only=ascii_only)
-    return Regex(expression, ascii_only=ascii_only, captures=captures)
+    try:
+        expression = parsed(pattern, options, ascii_only=ascii_only)
+        return Regex(expression, ascii_only=ascii_only, captures=captures)
+    except RecursionError:
+        raise invalid("regular expression is too complex") from None
 
 
 class Regex:
@@ -51,9 +56,22 @@ class Regex:
         self.searching = self._automaton((Group(expression.tree, None),), searches=True)
         self.whole = self.automaton(self.tree)
 
-    def search(self, text: str, start: int = 0) -> Spans | None:
-        """The first match at or behind `start`."""
-        return _Matching(self, text).find(start)
+    def search(self, text: str) -> Spans | None:
+        """The first match."""
+        return _Matching(self, text).find(0)
+
+    def find_all(self, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
+        """Matches with their beginnings and ends, one behind the other; behind an empty one the
+        search goes on one character further."""
+        matching = _Matching(self, text)
+        while True:
+            spans = matching.find(start)
+            if spans is None:
+                return
+            assert spans[0] is not None
+            begin, end = spans[0]
+            yield begin, end, spans
+            start = end + (begin == end)
 
     def matches(self, text: str) -> bool:
         """Whether there is a match."""
@@ -96,9 +114,21 @@ class _Matching:
         self._spans: Spans = []
 
     def find(self, start: int) -> Spans | None:
-        """The first match that begins at or behind `start`."""
+        """The first match that begins at or behind `start`.
+
+        Raises:
+            InvalidRegularExpression: its parts are nested too deeply to be told apart.
+        """
         if start > self._length:
             return None
+        try:
+            return self._find(start)
+        except RecursionError:
+            raise InvalidRegularExpression(
+                "regular expression failed: regular expression is too complex"
+            ) from None
+
+    def _find(self, start: int) -> Spans | None:
         tree = self._regex.tree
         self._spans = [None] * (self._regex.groups + 1)
         last = self.first_end(self._regex.searching, start)

@@ -13,6 +13,9 @@ from replctl.adt.regex_lexer import Kind, Lexer, Options, Token, invalid
 
 _MOST_REPEATS = 255  # DUPMAX in regex.h
 _NEWLINE = ((10, 10),)
+_CLASSES = frozenset(
+    "alnum alpha ascii blank cntrl digit graph lower print punct space upper xdigit word".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,7 @@ def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
     """
     if options.syntax == "literal" and options != options.as_literal():
         raise invalid("invalid argument to regex function")
-    try:
-        return _Parser(pattern, options, ascii_only).parse()
-    except RecursionError:
-        raise invalid("regular expression is too complex") from None
+    return _Parser(pattern, options, ascii_only).parse()
 
 
 class _Parser:
@@ -265,12 +265,11 @@ class _Parser:
         return merged((ord(char), ord(char)) for char in both)
 
     def _class(self, name: str) -> Ranges:
+        if name not in _CLASSES:
+            raise invalid("invalid character class")
         if self._options.ignore_case and name in ("upper", "lower"):
             name = "alpha"
-        try:
-            return ranges(name, ascii_only=self._ascii_only)
-        except KeyError:
-            raise invalid("invalid character class") from None
+        return ranges(name, ascii_only=self._ascii_only)
 
     def _bracket(self) -> Characters:
         is_complemented = self._lexer.advance().value

@@ -3,13 +3,13 @@ varlena.c."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from replctl.adt.regex_lexer import Options
-from replctl.adt.regex_match import Regex, Spans, compiled
+from replctl.adt.regex_match import compiled
 from replctl.errors import (
     InvalidEscapeSequence,
     InvalidParameterValue,
@@ -40,19 +40,6 @@ def _options_of_all(flags: str, function: str, hint: str | None = None) -> Optio
     if is_global:
         raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
     return options
-
-
-def _all(regex: Regex, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
-    """Matches with their beginnings and ends, one behind the other; behind an empty one the search
-    goes on one character further."""
-    while True:
-        spans = regex.search(text, start)
-        if spans is None:
-            return
-        assert spans[0] is not None
-        begin, end = spans[0]
-        yield begin, end, spans
-        start = end + (begin == end)
 
 
 def _matches(*, ignore_case: bool, negate: bool) -> Callable[..., bool]:
@@ -114,7 +101,7 @@ def _replaced(
     needs_groups = any(isinstance(part, int) for part in parts)
     regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
     result, last = [], 0
-    for count, (begin, end, spans) in enumerate(_all(regex, text, start - 1), start=1):
+    for count, (begin, end, spans) in enumerate(regex.find_all(text, start - 1), start=1):
         if number in (0, count):
             result.append(text[last:begin])
             for part in parts:
@@ -170,7 +157,7 @@ def _count(
     _check(start, "start", start > 0)
     options = _options_of_all(flags, "regexp_count")
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
-    return sum(1 for _match in _all(regex, text, start - 1))
+    return sum(1 for _match in regex.find_all(text, start - 1))
 
 
 def _nth(
@@ -178,7 +165,7 @@ def _nth(
 ) -> tuple[int, int] | None:
     """The number-th match, or of it a group."""
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=group > 0)
-    for count, (_, _, spans) in enumerate(_all(regex, text, start - 1), start=1):
+    for count, (_, _, spans) in enumerate(regex.find_all(text, start - 1), start=1):
         if count == number:
             # Where no group captures, the match itself counts as the first one.
             if group == 1 and not regex.groups:
@@ -238,7 +225,7 @@ def _split(text: str, pattern: str, flags: str = "", *, ascii_only: bool = False
     options = _options_of_all(flags, "regexp_split_to_array")
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=False)
     parts, last, previous = [], 0, 0
-    for begin, end, _ in _all(regex, text):
+    for begin, end, _ in regex.find_all(text):
         if begin < len(text) and end > previous:
             parts.append(text[last:begin])
             last = end

@@ -37,9 +37,11 @@ def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
     """
     try:
         expression = parsed(pattern, Options(ignore_case=ignore_case), ascii_only=ascii_only)
+        return "(?s)" + _Writer(ascii_only).alternatives(expression.tree)
     except PostgresError as error:
         raise FeatureNotSupported(error.message) from error
-    return "(?s)" + _Writer(ascii_only).alternatives(expression.tree)
+    except RecursionError:
+        raise FeatureNotSupported("a deeply nested expression is left to Python") from None
 
 
 class _Writer:
