@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -59,11 +60,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
-            for _schema, searched_oid in self.path:
-                found = find_relation_oid(self.catalog, name, searched_oid)
-                if found is not None:
-                    return found
-            return None
+            found = (find_relation_oid(self.catalog, name, oid) for _name, oid in self.path)
+            return next((oid for oid in found if oid is not None), None)
         if schema == SYSTEM_SCHEMA and name in builtin.system_relations():
             return builtin.system_relations()[name].oid
         schema_oid = self.schema_oid(schema)
@@ -199,13 +197,16 @@ class CatalogEnvironment(BuiltinEnvironment):
         else:
             oid = self.schema_oid(schema_name)
             places = {} if oid is None else {oid: 0}
-        catalog_table = schema.metadata.tables[table]
-        rows = self.catalog.select(
-            catalog_table,
-            catalog_table.c[name_column] == name,
-            catalog_table.c[schema_column].in_(places),
-        )
-        return [(places[int(row._mapping[schema_column])], row) for row in rows]
+        rows = self.catalog.cached(table, lambda: self._by_name(table, name_column))
+        found = [(int(row._mapping[schema_column]), row) for row in rows.get(name, ())]
+        return [(places[oid], row) for oid, row in found if oid in places]
+
+    def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
+        """All rows of a catalog of users' objects: there are few, and most names are not there."""
+        result: dict[str, list[Any]] = defaultdict(list)
+        for row in self.catalog.select(schema.metadata.tables[table]):
+            result[str(row._mapping[name_column])].append(row)
+        return result
 
     def _row(self, table: str, oid: int) -> Any:
         catalog_table = schema.metadata.tables[table]

@@ -7,9 +7,9 @@ own changes, or the state at an LSN, which decoding asks for (PostgreSQL's histo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -35,6 +35,8 @@ from replctl.errors import InternalError, LockNotAvailable
 #: size).
 _RECORD_SIZE = 0x38
 BOOTSTRAP_XID = 1
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Catalog:
         self.backend = backend
         self._own_xid = xid
         self.has_changes = False
+        self._looked_up: dict[Hashable, Any] = {}
         others = connection.execute(
             select(schema.pg_xact.c.xid).where(schema.pg_xact.c.status == "i")
         ).scalars()
@@ -116,6 +119,13 @@ class Catalog:
             select(table).where(self.visible(table), *where).limit(1)
         ).first()
 
+    def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
+        """What a look-up has found, kept until something is written here (PostgreSQL's syscache):
+        names and operators are asked for again and again within one statement."""
+        if key not in self._looked_up:
+            self._looked_up[key] = look_up()
+        return cast(_T, self._looked_up[key])
+
     def driver_rows(self, statement: str) -> list[Sequence[Any]]:
         """The rows of a statement in SQLite's own SQL.
 
@@ -145,7 +155,7 @@ class Catalog:
 
     def insert(self, table: Table, **values: Any) -> None:
         """Add a row."""
-        self.has_changes = True
+        self._changed()
         if table.info.get("versioned"):
             values["xmin"] = self.xid
         if "dbid" in table.c:
@@ -159,7 +169,7 @@ class Catalog:
             LockNotAvailable: another transaction that is still open has changed one of them
                 (55P03).
         """
-        self.has_changes = True
+        self._changed()
         if not table.info.get("versioned"):
             return self.connection.execute(update(table).where(*where).values(**values)).rowcount
         old_rows = self.select(table, *where)
@@ -175,7 +185,7 @@ class Catalog:
         Raises:
             LockNotAvailable: as `update`.
         """
-        self.has_changes = True
+        self._changed()
         if not table.info.get("versioned"):
             return self.connection.execute(delete(table).where(*where)).rowcount
         condition = and_(self.visible(table), *where)
@@ -194,6 +204,10 @@ class Catalog:
             update(table).where(condition).values(xmax=self.xid)
         ).rowcount
         return own + marked
+
+    def _changed(self) -> None:
+        self.has_changes = True
+        self._looked_up.clear()
 
     def new_oid(self) -> int:
         """The next object identifier."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, descendants_of, get_relation
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    Relation,
+    descendants_of,
+    get_relation,
+    load_relations,
+)
 from replctl.catalog.pg_publication import (
     Publication,
     PublishedTable,
@@ -210,10 +216,12 @@ class _Members:
                 oid = self._schema(item.name)
                 if oid not in schemas:
                     schemas.append(oid)
+        items = [item for item in objects if isinstance(item, ast.PublicationTable)]
+        found = [self._environment.relation_oid(i.relation.schema, i.relation.name) for i in items]
+        loaded = load_relations(self.catalog, [oid for oid in found if oid is not None])
         tables: dict[int, _NamedTable] = {}
-        for item in objects:
-            if isinstance(item, ast.PublicationTable):
-                self._add_named(tables, item)
+        for item, oid in zip(items, found, strict=True):
+            self._add_named(tables, item, _opened(self._environment, item.relation, oid, loaded))
         return list(tables.values()), schemas
 
     def _schema(self, name: str | None) -> int:
@@ -226,8 +234,12 @@ class _Members:
             raise InvalidSchemaName(f'schema "{name}" does not exist')
         return oid
 
-    def _add_named(self, tables: dict[int, _NamedTable], item: ast.PublicationTable) -> None:
-        relation = _opened(self._environment, item.relation)
+    def _add_named(
+        self,
+        tables: dict[int, _NamedTable],
+        item: ast.PublicationTable,
+        relation: Relation | builtin.SystemRelation,
+    ) -> None:
         if relation.oid in tables:
             _check_redundant(tables[relation.oid], item, relation.name)
             return
@@ -404,20 +416,22 @@ class _Members:
 
 
 def _opened(
-    environment: CatalogEnvironment, name: ast.RangeVar
+    environment: CatalogEnvironment,
+    name: ast.RangeVar,
+    oid: int | None,
+    loaded: Mapping[int, Relation],
 ) -> Relation | builtin.SystemRelation:
-    """The relation of a name (table_openrv)."""
+    """The relation of a name, whose OID was looked up and which is loaded if it is there
+    (table_openrv)."""
     if name.schema is not None and not environment.has_schema(name.schema):
         raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
-    oid = environment.relation_oid(name.schema, name.name)
     if oid is None:
         shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
         raise UndefinedTable(f'relation "{shown}" does not exist')
     system = builtin.system_relations_by_oid().get(oid)
     if system is not None:
         return system
-    relation = get_relation(environment.catalog, oid)
-    assert relation is not None
+    relation = loaded[oid]
     if relation.kind in ("i", "I", "c"):
         raise WrongObjectType(
             f'cannot open relation "{relation.name}"', detail=_not_supported(relation.kind)
