@@ -213,14 +213,14 @@ class _Members:
         schemas: list[int] = []
         for item in objects:
             if isinstance(item, ast.PublicationSchema):
-                oid = self._schema(item.name)
-                if oid not in schemas:
-                    schemas.append(oid)
+                schema_oid = self._schema(item.name)
+                if schema_oid not in schemas:
+                    schemas.append(schema_oid)
         items = [item for item in objects if isinstance(item, ast.PublicationTable)]
-        found = [self._environment.relation_oid(i.relation.schema, i.relation.name) for i in items]
-        loaded = load_relations(self.catalog, [oid for oid in found if oid is not None])
+        oids = [self._environment.relation_oid(i.relation.schema, i.relation.name) for i in items]
+        loaded = load_relations(self.catalog, [oid for oid in oids if oid is not None])
         tables: dict[int, _NamedTable] = {}
-        for item, oid in zip(items, found, strict=True):
+        for item, oid in zip(items, oids, strict=True):
             self._add_named(tables, item, _opened(self._environment, item.relation, oid, loaded))
         return list(tables.values()), schemas
 

@@ -342,6 +342,9 @@ class Engine:
         if self._conf.remote:
             for session in opened:
                 session.stop()
+                # What outlives this, in a traceback say, would close its channel once more when
+                # the interpreter ends, and wait for ever.
+                session._client = None  # type: ignore[attr-defined]
 
     def _cancel(self) -> None:
         if self._conf.remote:
