@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from replctl.adt import arrayfuncs, comparison, functions, network
+from replctl.adt import arrayfuncs, comparison, functions, jsonpath, network
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
 from replctl.types import builtin
@@ -95,6 +95,8 @@ def constant(expr: nodes.Const) -> Any:
         return None
     if expr.type == "unknown":
         return expr.value
+    if expr.type == "jsonpath":
+        jsonpath.read(expr.value)  # refused now, not with the first row
     return arrayfuncs.plain(type_text.parse(expr.type, expr.value))
 
 

@@ -50,6 +50,11 @@ def dump(value: Any) -> str:
     return {None: "null", True: "true", False: "false"}[value]
 
 
+def type_name(value: Any) -> str:
+    """null, string, number, boolean, array, object"""
+    return _TYPE_NAMES[_KIND[type(value)]]
+
+
 def _key_order(key: str) -> tuple[int, bytes]:
     encoded = key.encode()
     return len(encoded), encoded
@@ -461,7 +466,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "jsonb_strip_nulls": _of_values(_strip_nulls),
     "jsonb_pretty": _of_value(_pretty),
-    "jsonb_typeof": _of_value(lambda value: _TYPE_NAMES[_KIND[type(value)]]),
+    "jsonb_typeof": _of_value(type_name),
     "jsonb_array_length": _of_value(_array_length),
     "jsonb_object": lambda pairs: dump(dict(pairs_of(pairs))),
     "jsonb_object_two_arg": lambda keys, values: dump(dict(pairs_of_two(keys, values))),

@@ -5,12 +5,14 @@ The pattern of like_regex is not compiled, so that an invalid one is not refused
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from replctl.errors import FeatureNotSupported, InvalidTextRepresentation, SqlSyntaxError
 from replctl.types import jsonpath_node as node
 from replctl.types.integer import int4in
 from replctl.types.jsonpath_node import Node
 from replctl.types.jsonpath_scan import KEYWORDS, Scanner, Token, error_at
-from replctl.types.numeric import numeric_in, numeric_out, numeric_uminus
+from replctl.types.numeric import numeric_in, numeric_uminus
 from replctl.types.text_form import text_form
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -19,7 +21,7 @@ _METHOD_NAMES = (
 )
 _METHODS = frozenset(_METHOD_NAMES.split())
 _METHODS_WITH_PRECISION = frozenset({"time", "time_tz", "timestamp", "timestamp_tz"})
-_CONSTANTS = frozenset({"true", "false", "null"})
+_CONSTANTS = {"true": True, "false": False, "null": None}
 _REGEX_FLAGS = "ismxq"  # in the order in which they are printed
 _MAX_DECIMAL_ARGUMENTS = 2
 
@@ -33,12 +35,22 @@ def jsonpath_in(text: str) -> str:
         NumericValueOutOfRange: a number is too large.
         FeatureNotSupported: the flag x of like_regex, as in PostgreSQL.
     """
+    is_strict, path = parsed(text)
+    return ("strict " if is_strict else "") + node.render(path)
+
+
+def parsed(text: str) -> tuple[bool, Node]:
+    """Whether a path is strict, and what it is.
+
+    Raises:
+        as jsonpath_in.
+    """
     parser = _Parser(text)
     if parser.token.kind == "end":
         raise InvalidTextRepresentation(f'invalid input syntax for type jsonpath: "{text}"')
-    mode, path = parser.parse()
+    is_strict, path = parser.parse()
     node.check(path)
-    return mode + node.render(path)
+    return is_strict, path
 
 
 class _Parser:
@@ -49,14 +61,14 @@ class _Parser:
         self._scanner = Scanner(text)
         self.token = self._scanner.next()
 
-    def parse(self) -> tuple[str, Node]:
-        """`strict ` or nothing, and the path."""
-        mode = ""
+    def parse(self) -> tuple[bool, Node]:
+        """Whether it is strict, and the path."""
+        is_strict = False
         if self.token.kind in ("strict", "lax"):
-            mode = "strict " if self._take().kind == "strict" else ""
+            is_strict = self._take().kind == "strict"
         path = self._disjunction()
         self._expect("end")
-        return mode, path
+        return is_strict, path
 
     def _disjunction(self) -> Node:
         left = self._conjunction()
@@ -171,13 +183,13 @@ class _Parser:
         if kind in ("int", "numeric"):
             result = node.Number(numeric_in(token.value))
         elif kind in _CONSTANTS:
-            result = node.Plain(kind)
+            result = node.Literal(_CONSTANTS[kind])
         elif kind == "quoted":
-            result = node.Plain(node.quote(token.value))
+            result = node.Literal(token.value)
         elif kind == "variable":
-            result = node.Plain("$" + node.quote(token.value))
+            result = node.Variable(token.value)
         elif kind == "$":
-            result = node.Plain("$")
+            result = node.Root()
         elif kind == "@":
             result = node.Current()
         elif kind == "last":
@@ -209,10 +221,10 @@ class _Parser:
         kind = token.kind
         if kind == "*":
             self._take()
-            return node.Plain(".*")
+            return node.AnyKey()
         if kind == "**":
             self._take()
-            return node.Plain(".**" + self._levels())
+            return self._levels()
         if kind not in ("name", "quoted") and kind not in KEYWORDS and kind not in _CONSTANTS:
             raise error_at("syntax error", token.near)
         self._take()
@@ -225,23 +237,22 @@ class _Parser:
                 return self._method(kind, "quoted")
             if kind == "decimal":
                 return self._decimal()
-        return node.Plain("." + node.quote(token.value))
+        return node.Key(token.value)
 
-    def _method(self, name: str, argument_kind: str) -> node.Plain:
+    def _method(self, name: str, argument_kind: str) -> node.Method:
         """`.datetime("HH24")`: one argument of a kind, or none."""
         self._expect("(")
-        argument = ""
+        arguments: tuple[str | Decimal, ...] = ()
         if argument_kind and self.token.kind == argument_kind:
             value = self.token.value
-            is_string = argument_kind == "quoted"
-            argument = node.quote(value) if is_string else numeric_out(numeric_in(value))
+            arguments = (value if argument_kind == "quoted" else numeric_in(value),)
             self._take()
         self._expect(")")
-        return node.Plain(f".{name}({argument})")
+        return node.Method(name, arguments)
 
-    def _decimal(self) -> node.Plain:
+    def _decimal(self) -> node.Method:
         self._expect("(")
-        arguments = []
+        arguments: list[Decimal] = []
         if self.token.kind != ")":
             arguments.append(self._signed_integer())
             while self.token.kind == ",":
@@ -253,36 +264,35 @@ class _Parser:
                 detail=".decimal() can only have an optional precision[,scale].",
             )
         self._expect(")")
-        return node.Plain(f".decimal({','.join(arguments)})")
+        return node.Method("decimal", tuple(arguments))
 
-    def _signed_integer(self) -> str:
+    def _signed_integer(self) -> Decimal:
         sign = self._take().kind if self.token.kind in ("+", "-") else ""
         if self.token.kind != "int":
             raise error_at("syntax error", self.token.near)
         number = numeric_in(self.token.value)
         self._take()
-        return numeric_out(numeric_uminus(number) if sign == "-" else number)
+        return numeric_uminus(number) if sign == "-" else number
 
-    def _levels(self) -> str:
+    def _levels(self) -> node.AnyLevel:
         """`{2 to last}` behind `**`."""
         if self.token.kind != "{":
-            return ""
+            return node.AnyLevel(0, node.LAST_LEVEL)
         self._take()
         first = last = self._level()
         if self.token.kind == "to":
             self._take()
             last = self._level()
         self._expect("}")
-        if (first, last) == ("0", "last"):
-            return ""
-        return f"{{{first}}}" if first == last else f"{{{first} to {last}}}"
+        return node.AnyLevel(first, last)
 
-    def _level(self) -> str:
+    def _level(self) -> int:
         if self.token.kind == "last":
-            return self._take().kind
+            self._take()
+            return node.LAST_LEVEL
         if self.token.kind != "int":
             raise error_at("syntax error", self.token.near)
-        level = str(int4in(self.token.value))
+        level = int4in(self.token.value)
         self._take()
         return level
 
@@ -290,7 +300,7 @@ class _Parser:
         if self.token.kind == "*":
             self._take()
             self._expect("]")
-            return node.Plain("[*]")
+            return node.AnyElement()
         ranges = [self._subscript()]
         while self.token.kind == ",":
             self._take()

@@ -6,6 +6,7 @@ as `(1 + 2)`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from json.encoder import encode_basestring
@@ -14,18 +15,29 @@ from typing import TypeAlias, assert_never
 from replctl.errors import SqlSyntaxError
 from replctl.types.numeric import numeric_out
 
+LAST_LEVEL = 2**32 - 1  # what `last` is in .**{2 to last}
+
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """A string, constant or variable, `$`, or an accessor without an argument: its canonical
-    text."""
+class Root:
+    """`$`."""
 
-    text: str
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string, true, false, null."""
+
+    value: str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
     value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,40 @@ class Subscripts:
     ranges: tuple[tuple[Node, Node | None], ...]
 
 
-Accessor: TypeAlias = Plain | Filter | Subscripts
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`.a`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyKey:
+    """`.*`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyElement:
+    """`[*]`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyLevel:
+    """`.**{1 to 3}`: how far below; 0 is the item itself."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """`.decimal(4,1)`."""
+
+    name: str
+    arguments: tuple[str | Decimal, ...] = ()
+
+
+Accessor: TypeAlias = Key | AnyKey | AnyElement | AnyLevel | Method | Filter | Subscripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +144,8 @@ class Path:
 
 
 Node: TypeAlias = (
-    "Plain | Number | Current | Last | Binary | Sign | Not | IsUnknown | Exists | LikeRegex | Path"
+    "Root | Literal | Number | Variable | Current | Last | Binary | Sign | Not | IsUnknown | Exists"
+    " | LikeRegex | Path"
 )
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "starts with")
@@ -129,6 +175,26 @@ def render(node: Node) -> str:
     return _render(node, has_parentheses=True)
 
 
+def parts(node: Node | Accessor) -> Iterator[Node | Accessor]:
+    """A node and all that it is made of."""
+    yield node
+    match node:
+        case Binary():
+            inner: tuple[Node | Accessor, ...] = (node.left, node.right)
+        case Sign() | Not() | IsUnknown() | Exists() | LikeRegex():
+            inner = (node.argument,)
+        case Path():
+            inner = (node.base, *node.accessors)
+        case Filter():
+            inner = (node.predicate,)
+        case Subscripts():
+            inner = tuple(item for pair in node.ranges for item in pair if item is not None)
+        case _:
+            inner = ()
+    for item in inner:
+        yield from parts(item)
+
+
 def quote(text: str) -> str:
     r"""`a"b` -> `"a\"b"`."""
     return encode_basestring(text)
@@ -151,7 +217,7 @@ def check(node: Node, in_filter: bool = False, in_subscript: bool = False) -> No
         case Last():
             if not in_subscript:
                 raise SqlSyntaxError("LAST is allowed only in array subscripts")
-        case Plain() | Number():
+        case Root() | Literal() | Number() | Variable():
             pass
         case Binary():
             check(node.left, in_filter, in_subscript)
@@ -186,8 +252,12 @@ def _priority(node: Node) -> int:
 
 def _render(node: Node, has_parentheses: bool) -> str:
     match node:
-        case Plain():
-            return node.text
+        case Root():
+            return "$"
+        case Literal():
+            return _literal(node.value)
+        case Variable():
+            return "$" + quote(node.name)
         case Number():
             return numeric_out(node.value)
         case Current():
@@ -218,14 +288,39 @@ def _render(node: Node, has_parentheses: bool) -> str:
     return f"({shown})" if has_parentheses else shown
 
 
+def _literal(value: str | bool | None) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    return {None: "null", True: "true", False: "false"}[value]
+
+
+def _levels(first: int, last: int) -> str:
+    if (first, last) == (0, LAST_LEVEL):
+        return ""
+    names = ["last" if level == LAST_LEVEL else str(level) for level in (first, last)]
+    return f"{{{names[0]}}}" if first == last else f"{{{names[0]} to {names[1]}}}"
+
+
 def _operand(operand: Node, node: Node) -> str:
     return _render(operand, _priority(operand) <= _priority(node))
 
 
 def _render_accessor(accessor: Accessor) -> str:
     match accessor:
-        case Plain():
-            return accessor.text
+        case Key():
+            return "." + quote(accessor.name)
+        case AnyKey():
+            return ".*"
+        case AnyElement():
+            return "[*]"
+        case AnyLevel():
+            return ".**" + _levels(accessor.first, accessor.last)
+        case Method():
+            shown = (
+                quote(item) if isinstance(item, str) else numeric_out(item)
+                for item in accessor.arguments
+            )
+            return f".{accessor.name}({','.join(shown)})"
         case Filter():
             return f"?({_render(accessor.predicate, False)})"
         case Subscripts():
