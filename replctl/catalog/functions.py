@@ -7,14 +7,15 @@ an OID of any kind an int, everything else canonical text.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
 
+from replctl.adt import like, regexp, varlena
 from replctl.catalog import schema
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import get_relation
@@ -160,34 +161,19 @@ def _substring(context: FunctionContext, value: str, start: int, length: int | N
     return value[max(start - 1, 0) : end]
 
 
-def like_pattern(pattern: str, *, fold: bool = False) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression."""
-    result, position = [], 0
-    while position < len(pattern):
-        char = pattern[position]
-        if char == "\\" and position + 1 < len(pattern):
-            position += 1
-            result.append(re.escape(pattern[position]))
-        else:
-            result.append({"%": ".*", "_": "."}.get(char) or re.escape(char))
-        position += 1
-    return re.compile("".join(result), re.S | (re.I if fold else 0))
+def _of_text(function: Callable[..., Any]) -> Implementation:
+    """A function of adt/, whose results become what SQLite holds of them."""
+
+    def call(context: FunctionContext, *args: Any) -> Any:
+        value = function(*args)
+        if isinstance(value, list):
+            return text.render("_text", value)
+        return int(value) if isinstance(value, bool) else value
+
+    return call
 
 
-def _like(*, fold: bool, negate: bool) -> Implementation:
-    def matches(context: FunctionContext, value: str, pattern: str) -> int:
-        found = like_pattern(pattern, fold=fold).fullmatch(value) is not None
-        return int(found != negate)
-
-    return matches
-
-
-def _regex(*, fold: bool, negate: bool) -> Implementation:
-    def matches(context: FunctionContext, value: str, pattern: str) -> int:
-        found = re.search(pattern, value, re.I if fold else 0) is not None
-        return int(found != negate)
-
-    return matches
+_COLLATED = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
 
 
 def _integer_operations() -> dict[str, Implementation]:
@@ -282,8 +268,6 @@ FUNCTIONS: dict[str, Implementation] = {
     "anytextcat": _simple(lambda a, b: a + b),
     "quote_ident": _simple(quote_identifier),
     "quote_literal": _simple(quote_literal),
-    "lower": _simple(str.lower),
-    "upper": _simple(str.upper),
     "textlen": _simple(len),
     "text_reverse": _simple(lambda value: value[::-1]),
     "text_substr": _substring,
@@ -298,14 +282,16 @@ FUNCTIONS: dict[str, Implementation] = {
     "bool_int4": _simple(int),
     "int4_bool": _simple(lambda value: int(value != 0)),
     "pg_lsn_mi": _simple(lambda a, b: str(a - b)),
-    **{f"{prefix}like": _like(fold=False, negate=False) for prefix in ("text", "name")},
-    **{f"{prefix}nlike": _like(fold=False, negate=True) for prefix in ("text", "name")},
-    **{f"{prefix}iclike": _like(fold=True, negate=False) for prefix in ("text", "name")},
-    **{f"{prefix}icnlike": _like(fold=True, negate=True) for prefix in ("text", "name")},
-    **{f"{prefix}regexeq": _regex(fold=False, negate=False) for prefix in ("text", "name")},
-    **{f"{prefix}regexne": _regex(fold=False, negate=True) for prefix in ("text", "name")},
-    **{f"{prefix}icregexeq": _regex(fold=True, negate=False) for prefix in ("text", "name")},
-    **{f"{prefix}icregexne": _regex(fold=True, negate=True) for prefix in ("text", "name")},
+    **{
+        name: _of_text(function)
+        for name, function in {**like.FUNCTIONS, **regexp.FUNCTIONS, **_COLLATED}.items()
+        if "bytea" not in name
+    },
+}
+
+#: Those that differ in collation C, which knows the letters of ASCII alone.
+FUNCTIONS_IN_C: dict[str, Implementation] = {
+    name: _of_text(partial(function, ascii_only=True)) for name, function in _COLLATED.items()
 }
 
 #: Functions written in SQL have no prosrc: name -> function.

@@ -98,6 +98,7 @@ class LakeDialect:
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         call = item.function
         if isinstance(call, nodes.FuncExpr) and call.returns_set:
+            call = _unnested(call)
             args = [self._value(arg, write) for arg in call.args]
             rows = set_function_sql(call.name, args, with_ordinality=item.with_ordinality)
         else:
@@ -167,6 +168,17 @@ class LakeDialect:
     def _membership(self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str) -> SqlValue:
         left = self.expr(test.args[0], write)
         return SqlValue(f"({left} {word} ({query}))", "bool", "BOOLEAN")
+
+
+def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
+    """`regexp_split_to_table(...)` -> `unnest(regexp_split_to_array(...))`"""
+    split = {2765: 2767, 2766: 2768}.get(call.function_oid)
+    if split is None:
+        return call
+    array = replace(
+        call, function_oid=split, name="regexp_split_to_array", type="_text", returns_set=False
+    )
+    return replace(call, name="unnest", args=(array,))
 
 
 def _prepared(expr: nodes.Expr) -> nodes.Expr:

@@ -11,9 +11,11 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
+from replctl.adt.case_mapping import is_ascii_collation
 from replctl.catalog.functions import (
     FUNCTIONS,
     FUNCTIONS_BY_NAME,
+    FUNCTIONS_IN_C,
     NOT_STRICT,
     SET_FUNCTIONS,
     FunctionContext,
@@ -360,12 +362,16 @@ class _Dialect:
             args = [self._expr(arg, write) for arg in expr.args]
         return self._called(function, args, expr)
 
-    def _called(self, function: Function, args: Sequence[str], expr: nodes.Expr) -> str:
+    def _called(
+        self, function: Function, args: Sequence[str], expr: nodes.OpExpr | nodes.FuncExpr
+    ) -> str:
         implementation = _implementation(function)
         if implementation is None:
             raise _unsupported(expr)
         key = function.source or function.name
         is_strict = key not in NOT_STRICT
+        if key in FUNCTIONS_IN_C and is_ascii_collation(expr.input_collation):
+            key, implementation = f"{key}_in_c", FUNCTIONS_IN_C[key]
         name = self._calls.name_of(key, implementation, is_strict=is_strict)
         return f"{name}({', '.join(args)})"
 
