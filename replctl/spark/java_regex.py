@@ -24,6 +24,9 @@ from replctl.adt.regex_syntax import (
 )
 from replctl.errors import FeatureNotSupported, PostgresError
 
+#: Each repetition whose length is open multiplies what Java's engine may have to try by the length
+#: of the text; Python's automata read it once.
+_MOST_LONG_REPEATS, _SHORT = 3, 10
 _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
 
@@ -47,6 +50,7 @@ def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
 class _Writer:
     def __init__(self, ascii_only: bool) -> None:
         self._ascii_only = ascii_only
+        self._long_repeats = 0
 
     def alternatives(self, tree: Alternatives) -> str:
         return "|".join(map(self._branch, tree.branches))
@@ -73,6 +77,9 @@ class _Writer:
     def _repeat(self, repeat: Repeat) -> str:
         if isinstance(repeat.item, Group):
             raise FeatureNotSupported("Java's engine recurses for a repeated group")
+        self._long_repeats += repeat.most is None or repeat.most > _SHORT
+        if self._long_repeats > _MOST_LONG_REPEATS:
+            raise FeatureNotSupported("Java's engine tries all lengths of each repetition")
         atom = self._item(repeat.item)
         match repeat.least, repeat.most:
             case 0, None:

@@ -207,7 +207,18 @@ def test_spark_sql_of_common_filters(expression: str, sql: str) -> None:
     assert sql_of(analyzed(expression)).text == sql
 
 
-@pytest.mark.parametrize("expression", ["n = 1.5", "jb @> '{\"a\": 1}'", "t ~ '(a|b)+c'"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "n = 1.5",
+        "jb @> '{\"a\": 1}'",
+        "t ~ '(a|b)+c'",
+        r"t ~ '(a)\1'",
+        "t ~ '(?<=a)b'",
+        "t ~ '.*a.*b.*c.*d'",
+        "t ~ s",
+    ],
+)
 def test_python_does_what_spark_cannot(expression: str) -> None:
     assert "replctl_eval_" in sql_of(analyzed(expression)).text
 
