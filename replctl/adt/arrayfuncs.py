@@ -200,14 +200,14 @@ class _Keyed:
 
     def contains(self, a: list[Any], b: list[Any]) -> bool:
         """NULL is never contained."""
-        mine = {self._key(item) for item in flat(a) if item is not None}
+        mine = [self._key(item) for item in flat(a) if item is not None]
         return all(item is not None and self._key(item) in mine for item in flat(b))
 
     def contained(self, a: list[Any], b: list[Any]) -> bool:
         return self.contains(b, a)
 
     def overlap(self, a: list[Any], b: list[Any]) -> bool:
-        mine = {self._key(item) for item in flat(a) if item is not None}
+        mine = [self._key(item) for item in flat(a) if item is not None]
         return any(item is not None and self._key(item) in mine for item in flat(b))
 
     def width_bucket(self, operand: Any, thresholds: list[Any]) -> int:

@@ -1,7 +1,7 @@
 """jsonpath, evaluated: @?, @@ and jsonb_path_*().  PostgreSQL's jsonpath_exec.c.
 
-Items are values as jsonb.load gives them.  They come one by one, so that what only asks whether
-there are any does not meet the errors behind the first.
+Items are values as jsonb.load gives them, and moments.  They come one by one, so that what only
+asks whether there are any does not meet the errors behind the first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from replctl.adt import jsonb, jsonb_layout, jsonpath_method, numeric
+from replctl.adt import jsonb, jsonb_layout, jsonpath_datetime, jsonpath_method, numeric
+from replctl.adt.jsonpath_datetime import Moment
 from replctl.adt.jsonpath_method import Failure
 from replctl.adt.regex_lexer import Options
 from replctl.adt.regex_match import compiled
@@ -37,7 +38,6 @@ from replctl.types.numeric import numeric_uminus
 Chain: TypeAlias = tuple[Accessor, ...]
 Test: TypeAlias = Callable[[Any, Any], bool | None]
 
-_MOMENTS = ("datetime", "date", "time", "time_tz", "timestamp", "timestamp_tz")
 _ARITHMETIC = {
     "+": numeric.FUNCTIONS["numeric_add"],
     "-": numeric.FUNCTIONS["numeric_sub"],
@@ -85,8 +85,10 @@ def read(path: str) -> tuple[bool, Node]:
     """
     is_strict, root = parsed(path)
     for part in node.parts(root):
-        if isinstance(part, node.Method) and part.name in _MOMENTS:
-            raise FeatureNotSupported(f"jsonpath item method .{part.name}() is not supported")
+        if isinstance(part, node.Method) and part.name == "datetime" and part.arguments:
+            raise FeatureNotSupported(
+                "jsonpath item method .datetime() with a template is not supported"
+            )
     return is_strict, root
 
 
@@ -201,7 +203,7 @@ class _Execution:
                     "jsonpath item method .size() can only be applied to an array"
                 )
             case node.Method():
-                yield jsonpath_method.call(head, item)
+                yield _called(head, item)
                 return
             case _:
                 raise AssertionError(head)
@@ -399,6 +401,14 @@ def _unwraps(head: Accessor) -> bool:
     return isinstance(head, node.Key | node.AnyKey | node.Filter)
 
 
+def _called(method: node.Method, item: Any) -> Any:
+    if method.name in jsonpath_datetime.METHODS:
+        return jsonpath_datetime.call(method, item)
+    if isinstance(item, Moment) and method.name in ("type", "string"):
+        return item.sql_name if method.name == "type" else item.json()
+    return jsonpath_method.call(method, item)
+
+
 def _children(item: Any) -> list[Any]:
     if isinstance(item, dict):
         return list(item.values())
@@ -421,7 +431,8 @@ def _comparison(name: str) -> Test:
             return name == "!=" if a is None or b is None else None
         if isinstance(a, dict | list):
             return None
-        return _COMPARISONS[name](jsonb.compare(a, b), 0)
+        order = jsonpath_datetime.order(a, b) if isinstance(a, Moment) else jsonb.compare(a, b)
+        return None if order is None else _COMPARISONS[name](order, 0)
 
     return test
 
@@ -451,7 +462,7 @@ def _found(text: str, path: str, variables: str | None, silent: bool) -> list[An
     """All items; in silence, those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
-    return found
+    return [item.json() if isinstance(item, Moment) else item for item in found]
 
 
 def _exists(text: str, path: str, variables: str | None = None, silent: bool = True) -> bool | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: What is refused of all expressions in data/inputs; docs/differences.md says why.
 REFUSED = {
-    "jb @? '$.date()'",
+    "jb @? '$.datetime(\"HH24\")'",
     "js IS JSON",
     "to_char(1, '9')",
     "ARRAY[[i4, 1], [2, 3]]",
