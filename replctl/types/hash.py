@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
+from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 from replctl.errors import FeatureNotSupported, UndefinedFunction
@@ -68,11 +69,14 @@ def hash_extended(type_name: str) -> Callable[[Any, int], int]:
 
     Raises:
         UndefinedFunction: there is none.
+        FeatureNotSupported: it is not implemented.
     """
     function = _known(type_name)
     if function is None:
-        shown = builtin.types()[type_name].sql_name
-        raise UndefinedFunction(f"could not identify a hash function for type {shown}")
+        element = builtin.types()[builtin.types()[type_name].element or type_name]
+        if element.has_hash or element.kind in "rme":  # ranges and enums by a class for all
+            raise FeatureNotSupported(f"the hash of type {element.sql_name} is not supported")
+        raise UndefinedFunction(f"could not identify a hash function for type {element.sql_name}")
     return lambda value, seed: _signed(function(value, seed & _MASK64), 64)
 
 
@@ -182,6 +186,18 @@ def _of_char(value: str, seed: int) -> int:
     return _of_uint32(_signed(char_byte(value), 8), seed)
 
 
+def _of_inet(value: str, seed: int) -> int:
+    """Family, bits, address."""
+    shown, _, bits = value.partition("/")
+    address = ip_address(shown)
+    header = bytes([2 if address.version == 4 else 3, int(bits or address.max_prefixlen)])
+    return _of_bytes(header + address.packed, seed)
+
+
+def _of_macaddr(value: str, seed: int) -> int:
+    return _of_bytes(bytes.fromhex(value.replace(":", "")), seed)
+
+
 @cache
 def _of_array(element: str) -> Hash | None:
     function = _known(element)
@@ -249,4 +265,6 @@ _HASHES: dict[str, Hash] = {
     **dict.fromkeys(("timestamp", "timestamptz"), _of_timestamp),
     "interval": _of_interval,
     "jsonb": _of_jsonb,
+    **dict.fromkeys(("inet", "cidr"), _of_inet),
+    **dict.fromkeys(("macaddr", "macaddr8"), _of_macaddr),
 }
