@@ -19,6 +19,8 @@ from replctl.types import builtin
 from replctl.types import text as type_text
 
 _IMMUTABLE = "i"
+_CONCATENATIONS = ("textanycat", "anytextcat")
+_TEXT_CONCATENATION = 654  # the OID of text || text
 _TRUE, _FALSE = nodes.Const("bool", "t"), nodes.Const("bool", "f")
 #: Types whose input functions depend on settings, as those of all arrays do.
 _STABLE_INPUT = frozenset(
@@ -100,6 +102,8 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
         case nodes.SubscriptingRef():
             return _value(expr, [item for item in nodes.children(expr) if item is not None])
         case nodes.CoerceViaIO(arg=arg):
+            if _is_null(arg):
+                return _null(expr)
             is_immutable = _has_immutable_output(arg.type) and _has_immutable_input(expr.type)
             return _value(expr, (arg,)) if is_immutable else expr
         case nodes.ArrayCoerceExpr(arg=arg):
@@ -120,6 +124,8 @@ def _call(
         contained = _contained(expr, args)
         if contained is not None:
             return contained
+        if _function_name(expr) in _CONCATENATIONS:
+            return _concatenation(expr, args)
     return _value(expr, args) if _is_immutable(function) else expr
 
 
@@ -143,14 +149,47 @@ def _contained(
 ) -> nodes.Const | None:
     """`element <@ range`, decided by the range alone: nothing is in an empty one, all, even NULL,
     in one without bounds (find_simplified_clause in rangetypes.c)."""
-    function = expr.function if isinstance(expr, nodes.OpExpr) else expr.name
-    match function, args:
+    match _function_name(expr), args:
         case ("elem_contained_by_range", (_, nodes.Const(value=str() as text))) | (
             "range_contains_elem",
             (nodes.Const(value=str() as text), _),
         ):
             return {"empty": _FALSE, "(,)": _TRUE}.get(text)
     return None
+
+
+def _function_name(expr: nodes.OpExpr | nodes.FuncExpr) -> str:
+    return expr.function if isinstance(expr, nodes.OpExpr) else expr.name
+
+
+def _concatenation(expr: nodes.OpExpr | nodes.FuncExpr, args: Sequence[nodes.Expr]) -> nodes.Expr:
+    """`text || anything`, which is written in SQL: the other operand is cast to text."""
+    texts = tuple(_known(_as_text(arg)) for arg in args)
+    return _known(
+        nodes.OpExpr(
+            _TEXT_CONCATENATION,
+            "||",
+            "textcat",
+            "text",
+            texts,
+            expr.collation,
+            expr.input_collation,
+            pos=expr.pos,
+        )
+    )
+
+
+def _as_text(expr: nodes.Expr) -> nodes.Expr:
+    if expr.type == "text":
+        return expr
+    cast = builtin.casts().get((expr.type, "text"))
+    if cast is None:
+        return nodes.CoerceViaIO(expr, "text", "explicit", "default")
+    if cast.function is None:
+        return nodes.RelabelType(expr, "text", form="explicit", collation="default")
+    return nodes.FuncExpr(
+        cast.function_oid, cast.function, "text", (expr,), "explicit", collation="default"
+    )
 
 
 def _null(expr: nodes.Expr) -> nodes.Const:

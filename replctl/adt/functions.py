@@ -171,8 +171,6 @@ def _typed(source: str, types: tuple[str, ...], result: str) -> Callee | None:
         return rangetypes.TYPED[source](comparison.range_type(kinds[0])) if kinds else None
     if source in _ANY:
         return _concatenation(source, types)
-    if source in ("textanycat", "anytextcat"):
-        return _text_and_any(types)
     return None
 
 
@@ -223,14 +221,3 @@ def _concatenation(source: str, types: tuple[str, ...]) -> Callee:
         return separator.join(texts)
 
     return concat if source == "text_concat" else concat_ws
-
-
-def _text_and_any(types: tuple[str, ...]) -> Callee:
-    """text || anything, by a cast to text: a boolean is true or false there, char(n) loses its
-    blanks."""
-    casts: dict[str, Callee] = {
-        "bool": lambda value: "true" if value else "false",
-        "bpchar": lambda value: value.rstrip(" "),
-    }
-    show = [casts.get(item) or shown_as_text(item) for item in types]
-    return lambda a, b: show[0](a) + show[1](b)

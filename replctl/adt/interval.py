@@ -161,10 +161,12 @@ def make_interval(
 ) -> Interval:
     if math.isinf(seconds) or math.isnan(seconds):
         raise DatetimeFieldOverflow("interval out of range")
+    months, days = years * 12 + months, weeks * 7 + days
+    micros = (hours * 3600 + minutes * 60) * _SECOND
+    checked(months, days, micros)
     if math.isinf(seconds * 1e6):
         raise NumericValueOutOfRange("value out of range: overflow")
-    micros = (hours * 3600 + minutes * 60) * _SECOND + int(rint(seconds * 1e6))
-    return checked(years * 12 + months, weeks * 7 + days, micros)
+    return checked(months, days, micros + int(rint(seconds * 1e6)))
 
 
 def epoch(value: Interval) -> Decimal:

@@ -142,6 +142,11 @@ def _plus(value: Address, count: int) -> str:
     return dump(value._replace(number=number))
 
 
+def _minus(a: Address, count: int) -> str:
+    """The least int8 is its own negative."""
+    return _plus(a, count if count == -(2**63) else -count)
+
+
 def _difference(a: Address, b: Address) -> int:
     if a.size != b.size:
         raise InvalidParameterValue("cannot subtract inet values of different sizes")
@@ -205,7 +210,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "inetor": _logical("OR", lambda a, b: a | b),
     "inetpl": _loaded(_plus),
     "int8pl_inet(int8,inet)": lambda count, text: _plus(load(text), count),
-    "inetmi_int8": _loaded(lambda a, count: _plus(a, -count)),
+    "inetmi_int8": _loaded(_minus),
     "inetmi": _loaded(_difference),
     "inet_abbrev": lambda text: text,
     "cidr_abbrev": _loaded(_abbreviated_cidr),

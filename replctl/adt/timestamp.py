@@ -182,7 +182,7 @@ def _date_text(year: int, month: int, day: int) -> str:
 
 
 def make_time(hour: int, minute: int, seconds: float) -> int:
-    micros = rint(seconds * 1e6) if math.isfinite(seconds) else -1.0
+    micros = rint(seconds * 1e6) if abs(seconds) < 100 else -1.0
     total = (hour * 60 + minute) * 60 * _SECOND + int(micros)
     if not (hour >= 0 and 0 <= minute < 60 and 0 <= micros <= 60_000_000) or total > USECS_PER_DAY:
         raise DatetimeFieldOverflow(

@@ -29,7 +29,6 @@ from replctl.types.builtin import SystemRelation, system_columns
 
 #: The number under which a table's own OID is selected; the system column's is negative.
 _TABLEOID = 0x7FFF
-_TEXT_CONCATENATION = 654  # the operator text || text
 _TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
@@ -182,23 +181,15 @@ def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
 
 
 def _prepared(expr: nodes.Expr) -> nodes.Expr:
-    """An expression that finds tableoid among the columns of a scan, with SQL functions inlined."""
+    """An expression that finds tableoid among the columns of a scan."""
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
         if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
             return replace(node, attnum=_TABLEOID)
-        if isinstance(node, nodes.OpExpr) and node.function in ("textanycat", "anytextcat"):
-            # in pg_proc: `select $1 operator(pg_catalog.||) $2::pg_catalog.text`
-            args = tuple(_as_text(_prepared(arg)) for arg in node.args)
-            return replace(node, operator_oid=_TEXT_CONCATENATION, function="textcat", args=args)
         return None
 
     result: nodes.Expr = nodes.transform(expr, replaced)
     return result
-
-
-def _as_text(expr: nodes.Expr) -> nodes.Expr:
-    return expr if expr.type == "text" else nodes.CoerceViaIO(expr, "text", "explicit")
 
 
 def target_rows(target: Target) -> str:

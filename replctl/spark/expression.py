@@ -232,7 +232,59 @@ def _call(
     valued = replace(context, by_value=by_value)
     values = [_translate(arg, valued) for arg in args]
     constants = [arg if isinstance(arg, nodes.Const) else None for arg in args]
-    return functions.call(function, values, result, constants, collation)
+
+    def call(operands: Sequence[SqlValue]) -> SqlValue:
+        return functions.call(function, operands, result, constants, collation)
+
+    value = call(values)
+    if not function.is_strict or not _is_order_visible(args):
+        return value
+    return replace(value, text=f"({_strict(args, values, lambda x: call(x).text)})")
+
+
+def _is_order_visible(args: Sequence[nodes.Expr]) -> bool:
+    """PostgreSQL computes all arguments, Spark none behind a NULL: that is seen where one fails."""
+    return any(
+        _can_fail(arg)
+        and any(
+            (j < i and not isinstance(other, nodes.Const))
+            or (j > i and not isinstance(other, nodes.Const | nodes.Var))
+            for j, other in enumerate(args)
+        )
+        for i, arg in enumerate(args)
+    )
+
+
+def _strict(
+    args: Sequence[nodes.Expr],
+    values: Sequence[SqlValue],
+    build: Callable[[Sequence[SqlValue]], str],
+) -> str:
+    """What `build` makes of the arguments of a strict function."""
+    computed = [i for i, arg in enumerate(args) if not isinstance(arg, nodes.Const)]
+    return bound(values, build, always=computed if _is_order_visible(args) else ())
+
+
+def _can_fail(expr: nodes.Expr) -> bool:
+    """Whether there may be rows for which an expression has an error."""
+    for node in nodes.walk(expr):
+        match node:
+            case nodes.FuncExpr(function_oid=oid):
+                function = builtin.function_by_oid().get(oid)
+                if function is None or functions.can_fail(function.source):
+                    return True
+            case (
+                nodes.OpExpr(operator_oid=oid, name=name)
+                | nodes.ScalarArrayOpExpr(operator_oid=oid, name=name)
+            ):
+                if functions.can_fail(_function_of_operator(oid, name).source):
+                    return True
+            case nodes.CoerceViaIO(type=type_):
+                if type_ != "text":
+                    return True
+            case nodes.ArrayCoerceExpr() | nodes.SubLink():
+                return True
+    return False
 
 
 def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
@@ -243,7 +295,7 @@ def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
         equal = functions.call(function, args, "bool")
         return f"CASE WHEN {equal.text} THEN NULL ELSE {args[0].text} END"
 
-    return SqlValue(f"({bound([left, right], build)})", expr.type, left.spark)
+    return SqlValue(f"({_strict(expr.args, [left, right], build)})", expr.type, left.spark)
 
 
 def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
@@ -267,11 +319,15 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
                 functions.call(
                     function, [args[0], item], "bool", [None, constant], expr.input_collation
                 )
-                for item, constant in zip(items, constants, strict=True)
+                for item, constant in zip(args[1:] or items, constants, strict=True)
             ]
             return glue.join(test.text for test in tests) or empty
 
-        return SqlValue(f"({bound([value], build)})", "bool", "BOOLEAN")
+        if any(map(_can_fail, elements)):
+            text = bound([value, *items], build, always=range(1 + len(items)))
+        else:
+            text = bound([value], build)
+        return SqlValue(f"({text})", "bool", "BOOLEAN")
     translated = _translate(array, context)
     item = SqlValue("item_", element_type(translated.type) or "text", translated.spark[6:-1])
     test = functions.call(function, [value, item], "bool", [None, None], expr.input_collation).text
@@ -333,32 +389,28 @@ def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:
 
 
 def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValue:
-    """(a, b) < (c, d): NULL as soon as a column that decides is."""
+    """(a, b) < (c, d): NULL as soon as a column that decides is; what comes behind the deciding
+    pair is not computed."""
     valued = replace(context, by_value=True)
-    pairs = [
-        (_translate(left, valued), _translate(right, valued))
-        for left, right in zip(expr.left, expr.right, strict=True)
-    ]
     strict_operator = expr.name.rstrip("=")
     opposites = {"<": ">", ">": "<"}
     if strict_operator not in opposites:
         raise FeatureNotSupported(f"comparison of rows by {expr.name} is not supported")
+    text: str | None = None
+    for pair in reversed(list(zip(expr.left, expr.right, strict=True))):
 
-    def build(args: Sequence[SqlValue]) -> str:
-        both = list(zip(args[::2], args[1::2], strict=True))
-        text = comparison.comparison(expr.name, *both[-1]).text
-        for left, right in reversed(both[:-1]):
-            before = comparison.comparison(strict_operator, left, right).text
-            after = comparison.comparison(opposites[strict_operator], left, right).text
-            equal = comparison.comparison("=", left, right).text
-            text = (
-                f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {text} END"
+        def build(args: Sequence[SqlValue], rest: str | None = text) -> str:
+            if rest is None:
+                return comparison.comparison(expr.name, *args).text
+            before = comparison.comparison(strict_operator, *args).text
+            after = comparison.comparison(opposites[strict_operator], *args).text
+            equal = comparison.comparison("=", *args).text
+            return (
+                f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {rest} END"
             )
-        return text
 
-    return SqlValue(
-        f"({bound([value for pair in pairs for value in pair], build)})", "bool", "BOOLEAN"
-    )
+        text = _strict(pair, [_translate(item, valued) for item in pair], build)
+    return SqlValue(f"({text})", "bool", "BOOLEAN")
 
 
 def _array(expr: nodes.ArrayExpr, context: Translation) -> SqlValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -52,8 +52,12 @@ def check_lambda(body: str) -> None:
         raise FeatureNotSupported("functions of Python inside a lambda are not supported")
 
 
-def bound(args: Sequence[SqlValue], build: Callable[[Sequence[SqlValue]], str]) -> str:
-    """What `build` makes of values, each of them computed once.
+def bound(
+    args: Sequence[SqlValue],
+    build: Callable[[Sequence[SqlValue]], str],
+    always: Collection[int] = (),
+) -> str:
+    """What `build` makes of values, each of them computed once, those of `always` beforehand.
 
     f(x) || f(x) where f(x) is long  ->  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 
@@ -62,7 +66,9 @@ def bound(args: Sequence[SqlValue], build: Callable[[Sequence[SqlValue]], str]) 
     """
     plain = build(args)
     repeated = [
-        i for i, arg in enumerate(args) if len(arg.text) > _SHORT and plain.count(arg.text) > 1
+        i
+        for i, arg in enumerate(args)
+        if i in always or (len(arg.text) > _SHORT and plain.count(arg.text) > 1)
     ]
     if not repeated:
         return plain
