@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def engine() -> Engine:
     """The engine; it is stopped with the process."""
+    return opened_engine()
+
+
+def opened_engine() -> Engine:
+    """As the fixture."""
     remote = os.environ.get("SPARK_REMOTE")
     return open_engine(SparkConf(remote=remote) if remote else SparkConf(master="local[2]"))
 

@@ -16,10 +16,12 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent.parent))  # where pytest finds the fixtures
 
 from fix_postgres import postgres
+from fix_spark import opened_engine
 
 from .comparison import Comparison
 from .drawing import drawn_expressions, drawn_table
 from .server import connected
+from .spark_values import spark_values
 
 _BATCH = 500
 
@@ -29,15 +31,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
     parser.add_argument("--expressions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-spark", dest="spark", action="store_false")
     options = parser.parse_args()
     start = time.monotonic()
     runs: list[Comparison] = []
+    engine = opened_engine() if options.spark else None
     with postgres() as conninfo, connected(conninfo) as server:
         for number in range(-(-options.expressions // _BATCH)):
             size = min(_BATCH, options.expressions - number * _BATCH)
             seed = options.seed * 1000 + number
             run = Comparison(server, server.store(drawn_table(seed)))
-            run.values_in_python(run.texts(drawn_expressions(size, seed)))
+            items = run.supported(run.texts(drawn_expressions(size, seed)))
+            run.values_in_python(items)
+            if engine is not None:
+                with spark_values(engine, run) as values:
+                    values.compare(items)
             for difference in run.differences:
                 print(f"{seed}: {difference}", flush=True)
             runs.append(run)

@@ -20,6 +20,7 @@ from replctl.expr.scope import RelationScope
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement
 from replctl.replication.row_filter import analyze_row_filter
+from replctl.spark import untranslatable
 from replctl.types import text
 
 from .rows import TABLE, typed_columns
@@ -110,7 +111,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         self._replctl = Replctl(typed_columns(self.server.typmods()))
-        columns = self._replctl.columns
+        self.columns = columns = self._replctl.columns
         self._values = [
             [
                 None if item is None else text.parse(column.type, item)
@@ -130,7 +131,7 @@ class Comparison:
         verdict, expr = self._replctl.check(expression)
         if not expected.is_accepted:
             same &= self._compare("check", expression, self.server.check(expression), verdict)
-        if expr is None or not same:
+        if expr is None or not same or _is_of_the_moment(expr):
             return None
         results = self.server.values(expression)
         if results is None:
@@ -143,19 +144,24 @@ class Comparison:
             self.differences.append(Difference(what, expression, expected, actual))
         return actual == expected
 
-    def values_in_python(self, items: Iterable[Evaluated]) -> list[Evaluated]:
-        """Compare the values that Python computes; the expressions that are not refused."""
-        return [item for item in items if self._value_in_python(item)]
+    def supported(self, items: Iterable[Evaluated]) -> list[Evaluated]:
+        """The expressions that are not refused before the first row."""
+        for item in items:
+            reason = untranslatable(item.expr)
+            if reason is not None:
+                self.refused[item.expression] = reason
+        return [item for item in items if item.expression not in self.refused]
 
-    def _value_in_python(self, item: Evaluated) -> bool:
+    def values_in_python(self, items: Iterable[Evaluated]) -> None:
+        """Compare the values of what Python can compute."""
+        for item in items:
+            self._value_in_python(item)
+
+    def _value_in_python(self, item: Evaluated) -> None:
         try:
-            expr = fold.simplified(item.expr)
-            function = interpret.compiled(nodes.transform(expr, _as_parameter))
-        except FeatureNotSupported as error:
-            self.refused[item.expression] = error.message
-            return False
-        except PostgresError as error:
-            function = _failing(error)
+            function = _function(item.expr)
+        except FeatureNotSupported:  # it is Spark's own
+            return
         for number, (row, expected) in enumerate(
             zip(self._values, item.results, strict=True), start=1
         ):
@@ -164,7 +170,21 @@ class Comparison:
                 self.differences.append(
                     Difference("python", item.expression, expected, actual, number)
                 )
-        return True
+
+
+def _is_of_the_moment(expr: nodes.Expr) -> bool:
+    return any(
+        isinstance(node, nodes.FuncExpr) and node.name in ("now", "random")
+        for node in nodes.walk(expr)
+    )
+
+
+def _function(expr: nodes.Expr) -> Callable[[list[Any]], Any]:
+    try:
+        expr = fold.simplified(expr)
+    except PostgresError as error:
+        return _failing(error)
+    return interpret.compiled(nodes.transform(expr, _as_parameter))
 
 
 def _result(function: Callable[[list[Any]], Any], row: list[Any], type_: str) -> str:
