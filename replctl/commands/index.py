@@ -324,7 +324,7 @@ def _key_column(relation: Relation, name: str) -> int:
 def _check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
     type_ = ddl.environment.type(relation.column_at(attnum).type)
     element = type_ if type_.element is None else ddl.environment.type(type_.element)
-    if not (type_.has_btree and element.has_btree):
+    if not element.has_btree:
         raise UndefinedObject(
             f"data type {ddl.environment.format_type(type_.name)} has no default operator class for"
             ' access method "btree"',

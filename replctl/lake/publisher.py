@@ -4,7 +4,7 @@ changes."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -34,15 +34,18 @@ from replctl.catalog.pg_wal import (
 )
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
+    DataError,
     DuplicateObject,
     FeatureNotSupported,
     ObjectInUse,
+    PostgresError,
     UndefinedObject,
     UndefinedTable,
 )
 from replctl.expr import nodes
 from replctl.lake.table_read import enter_foreign_versions, numbered_as
 from replctl.lake.table_write import recover
+from replctl.replication.conflict import DecodingFailure
 from replctl.replication.node import (
     ChangeBatch,
     RelationChanges,
@@ -207,17 +210,25 @@ class LakePublisher:
         """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
         another."""
         with self._session.read() as catalog:
-            commits = [e.commit_lsn for e in entries_between(catalog, from_lsn, to_lsn)]
+            entries = entries_between(catalog, from_lsn, to_lsn)
+            commits = [e.commit_lsn for e in entries]
             if not commits:
                 return []
             result = []
-            previous = _definitions(catalog.as_of(commits[0]), publications)
+            relids = {e.relid for e in entries}
+            previous = _definitions(catalog.as_of(commits[0]), publications, relids)
             for lsn in _between_commits(catalog.changes_between(from_lsn, to_lsn), commits):
-                current = _definitions(catalog.as_of(lsn), publications)
+                current = _definitions(catalog.as_of(lsn), publications, relids)
                 if current != previous:
                     result.append(lsn)
                 previous = current
         return result
+
+    def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
+        """The LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
+        with self._session.read() as catalog:
+            entries = entries_between(catalog, from_lsn, to_lsn)
+        return sorted({entry.commit_lsn for entry in entries})
 
     @contextmanager
     def changes(
@@ -231,15 +242,23 @@ class LakePublisher:
         """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
 
         Raises:
-            UndefinedObject: a publication did not exist then (42704).
+            UndefinedObject: there is no such publication (42704); one that was made later did not
+                publish anything then.
+            DecodingFailure: a row filter fails for a row, or the publications list different
+                columns of a table that changes.
         """
         with self._session.read() as current:
             entries = entries_between(current, from_lsn, to_lsn)
             time = entries[0].commit_lsn if entries else to_lsn  # they are the same for all entries
-            definitions = _definitions(current.as_of(time), publications)
-        missing = set(publications) - definitions.publications
+            definitions = _definitions(
+                current.as_of(time), publications, {entry.relid for entry in entries}
+            )
+            known = {publication.name for publication in list_publications(current)}
+        missing = set(publications) - definitions.publications - known
         if missing and entries:
             raise UndefinedObject(f'publication "{min(missing)}" does not exist')
+        if definitions.problems:
+            raise DecodingFailure(definitions.problems[0])
         published = definitions.relations
         wanted = [
             entry
@@ -283,7 +302,11 @@ class LakePublisher:
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
             sources.append(_change_source(item, leaf_entries))
-        with self._session.engine().decoded(sources, _sent(remote)) as rows:
+        with ExitStack() as stack:
+            try:
+                rows = stack.enter_context(self._session.engine().decoded(sources, _sent(remote)))
+            except DataError as error:
+                raise DecodingFailure(error) from error
             yield RelationChanges(remote, Rows(rows), tuple(placed.position for placed in entries))
 
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
@@ -309,10 +332,12 @@ class LakePublisher:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """What publications there are of those asked for, and what they send of which table."""
+    """What publications there are of those asked for, and what they send of which table; what is
+    wrong with others."""
 
     publications: frozenset[str]
     relations: dict[int, PublishedRelation]
+    problems: tuple[PostgresError, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,16 +348,23 @@ class _Placed:
     entry: LogEntry
 
 
-def _definitions(catalog: Catalog, publications: Sequence[str]) -> _Definitions:
-    """The definitions in force; tables are found by the OID of the one whose rows change, roots
-    included."""
+def _definitions(
+    catalog: Catalog, publications: Sequence[str], relids: Collection[int]
+) -> _Definitions:
+    """The definitions in force of tables that change; they are found by their own OIDs."""
     publication_set = PublicationSet.of_names(catalog, publications)
-    relations = load_relations(catalog, relation_oids(catalog, "rp"))
-    found = {oid: publication_set.changes_of(relation) for oid, relation in relations.items()}
-    return _Definitions(
-        frozenset(publication.name for publication in publication_set.publications),
-        {oid: published for oid, published in found.items() if published is not None},
-    )
+    found: dict[int, PublishedRelation] = {}
+    problems: list[PostgresError] = []
+    for oid, relation in load_relations(catalog, relids).items():
+        try:
+            published = publication_set.changes_of(relation)
+        except FeatureNotSupported as error:
+            problems.append(error)
+            continue
+        if published is not None:
+            found[oid] = published
+    names = frozenset(publication.name for publication in publication_set.publications)
+    return _Definitions(names, found, tuple(problems))
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:

@@ -44,6 +44,7 @@ from replctl.lake import commit_log
 from replctl.lake.partition import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, written_leaves
 from replctl.lake.table_write import TableWriter, commit, recover
+from replctl.lake.truncation import check_truncatable
 from replctl.replication.conflict import ReplicationConflict
 from replctl.replication.node import ChangeBatch, RemoteRelation, Rows, Snapshot, Truncation
 from replctl.session import Session
@@ -225,7 +226,9 @@ class LakeSubscriber:
                 families |= self._families([name])
         for truncation in truncations:
             with _at(truncation.position, "", "TRUNCATE"):
-                families |= self._families(truncation.relations)
+                truncated = self._families(truncation.relations)
+                self._check_truncatable(truncated)
+            families |= truncated
         with self._locked(families) as tables, ExitStack() as stack:
             targets = {} if unfinished is None else unfinished.targets
             done = written_leaves(tables, targets, self._application)
@@ -344,6 +347,12 @@ class LakeSubscriber:
                     truncates=True, application=self._application(leaf.oid), step=step
                 )
                 self._session.engine().truncate(storage.location, note)
+
+    def _check_truncatable(self, families: _Families) -> None:
+        emptied = {root.oid: root for root, _family in families.values()}
+        emptied |= {leaf.oid: leaf for entry in families.values() for leaf in _leaves(*entry)}
+        with self._session.read() as catalog:
+            check_truncatable(catalog, emptied)
 
     def _families(self, names: Sequence[tuple[str, str]]) -> _Families:
         """The local tables of published relations, with their partition trees.

@@ -45,7 +45,7 @@ def replication_target(
     """The target of a published relation's changes.
 
     Args:
-        relation: the subscriber's table of the same name.
+        relation: the subscriber's table of the same name; a key of it that is not sent is none.
         family: as in `local_target`.
         versions: tables that are to be read as they were at a version (None: before there was one).
 
@@ -59,7 +59,11 @@ def replication_target(
         _target_column(relation, column.attnum, positions.get(column.name))
         for column in relation.columns
     )
-    return _target(relation, columns, target_key(relation), family, versions or {})
+    key = target_key(relation)
+    is_sent = {column.attnum for column in columns if column.sent is not None}
+    return _target(
+        relation, columns, key if is_sent.issuperset(key) else (), family, versions or {}
+    )
 
 
 def _target_column(relation: Relation, attnum: int, sent: int | None) -> TargetColumn:
@@ -238,12 +242,12 @@ def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) 
         if remote.replica_identity is None
         else set(remote.replica_identity)
     )
-    key_names = {relation.column_at(attnum).name for attnum in target.key}
-    if target.key and key_names <= sent_identity:
+    key = target_key(relation)
+    if key and {relation.column_at(attnum).name for attnum in key} <= sent_identity:
         return
-    if not target.key and remote.replica_identity is None:
+    if not key and remote.replica_identity is None:
         return
-    if target.key:
+    if key:
         raise ObjectNotInPrerequisiteState(
             "publisher did not send replica identity column expected by the logical replication"
             f' target relation "{target.name}"'

@@ -107,6 +107,11 @@ def _new_rows(
         raw_rows = ((),) if query is None else query.values
         if query is None:
             columns = []
+        for raw_row in raw_rows:
+            if len(raw_row) != len(raw_rows[0]):
+                raise SqlSyntaxError(
+                    "VALUES lists must all be the same length", position=raw_location(raw_row[0])
+                )
         rows = [_values_row(analyzer, inner, relation, columns, row, statement) for row in raw_rows]
         by_attnum = [
             {c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
@@ -77,9 +78,8 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             for member in _members(catalog, relation, statement.relation.inherit)
         ]
         command = "update" if isinstance(statement, ast.Update) else "delete"
-        for change in changes:
-            for leaf in change.plan.target.leaves:
-                check_replica_identity(catalog, change.plan.family[leaf.relid], command)
+        for changed in _changed_relations(changes):
+            check_replica_identity(catalog, changed, command)
     changes = [change for change in changes if change.plan.target.leaves]
     if not changes:
         return 0
@@ -88,6 +88,25 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             _carry_out(session, table, change, is_update=command == "update")
             for table, change in zip(tables, changes, strict=True)
         )
+
+
+def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
+    """The tables that a statement changes, those aside that its condition leaves out from the
+    beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
+    left = [
+        change for change in changes if change.where is None or not _is_never_true(change.where)
+    ]
+    if not left:
+        return [change.plan.relation for change in changes[:1]]
+    return [change.plan.family[leaf.relid] for change in left for leaf in change.plan.target.leaves]
+
+
+def _is_never_true(condition: nodes.Expr) -> bool:
+    """Whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
+    `a = NULL`."""
+    known = simplified(condition)
+    parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)
+    return any(isinstance(part, nodes.Const) and part.value != "t" for part in parts)
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
@@ -191,7 +210,8 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
     """Change the rows of one table; how many there were."""
     rows = _rows_sql(session, change, table.target, is_update)
     key = table.target.key
-    moves_keys = is_update and not set(key).isdisjoint(change.values)
+    changed = _changed_columns(table.target, change.values)
+    moves_keys = is_update and not changed.isdisjoint(key)
     op = "U" if is_update else "D"
     engine = session.engine()
     with_old = any(
@@ -201,11 +221,22 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
     with engine.changed(
         table.target, rows, op=op, moves_keys=moves_keys, with_old=with_old
     ) as outcome:
-        assigned = change.values if is_update else None
+        assigned = changed if is_update else None
         if is_update:
             table.check(outcome, assigned)
         table.check_references(outcome, assigned)
         return table.write(outcome, changes_keys=is_update and (moves_keys or not key))
+
+
+def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
+    """The columns that are assigned, and those that are generated from them."""
+    changed = set(assigned)
+    for column in target.columns:
+        if column.generated is not None:
+            used = {n.attnum for n in nodes.walk(column.generated) if isinstance(n, nodes.Var)}
+            if not used.isdisjoint(assigned):
+                changed.add(column.attnum)
+    return changed
 
 
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from replctl.catalog.pg_class import Relation, descendants_of, load_relations
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
-from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
-from replctl.errors import FeatureNotSupported, WrongObjectType
+from replctl.errors import WrongObjectType
 from replctl.lake.table_write import writing
+from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.write import modified_relation
@@ -30,7 +30,7 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
         if statement.cascade:
             relations = _with_referencing(session, catalog, relations)
         else:
-            _check_references(catalog, relations)
+            check_truncatable(catalog, relations)
     leaves = [relation for relation in relations.values() if not relation.is_partitioned]
     detail: dict[str, object] = {
         "cascade": statement.cascade,
@@ -72,18 +72,6 @@ def _with_descendants(
     return result
 
 
-def _referencing(catalog: Catalog, relations: dict[int, Relation]) -> dict[int, list[Relation]]:
-    """The other tables that refer to each of some tables."""
-    result: dict[int, list[Relation]] = {}
-    for oid in relations:
-        rows = catalog.select(
-            pg_constraint, pg_constraint.c.confrelid == oid, order_by=[pg_constraint.c.oid]
-        )
-        others = load_relations(catalog, {int(row.conrelid) for row in rows})
-        result[oid] = [other for other in others.values() if other.oid not in relations]
-    return result
-
-
 def _with_referencing(
     session: Session, catalog: Catalog, relations: dict[int, Relation]
 ) -> dict[int, Relation]:
@@ -91,23 +79,10 @@ def _with_referencing(
     result = dict(relations)
     while True:
         found = {
-            other.oid: other
-            for others in _referencing(catalog, result).values()
-            for other in others
+            other.oid: other for others in referencing(catalog, result).values() for other in others
         }
         if not found:
             return result
         for other in found.values():
             session.notice(f'truncate cascades to table "{other.name}"')
         result |= _with_descendants(catalog, [(other, True) for other in found.values()])
-
-
-def _check_references(catalog: Catalog, relations: dict[int, Relation]) -> None:
-    for oid, others in _referencing(catalog, relations).items():
-        for other in others:
-            raise FeatureNotSupported(
-                "cannot truncate a table referenced in a foreign key constraint",
-                detail=f'Table "{other.name}" references "{relations[oid].name}".',
-                hint=f'Truncate table "{other.name}" at the same time, or use TRUNCATE ...'
-                f" CASCADE.",
-            )

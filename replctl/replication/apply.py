@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
 from replctl.errors import PostgresError
-from replctl.replication.conflict import ReplicationConflict, error_context
+from replctl.replication.conflict import (
+    DecodingFailure,
+    ReplicationConflict,
+    decoding_context,
+    error_context,
+)
 from replctl.replication.node import ChangeBatch, Publisher, RemoteTransaction, Subscriber
 
 
@@ -87,7 +92,24 @@ class _Worker:
 
     def segment(self, from_lsn: int, to_lsn: int) -> bool:
         """Apply a range of the log in which definitions do not change; whether there was any
-        change."""
+        change.
+
+        Raises:
+            PostgresError: a transaction cannot be sent or applied; those before it are applied.
+        """
+        try:
+            return self._apply_segment(from_lsn, to_lsn)
+        except DecodingFailure as failure:
+            commits = self._publisher.commits(from_lsn, to_lsn)
+            if len(commits) == 1:
+                slot = self._subscription.slot_name or ""
+                failure.error.context = decoding_context(slot, commits[0])
+                raise failure.error from failure
+            middle = commits[len(commits) // 2 - 1]
+            has_applied = self.segment(from_lsn, middle)
+            return self.segment(middle, to_lsn) or has_applied
+
+    def _apply_segment(self, from_lsn: int, to_lsn: int) -> bool:
         with self._publisher.changes(
             self._subscription.publications,
             from_lsn,

@@ -30,6 +30,27 @@ class ReplicationConflict(Exception):
     message_type: str = ""
 
 
+class DecodingFailure(Exception):
+    """A transaction cannot be sent: a row filter fails for a row (division by zero, say), or the
+    publications do not agree about columns.
+
+    Args:
+        error: why.
+    """
+
+    def __init__(self, error: PostgresError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def decoding_context(slot: str, commit_lsn: int) -> str:
+    """The CONTEXT of an error of the output plugin (output_plugin_error_callback in logical.c)."""
+    return (
+        f'slot "{slot}", output plugin "pgoutput", in the change callback, associated LSN'
+        f" {format_lsn(commit_lsn)}"
+    )
+
+
 def error_context(
     origin: str, transaction: RemoteTransaction, relation: str = "", message_type: str = ""
 ) -> str:

@@ -142,6 +142,9 @@ class Publisher(Protocol):
     ) -> list[int]:
         """The LSNs in (from_lsn, to_lsn) at which what is published changes, in order."""
 
+    def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
+        """The LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
+
     def changes(
         self,
         publications: Sequence[str],

@@ -22,12 +22,11 @@ def inserted(engine: Engine, target: Target, rows: str) -> Iterator[Outcome]:
         rows: a query of the new rows, in their order: w<attnum> of the columns that are not
             generated.
     """
-    keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     joined = (
         "SELECT 'I' AS op, monotonically_increasing_id() AS position,"
-        f" CAST(NULL AS INT) AS old_leaf, *{keys} FROM ({rows})"
+        f" CAST(NULL AS INT) AS old_leaf, * FROM ({rows})"
     )
-    query = finished_sql(target, joined, keep_unchanged=True)
+    query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, outcome_columns(target)) as finished:
         yield Outcome(target, finished)
 

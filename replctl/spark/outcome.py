@@ -87,28 +87,37 @@ def outcome_columns(target: Target, *, with_old: bool = False) -> list[StagedCol
 
 
 def finished_sql(
-    target: Target, joined: str, *, keep_unchanged: bool = False, with_old: bool = False
+    target: Target,
+    joined: str,
+    *,
+    keep_unchanged: bool = False,
+    is_new: bool = False,
+    with_old: bool = False,
 ) -> str:
     """Add what follows from a row's other columns: generated ones, its partition, what it violates.
 
     Args:
-        joined: a query of op, position, old_leaf, the keys, w<attnum> of the columns that are not
-            generated, c<attnum> before.
+        joined: a query of op, position, old_leaf, the keys unless `is_new`, w<attnum> of the
+            columns that are not generated, c<attnum> before.
         keep_unchanged: updates that change nothing stay.
+        is_new: all rows are new, and their keys are the new rows'.
         with_old: also the row before, as o<attnum>.
     """
     generated = [column for column in target.columns if column.generated is not None]
     computed = "".join(f", {_generated(column)} AS w{column.attnum}" for column in generated)
     complete = f"SELECT *{computed} FROM ({joined}) WHERE op IS NOT NULL"
     new_leaf = leaf_number_sql(target.leaves, lambda attnum: f"w{attnum}")
-    keys = "".join(f", k{i}" for i in range(1, len(target.key) + 1))
+    keys = "".join(
+        f", w{attnum} AS k{i}" if is_new else f", k{i}"
+        for i, attnum in enumerate(target.key, start=1)
+    )
     rows = "".join(f", w{column.attnum}" for column in target.columns)
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in target.columns) if with_old else ""
     finished = (
         f"SELECT op, position, {_violation(target)} AS violation, old_leaf,"
         f" if(op IN ('I', 'U'), {new_leaf}, NULL) AS new_leaf{keys}{rows}{old} FROM ({complete})"
     )
-    if keep_unchanged:
+    if keep_unchanged or is_new:
         return finished
     same = " AND ".join(f"w{c.attnum} <=> c{c.attnum}" for c in target.columns) or "TRUE"
     return f"{finished} WHERE NOT (op = 'U' AND {same})"

@@ -122,24 +122,11 @@ def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
 def _wire_type(type_name: str) -> tuple[str, Any]:
     """How a type's values travel, as Spark's type and as Arrow's."""
     arrow_type = wire(type_name).arrow
-    names = {
-        "int8": "TINYINT",
-        "int16": "SMALLINT",
-        "int32": "INT",
-        "int64": "BIGINT",
-        "bool": "BOOLEAN",
-        "float": "FLOAT",
-        "double": "DOUBLE",
-        "string": "STRING",
-        "binary": "BINARY",
-    }
-    if type_name == "interval":
-        return "STRUCT<m: INT, d: INT, us: BIGINT>", arrow_type
-    return names[str(arrow_type)], arrow_type
+    return python_program.wire_name(arrow_type), arrow_type
 
 
-def _reader(type_name: str) -> Callable[[str], Any]:
-    return lambda value: to_wire_value(type_name, -1, text.parse(type_name, value))
+def _reader(type_name: str) -> Callable[[str, int], Any]:
+    return lambda value, typmod: to_wire_value(type_name, -1, text.parse(type_name, value, typmod))
 
 
 def _writer(type_name: str) -> Callable[[Any], str | None]:

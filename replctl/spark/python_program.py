@@ -154,11 +154,11 @@ def result_types(program: Program) -> tuple[str, pa.DataType]:
     import pyarrow as pa
 
     value = wire(program.result)
-    spark = f"STRUCT<v: {_wire_name(value.arrow)}, e: STRING>"
+    spark = f"STRUCT<v: {wire_name(value.arrow)}, e: STRING>"
     return spark, pa.struct([("v", value.arrow), ("e", pa.string())])
 
 
-def _wire_name(arrow_type: Any) -> str:
+def wire_name(arrow_type: Any) -> str:
     """Arrow's type as Spark's."""
     import pyarrow as pa
 
@@ -174,10 +174,10 @@ def _wire_name(arrow_type: Any) -> str:
         "binary": "BINARY",
     }
     if pa.types.is_struct(arrow_type):
-        fields = (f"{item.name}: {_wire_name(item.type)}" for item in arrow_type)
+        fields = (f"{item.name}: {wire_name(item.type)}" for item in arrow_type)
         return f"STRUCT<{', '.join(fields)}>"
     if pa.types.is_list(arrow_type):
-        return f"ARRAY<{_wire_name(arrow_type.value_type)}>"
+        return f"ARRAY<{wire_name(arrow_type.value_type)}>"
     return names[str(arrow_type)]
 
 

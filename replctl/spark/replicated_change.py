@@ -87,13 +87,11 @@ def copied(
         for column in target.columns
         if column.generated is None
     )
-    keys = "".join(f", w{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
-    placed = (
+    joined = (
         f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
     )
-    joined = f"SELECT *{keys} FROM ({placed})"
     columns = outcome_columns(target)
-    query = finished_sql(target, joined, keep_unchanged=True)
+    query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, columns, is_repeatable=True) as finished:
         yield Outcome(target, finished)
 
@@ -119,7 +117,7 @@ def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> s
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
-    return replicate(value, column.type, column.typmod).text
+    return replicate(value, source.typmod, column.type, column.typmod).text
 
 
 def _moves_keys(engine: Engine, target: Target, changes: Staged) -> bool:

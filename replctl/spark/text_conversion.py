@@ -43,7 +43,7 @@ def convert(value: SqlValue, target: str) -> SqlValue:
     raise FeatureNotSupported(f"conversion of type {value.type} to {target} is not supported")
 
 
-def replicate(value: SqlValue, target: str, typmod: int) -> SqlValue:
+def replicate(value: SqlValue, source_typmod: int, target: str, typmod: int) -> SqlValue:
     """A replicated value in a target column's storage type: as it is where the types are the same,
     else by its text form, with the target's type modifier.
 
@@ -53,6 +53,7 @@ def replicate(value: SqlValue, target: str, typmod: int) -> SqlValue:
     if (
         value.spark == storage_type(target, typmod)
         and value.type == target
+        and typmod in (-1, source_typmod)
         and target not in ("varchar", "bpchar")
     ):
         return value
@@ -93,8 +94,10 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
         precision, scale = precision_and_scale(typmod)
         return SqlValue(f"CAST({checked} AS DECIMAL({precision},{scale}))", target, spark)
     if target in _BY_PYTHON or element_type(target) is not None:
-        received = f"replctl_in_{target}({value.text})"
-        return SqlValue(f"{wire(target).from_wire.format(received)}", target, spark)
+        received = wire(target).from_wire.format(f"replctl_in_{target}({value.text}, {typmod})")
+        if element_type(target) == "numeric" and decimal_of(typmod) is not None:
+            received = f"CAST({received} AS {spark})"
+        return SqlValue(received, target, spark)
     raise FeatureNotSupported(f"conversion of text to type {target} is not supported")
 
 

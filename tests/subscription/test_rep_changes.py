@@ -160,3 +160,81 @@ def test_columns_of_the_subscriber_alone_count(publisher: Database, subscriber: 
     assert subscriber.rows("SELECT * FROM k ORDER BY a") == expected
     assert subscriber.rows("SELECT a, id FROM n ORDER BY a") == [(x, x) for x in "1234"]
     assert subscriber.rows("SELECT nextval('k_e_seq'), nextval('n_id_seq')") == [("6", "5")]
+
+
+def test_a_key_of_the_subscriber_alone(publisher: Database, subscriber: Database) -> None:
+    publisher.run("CREATE TABLE t (a int); CREATE PUBLICATION p FOR TABLE t")
+    publisher.run("INSERT INTO t VALUES (7); ALTER TABLE t REPLICA IDENTITY FULL")
+    subscriber.run("CREATE TABLE t (a int, b serial PRIMARY KEY)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("INSERT INTO t VALUES (8)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM t ORDER BY b") == [("7", "1"), ("8", "2")]
+    publisher.run("UPDATE t SET a = 9 WHERE a = 8")
+    (failure,) = subscriber.sync()
+    assert "publisher did not send replica identity column expected" in str(failure.error)
+
+
+def test_a_publication_that_is_made_after_changes(
+    publisher: Database, subscriber: Database
+) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (a int PRIMARY KEY)", "t")
+    for end in (publisher, subscriber):
+        end.run("CREATE TABLE u (a int PRIMARY KEY)")
+    publisher.run("INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)")
+    publisher.run("CREATE PUBLICATION later FOR TABLE u")
+    publisher.run("INSERT INTO u VALUES (2)")
+    subscriber.run("ALTER SUBSCRIPTION s ADD PUBLICATION later")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT (SELECT count(*) FROM t), a FROM u ORDER BY a") == [
+        ("1", "1"),
+        ("1", "2"),
+    ]
+
+
+def test_column_lists_that_differ_concern_changes_of_their_table(
+    publisher: Database, subscriber: Database
+) -> None:
+    tables = "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE TABLE u (a int PRIMARY KEY)"
+    subscribe(publisher, subscriber, tables, "t, u")
+    publisher.run("CREATE PUBLICATION q FOR TABLE t (a, b)")
+    subscriber.run("ALTER SUBSCRIPTION s ADD PUBLICATION q")
+    assert subscriber.sync() == []
+    publisher.run("ALTER PUBLICATION q SET TABLE t (a)")
+    publisher.run("INSERT INTO u VALUES (1)")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT a FROM u") == [("1",)]
+    publisher.run("INSERT INTO t VALUES (1, 1)")
+    (failure,) = subscriber.sync()
+    assert 'cannot use different column lists for table "public.t"' in str(failure.error)
+
+
+def test_a_filter_that_fails_stops_at_its_transaction(
+    publisher: Database, subscriber: Database
+) -> None:
+    tables = "CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int PRIMARY KEY)"
+    subscribe(publisher, subscriber, tables, "u, t WHERE (10 / a > 1)")
+    publisher.run("INSERT INTO t VALUES (1); INSERT INTO u VALUES (1); INSERT INTO t VALUES (2)")
+    publisher.run("INSERT INTO t VALUES (0); INSERT INTO t VALUES (3); INSERT INTO u VALUES (2)")
+    for _attempt in range(2):
+        (failure,) = subscriber.sync()
+        assert failure.error.message == "division by zero"
+        assert "in the change callback, associated LSN" in (failure.error.context or "")
+        assert subscriber.rows("SELECT a FROM t ORDER BY a") == [("1",), ("2",)]
+        assert subscriber.rows("SELECT a FROM u") == [("1",)]
+
+
+def test_a_truncate_meets_references_of_the_subscriber(
+    publisher: Database, subscriber: Database
+) -> None:
+    subscribe(publisher, subscriber, "CREATE TABLE t (a int PRIMARY KEY)", "t")
+    subscriber.run("CREATE TABLE ref (a int REFERENCES t)")
+    publisher.run("INSERT INTO t VALUES (1)")
+    publisher.run("TRUNCATE t")
+    (failure,) = subscriber.sync()
+    assert "cannot truncate a table referenced in a foreign key" in failure.error.message
+    assert subscriber.rows("SELECT a FROM t") == [("1",)]
+    subscriber.run("DROP TABLE ref")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT count(*) FROM t") == [("0",)]

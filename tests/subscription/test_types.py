@@ -28,6 +28,12 @@ _COLUMNS = [
     ("bytea", "\\x00ff", "text"),
     ("jsonb", '{"a": [1, null]}', "json"),
     ("int[]", "{1,NULL,3}", "text"),
+    ("int[]", "{1,NULL,3}", "bigint[]"),
+    ("numeric", "1.50", "numeric(6,2)"),
+    ("text", "{1,2}", "int[]"),
+    ("text", "{a,b}", "varchar(4)[]"),
+    ("text", "1 day", "interval"),
+    ("timestamptz", "2024-01-01 00:00:00+00", "timestamptz(0)"),
     ("text[]", '{"a b",NULL,""}', "text"),
 ]
 

@@ -1,0 +1,41 @@
+"""What stands in the way of TRUNCATE, of a statement and of a replicated one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.schema import pg_constraint
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported
+
+
+def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[Relation]]:
+    """The other tables that refer to each of some tables."""
+    result: dict[int, list[Relation]] = {}
+    for oid in relations:
+        rows = catalog.select(
+            pg_constraint, pg_constraint.c.confrelid == oid, order_by=[pg_constraint.c.oid]
+        )
+        others = load_relations(catalog, {int(row.conrelid) for row in rows})
+        result[oid] = [other for other in others.values() if other.oid not in relations]
+    return result
+
+
+def check_truncatable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
+    """Whether tables may be emptied together (heap_truncate_check_FKs).
+
+    Args:
+        relations: the tables by OID, with their descendants.
+
+    Raises:
+        FeatureNotSupported: another table refers to one of them.
+    """
+    for oid, others in referencing(catalog, relations).items():
+        for other in others:
+            raise FeatureNotSupported(
+                "cannot truncate a table referenced in a foreign key constraint",
+                detail=f'Table "{other.name}" references "{relations[oid].name}".',
+                hint=f'Truncate table "{other.name}" at the same time, or use TRUNCATE ...'
+                f" CASCADE.",
+            )
