@@ -5,8 +5,7 @@
 
 The connection string is libpq's, without a database: the script makes replctl_evaluation_golden,
 with the table and the rows of tests/spark/data/setup.sql.  rows.tsv has the rows; of each
-expression of inputs/*.txt, and of random ones that are made here, a line has the expression and for
-each row
+expression of inputs/*.txt a line has the expression and for each row
 
     =text    the value, by its type's output function
     !22012   the SQLSTATE of the error
@@ -16,11 +15,9 @@ aggregates.tsv has the value of each line of aggregates.txt over all rows.  Line
 format.  An expression that the server does not accept at all is left out, with a note.
 """
 
-import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "spark" / "data"
 DATABASE = "replctl_evaluation_golden"
@@ -41,8 +38,6 @@ EXCEPTION WHEN OTHERS THEN
   RETURN '!' || SQLSTATE;
 END $$;
 """
-SEED = 20240229
-RANDOM_EXPRESSIONS = 400
 
 
 def psql(conninfo: str, script: str) -> str:
@@ -80,123 +75,6 @@ def escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
 
 
-class Generator:
-    """Random expressions of the types that filters are mostly made of."""
-
-    COLUMNS: ClassVar = {
-        "int": ["i4", "j4", "i2"],
-        "numeric": ["n2", "n4", "n", "m"],
-        "float": ["f8", "g8"],
-        "text": ["t", "s", "v"],
-        "date": ["d", "e"],
-        "timestamp": ["ts", "tu"],
-    }
-    CONSTANTS: ClassVar = {
-        "int": ["0", "1", "5", "-7", "42"],
-        "numeric": ["0.5", "1.50", "-2.25", "100.0", "3"],
-        "float": ["'0.1'::float8", "'2.5'::float8", "'-1'::float8", "'NaN'::float8"],
-        "text": ["'abc'", "'a'", "''", "'Quick'", "'é'"],
-        "date": ["'2024-02-29'::date", "'2000-01-01'::date"],
-        "timestamp": ["'2024-01-01'::timestamp", "'2024-02-29 12:00'::timestamp"],
-    }
-    FORMS: ClassVar = {
-        "int": [
-            "{int} + {int}",
-            "{int} - {int}",
-            "{int} * {int}",
-            "{int} / {int}",
-            "{int} % {int}",
-            "- {int}",
-            "abs({int})",
-            "length({text})",
-            "{date} - {date}",
-            "({numeric})::int",
-            "CASE WHEN {bool} THEN {int} ELSE {int} END",
-            "COALESCE({int}, {int})",
-        ],
-        "numeric": [
-            "{numeric} + {numeric}",
-            "{numeric} - {numeric}",
-            "{numeric} * {numeric}",
-            "{numeric} / {numeric}",
-            "round({numeric}, 1)",
-            "abs({numeric})",
-            "({int})::numeric",
-            "COALESCE({numeric}, {numeric})",
-            "GREATEST({numeric}, {numeric})",
-            "CASE WHEN {bool} THEN {numeric} ELSE {numeric} END",
-        ],
-        "float": [
-            "{float} + {float}",
-            "{float} * {float}",
-            "{float} / {float}",
-            "- {float}",
-            "({numeric})::float8",
-            "LEAST({float}, {float})",
-            "floor({float})",
-        ],
-        "text": [
-            "{text} || {text}",
-            "lower({text})",
-            "substring({text}, {int})",
-            "left({text}, {int})",
-            "replace({text}, {text}, {text})",
-            "trim({text})",
-            "COALESCE({text}, {text})",
-        ],
-        "date": [
-            "{date} + {int}",
-            "{date} - {int}",
-            "GREATEST({date}, {date})",
-            "({timestamp})::date",
-        ],
-        "timestamp": [
-            "{timestamp} + interval '1 month'",
-            "{timestamp} - interval '1 day 02:00'",
-            "date_trunc('month', {timestamp})",
-            "({date})::timestamp",
-            "LEAST({timestamp}, {timestamp})",
-        ],
-        "bool": [
-            "{int} > {int}",
-            "{int} = {int}",
-            "{numeric} < {numeric}",
-            "{numeric} = {numeric}",
-            "{float} >= {float}",
-            "{text} = {text}",
-            "{text} < {text}",
-            "{text} LIKE 'a%'",
-            "{date} > {date}",
-            "{timestamp} <= {timestamp}",
-            "{bool} AND {bool}",
-            "{bool} OR {bool}",
-            "NOT ({bool})",
-            "({bool}) IS NOT TRUE",
-            "{int} IS NULL",
-            "{int} IN (1, 5, {int})",
-            "{numeric} BETWEEN {numeric} AND {numeric}",
-            "{text} IS DISTINCT FROM {text}",
-            "b",
-            "{int} > {numeric}",
-            "{date} = {timestamp}",
-        ],
-    }
-
-    def __init__(self) -> None:
-        self._random = random.Random(SEED)
-
-    def expression(self, type_: str, depth: int) -> str:
-        if depth == 0 and type_ != "bool":
-            return self._random.choice(self.COLUMNS[type_] * 2 + self.CONSTANTS[type_])
-        forms = self.FORMS[type_] if depth else self.FORMS["bool"][:10]
-        parts = self._random.choice(forms)
-        for inner in (*self.COLUMNS, "bool"):
-            while "{" + inner + "}" in parts:
-                made = self.expression(inner, max(depth - 1, 0))
-                parts = parts.replace("{" + inner + "}", f"({made})", 1)
-        return parts
-
-
 def main(server: str) -> None:
     psql(
         f"{server} dbname=postgres",
@@ -215,12 +93,6 @@ def main(server: str) -> None:
     for path in sorted((DATA / "inputs").glob("*.txt")):
         write(conninfo, path.stem, path.read_text(encoding="utf-8").splitlines())
     write_aggregates(conninfo)
-    generator = Generator()
-    types = ["bool"] * 3 + list(Generator.COLUMNS)
-    made = [
-        generator.expression(types[i % len(types)], 1 + i % 3) for i in range(RANDOM_EXPRESSIONS)
-    ]
-    write(conninfo, "random", list(dict.fromkeys(made)))
 
 
 def write_aggregates(conninfo: str) -> None:

@@ -399,17 +399,23 @@ def _power(base: Decimal, exponent: Decimal) -> Decimal:
     if not base:
         return rounded(Decimal(0), _SIGNIFICANT)
     weight = _ln_weight(abs(base))
-    estimate = float(exponent) * float(_precise_ln(abs(base), max(8 - weight, 0)))
-    magnitude = estimate * 0.434294481903252
+    estimate = _ln_of_power(abs(base), exponent, max(8 - weight, 0))
+    magnitude = float(estimate) * 0.434294481903252
     if abs(magnitude) > MAX_WHOLE_DIGITS:
         if magnitude > 0:
             raise NumericValueOutOfRange("value overflows numeric format")
         return rounded(Decimal(0), _MAX_DISPLAY_SCALE)
     places = _display_scale(_SIGNIFICANT - int(magnitude), scale(base), scale(exponent))
     context = Context(places + max(int(magnitude), 0) + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    value = context.exp(context.multiply(exponent, context.ln(abs(base))))
+    precision = max(max(places + int(magnitude), 0) - weight + 8, 0)
+    value = context.exp(_ln_of_power(abs(base), exponent, precision))
     is_odd = base < 0 and int(exponent) % 2
     return result(rounded(_negative(value) if is_odd else value, places))
+
+
+def _ln_of_power(base: Decimal, exponent: Decimal, places: int) -> Decimal:
+    """exponent * ln(base), both the logarithm and the product rounded."""
+    return rounded(CONTEXT.multiply(exponent, rounded(_precise_ln(base, places), places)), places)
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:

@@ -44,7 +44,7 @@ def _left(text: str, count: int) -> str:
 def _right(text: str, count: int) -> str:
     if count >= 0:
         return text[max(len(text) - count, 0) :]
-    return text[-count:]
+    return text[-count:] if count > -(2**31) else text  # the least integer has no negative
 
 
 def _position(text: S, part: S) -> int:

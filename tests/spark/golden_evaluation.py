@@ -19,7 +19,7 @@ from replctl.parser.parse import parse_statement
 from replctl.types import builtin
 
 DATA = Path(__file__).parent / "data"
-TOPICS = [*sorted(path.stem for path in (DATA / "inputs").glob("*.txt")), "random"]
+TOPICS = sorted(path.stem for path in (DATA / "inputs").glob("*.txt"))
 
 
 @dataclass(frozen=True)
