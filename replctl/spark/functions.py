@@ -503,8 +503,9 @@ def _add_days(sign: str) -> Translator:
 def _days_between(args: Arguments, constants: Constants) -> str:
     a, b = args
     error = raise_error_sql("22008", "cannot subtract infinite dates")
-    infinite = f"{_is_infinite(a)} OR {_is_infinite(b)}"
-    return f"CASE WHEN {infinite} THEN {error} ELSE unix_date({a.text}) - unix_date({b.text}) END"
+    days = f"unix_date({a.text}) - unix_date({b.text})"
+    infinite = f"({_is_infinite(a)} OR {_is_infinite(b)}) AND {a.text} IS NOT NULL"
+    return f"CASE WHEN {infinite} AND {b.text} IS NOT NULL THEN {error} ELSE {days} END"
 
 
 def _timestamp_to_date(args: Arguments, constants: Constants) -> str:

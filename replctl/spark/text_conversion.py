@@ -21,6 +21,7 @@ _BY_PYTHON = frozenset(
         "time",
         "interval",
         "bytea",
+        "json",
         "jsonb",
         "uuid",
         "int2",
@@ -30,14 +31,17 @@ _BY_PYTHON = frozenset(
 )
 
 
+_SHOWN_BY_SPARK = ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
+
+
 def convert(value: SqlValue, target: str) -> SqlValue:
     """A cast by output and input function, without type modifier, as far as Spark does it itself.
 
     Raises:
         FeatureNotSupported: it does not.
     """
-    if target in ("text", "varchar", "json") and (
-        value.type in _STRINGS or value.type in ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
+    if (target in ("text", "varchar") and value.type in (*_STRINGS, *_SHOWN_BY_SPARK)) or (
+        (value.type, target) == ("jsonb", "json")
     ):
         return SqlValue(to_text(value).text, target, "STRING")
     raise FeatureNotSupported(f"conversion of type {value.type} to {target} is not supported")
@@ -81,7 +85,7 @@ def to_text(value: SqlValue) -> SqlValue:
 def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
     """What the type's input function makes of a text."""
     spark = storage_type(target, typmod)
-    if target in ("text", "json", "name", "unknown"):
+    if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")
     if target in ("varchar", "bpchar"):
         return SqlValue(_fitted(value.text, target, typmod), target, "STRING")
