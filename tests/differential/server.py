@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import psycopg
 
 from .rows import COLUMNS, TABLE, setup_sql
 
-DATABASE = "replctl_differential"
+DATABASE = f"replctl_differential_{os.getpid()}"  # runs do not disturb each other
 #: The settings under which values have the text that replctl gives them.
 _SETTINGS = (
     "-c timezone=UTC -c datestyle=ISO,MDY -c intervalstyle=postgres -c bytea_output=hex"
@@ -150,10 +151,14 @@ class Server:
 def connected(conninfo: str) -> Iterator[Server]:
     """A server, with a fresh database on it."""
     with psycopg.connect(conninfo, dbname="postgres", autocommit=True) as admin:
-        admin.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
         admin.execute(
             f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING UTF8"
             " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
         )
-    with psycopg.connect(conninfo, dbname=DATABASE, autocommit=True, options=_SETTINGS) as own:
-        yield Server(own)
+        try:
+            with psycopg.connect(
+                conninfo, dbname=DATABASE, autocommit=True, options=_SETTINGS
+            ) as own:
+                yield Server(own)
+        finally:
+            admin.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
