@@ -7,27 +7,101 @@ catalog should not load everything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import assert_never
 
 from replctl.catalog.pg_subscription import list_apply_batches
+from replctl.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.result import Result
 from replctl.session import Session
 
+#: What a block that has failed takes, and what a block that is read only takes.
+_ENDS = ("commit", "rollback", "rollback to")
+_READING = (ast.SelectStmt, ast.VariableShow, ast.VariableSet, ast.TransactionStmt)
+
 
 def execute(session: Session, text: str) -> Iterator[Result]:
-    """Carry out the statements of `text`, one after the other; each is a transaction.
+    """Carry out the statements of `text`, one after the other, as one transaction, unless they say
+    where transactions begin and end.
 
     Raises:
-        PostgresError: what is wrong; the statements before are carried out, those behind it are
-            not.
+        PostgresError: what is wrong; nothing of its transaction has happened.
     """
-    for statement in parse(text):
-        session.transaction_start = datetime.now(UTC)
-        yield _run(session, statement)
+    with _failing_block(session):
+        statements = parse(text)
+    for statement in statements:
+        with _failing_block(session):
+            if session.block is None:
+                session.transaction_start = datetime.now(UTC)
+                if len(statements) > 1:
+                    _begin_implicitly(session)
+            _check_block(session, statement)
+            result = _run(session, statement)
+        yield result
+    if session.block is not None and session.block.is_implicit:
+        from replctl.lake import block
+
+        block.commit(session)
+
+
+def _begin_implicitly(session: Session) -> None:
+    from replctl.lake import block
+
+    block.begin(session, is_implicit=True)
+
+
+@contextmanager
+def _failing_block(session: Session) -> Iterator[None]:
+    """What goes wrong makes the open block fail."""
+    try:
+        yield
+    except BaseException:
+        if session.block is not None:
+            from replctl.lake import block
+
+            block.fail(session)
+        raise
+
+
+def _check_block(session: Session, statement: ast.Statement) -> None:
+    """Whether the open block takes a statement.
+
+    Raises:
+        InFailedSqlTransaction: it has failed (25P02).
+        ReadOnlySqlTransaction: it may change nothing (25006).
+    """
+    block = session.block
+    if block is None:
+        return
+    is_end = isinstance(statement, ast.TransactionStmt) and statement.kind in _ENDS
+    if block.has_failed and not is_end:
+        raise InFailedSqlTransaction(
+            "current transaction is aborted, commands ignored until end of transaction block"
+        )
+    if block.is_read_only and not isinstance(statement, _READING):
+        raise ReadOnlySqlTransaction(
+            f"cannot execute {_command_name(statement)} in a read-only transaction"
+        )
+
+
+def _command_name(statement: ast.Statement) -> str:
+    """The statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
+    match statement:
+        case ast.Truncate():
+            return "TRUNCATE TABLE"
+        case ast.Drop():
+            return f"DROP {statement.object_type.upper()}"
+        case ast.Rename() | ast.AlterOwner() | ast.AlterObjectSchema():
+            return f"ALTER {statement.object_type.upper()}"
+        case ast.CreateEnum():
+            return "CREATE TYPE"
+    return name
 
 
 def _run(session: Session, statement: ast.Statement) -> Result:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,8 +12,13 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_sequence import SequenceValues
-from replctl.catalog.transaction import Catalog, commit_transaction
-from replctl.errors import InternalError, InvalidAuthorizationSpecification, Notice
+from replctl.catalog.transaction import BlockXids, Catalog, commit_transaction
+from replctl.errors import (
+    ActiveSqlTransaction,
+    InternalError,
+    InvalidAuthorizationSpecification,
+    Notice,
+)
 
 if TYPE_CHECKING:
     from replctl.catalog.functions import FunctionContext
@@ -56,6 +61,54 @@ def _no_engine() -> Engine:
 
 
 @dataclass
+class Savepoint:
+    """A place in a block to go back to.
+
+    Attributes:
+        name: may occur several times; the newest counts.
+        log_lsn: where the log was.
+        settings: what SET had changed.
+        versions: of the tables that the block had written by then.
+    """
+
+    name: str
+    log_lsn: int
+    settings: dict[str, str]
+    versions: dict[int, int]
+
+
+@dataclass
+class TransactionBlock:
+    """BEGIN ... COMMIT: what its statements have in common (lake.block carries it out).
+
+    Attributes:
+        start: what now() is.
+        settings: what SET had changed before it.
+        is_implicit: the statements of one query string, without BEGIN.
+        is_read_only: it may change nothing.
+        has_failed: a statement failed; until ROLLBACK, or ROLLBACK TO, nothing else is done.
+        changes_definitions: decoding has to look again behind it.
+        local_settings: what SET LOCAL has changed, with the values before (None: the default).
+        xids: its numbers.
+        savepoints: those that are open, the innermost last.
+        locked: OIDs of relations that it keeps others from writing, to its end.
+        locks: their locks.
+    """
+
+    start: datetime
+    settings: dict[str, str]
+    is_implicit: bool = False
+    is_read_only: bool = False
+    has_failed: bool = False
+    changes_definitions: bool = False
+    local_settings: dict[str, str | None] = field(default_factory=dict)
+    xids: BlockXids = field(default_factory=BlockXids)
+    savepoints: list[Savepoint] = field(default_factory=list)
+    locked: set[int] = field(default_factory=set)
+    locks: ExitStack = field(default_factory=ExitStack)
+
+
+@dataclass
 class Session:
     """What a connection to a database is.
 
@@ -68,6 +121,7 @@ class Session:
         on_progress: called with what is being done, how much of it is done, and how much there is.
         engine: opens Spark, or gives the one that is open.
         transaction_start: what now() is.
+        block: the transaction block that is open.
         sequences: what has been taken from sequences.
     """
 
@@ -81,6 +135,7 @@ class Session:
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
+    block: TransactionBlock | None = None
     sequences: SequenceValues = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,6 +188,13 @@ class Session:
         """The value of a setting."""
         return self.settings.get(name, DEFAULT_SETTINGS[name])
 
+    def put_setting(self, name: str, value: str | None) -> None:
+        """Change a setting, or put it back to what it is by default (None)."""
+        if value is None:
+            self.settings.pop(name, None)
+        else:
+            self.settings[name] = value
+
     @property
     def search_path(self) -> tuple[str, ...]:
         """Names of the schemas to search, without pg_catalog, which is always searched first."""
@@ -158,14 +220,42 @@ class Session:
     @contextmanager
     def read(self) -> Iterator[Catalog]:
         """The catalogs, to read."""
-        with self.cluster.read(self.database_oid) as catalog:
+        with self.cluster.read(self.database_oid, self.xids) as catalog:
             yield catalog
 
     @contextmanager
     def write(self) -> Iterator[Catalog]:
-        """The catalogs, to change: what changes, is committed at the end, with a place in the
-        log."""
-        with self.cluster.write(self.database_oid) as catalog:
+        """The catalogs, to change: what changes is committed at the end, with a place in the log;
+        in a block, at the block's end."""
+        with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
-            if catalog.has_xid:
+            if self.block is None and catalog.has_xid:
                 commit_transaction(catalog.connection, catalog.xid, changes_catalog=True)
+        if self.block is not None:
+            self.block.xids = catalog.xids
+            self.block.changes_definitions |= catalog.has_changes
+
+    @property
+    def xids(self) -> BlockXids | None:
+        """The numbers of the block that is open."""
+        return None if self.block is None else self.block.xids
+
+    def lock_relations(self, oids: Iterable[int], stack: ExitStack) -> None:
+        """Keep others from writing relations: until `stack` is closed, in a block until its end."""
+        held = set() if self.block is None else self.block.locked
+        for oid in sorted(set(oids).difference(held)):
+            lock = self.cluster.lock(f"relation-{oid}")
+            if self.block is None:
+                stack.enter_context(lock)
+            else:
+                self.block.locks.enter_context(lock)
+                self.block.locked.add(oid)
+
+    def prevent_in_block(self, what: str) -> None:
+        """Refuse what cannot be taken back (PreventInTransactionBlock).
+
+        Raises:
+            ActiveSqlTransaction: a transaction block is open (25001).
+        """
+        if self.block is not None:
+            raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
-from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog
+from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     DatabaseDoesNotExist,
     DataCorrupted,
@@ -119,17 +119,17 @@ class Cluster:
             raise _translated(error) from error
 
     @contextmanager
-    def read(self, database_oid: int, xid: int | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to read."""
+    def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
+        """The catalogs of a database, to read, as a block sees them if one is given."""
         with self.begin(write=False) as connection:
-            yield Catalog(connection, database_oid, backend=self.backend, xid=xid)
+            yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     @contextmanager
-    def write(self, database_oid: int, xid: int | None = None) -> Iterator[Catalog]:
+    def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
         """The catalogs of a database, to change; what asks for a transaction number has to commit
-        it."""
+        it, unless it is a block's."""
         with self.begin(write=True) as connection:
-            yield Catalog(connection, database_oid, backend=self.backend, xid=xid)
+            yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     def database_oid(self, name: str) -> int:
         """The database that a session asks for.

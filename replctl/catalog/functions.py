@@ -23,7 +23,7 @@ from replctl.catalog.pg_publication import is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.ruleutils import get_expr
-from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.catalog.transaction import Catalog, insert_lsn, next_insert_lsn
 from replctl.errors import (
     DivisionByZero,
     InvalidParameterValue,
@@ -71,6 +71,10 @@ def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) 
 
 def _current_lsn(context: FunctionContext) -> int:
     return insert_lsn(context.catalog.connection)
+
+
+def _current_insert_lsn(context: FunctionContext) -> int:
+    return next_insert_lsn(context.catalog.connection)
 
 
 def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
@@ -234,7 +238,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "pg_get_expr_ext": _pg_get_expr,
     "format_type": _format_type,
     "pg_current_wal_lsn": _current_lsn,
-    "pg_current_wal_insert_lsn": _current_lsn,
+    "pg_current_wal_insert_lsn": _current_insert_lsn,
     "pg_current_wal_flush_lsn": _current_lsn,
     "pg_relation_filepath": _pg_relation_filepath,
     "pg_get_userbyid": _pg_get_userbyid,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,20 @@ def intents_of(connection: Connection, xid: int) -> list[Intent]:
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
+def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
+    """Tables that blocks of others write, each with its Delta version before them."""
+    xact, intent = schema.pg_xact, schema.intent
+    others = sorted(catalog.snapshot.in_progress)
+    query = (
+        select(intent.c.relid, intent.c.version)
+        .join(xact, xact.c.xid == intent.c.xid)
+        .where(xact.c.xid.in_(others), xact.c.block_xid.is_not(None))
+    )
+    if not others:
+        return {}
+    return {int(relid): version for relid, version in catalog.connection.execute(query)}
+
+
 def delete_intents(connection: Connection, xid: int) -> None:
     """The transaction is done."""
     connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
@@ -54,7 +69,7 @@ def delete_intents(connection: Connection, xid: int) -> None:
 
 def writers_of(
     connection: Connection, backend: str, relids: Collection[int] | None = None
-) -> list[tuple[int, str]]:
+) -> dict[int, str]:
     """Transactions of other processes that have intents: each with the process that it belongs to.
 
     An apply worker's have none: its batch, or its copy, tells how they end.
@@ -70,7 +85,7 @@ def writers_of(
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i", xact.c.backend != backend, xact.c.xid.in_(touching)
     )
-    return [(int(xid), str(name)) for xid, name in connection.execute(query)]
+    return {int(xid): str(name) for xid, name in connection.execute(query)}
 
 
 def disown(connection: Connection, xid: int) -> None:

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, update
 
 from replctl.catalog import schema
-from replctl.catalog.transaction import Catalog, next_lsn
+from replctl.catalog.transaction import (
+    Catalog,
+    begin_transaction,
+    commit_transaction,
+    next_lsn,
+)
 
 #: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`.
 CHANGE, TRUNCATE, NONE = "change", "truncate", "none"
@@ -37,6 +42,43 @@ def last_logged_version(catalog: Catalog, relid: int) -> int | None:
     return catalog.connection.execute(
         select(func.max(wal.c.version)).where(wal.c.relid == relid)
     ).scalar_one_or_none()
+
+
+def last_committed_version(catalog: Catalog, relid: int) -> int | None:
+    """The newest Delta version of a relation that everybody may see."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    return catalog.connection.execute(
+        select(func.max(wal.c.version))
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(wal.c.relid == relid, xact.c.status == "c")
+    ).scalar_one_or_none()
+
+
+def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
+    """Whether another transaction than `but` has entered versions of a relation and is in
+    progress."""
+    others = catalog.snapshot.in_progress.difference([but])
+    wal = schema.pg_wal
+    query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid.in_(sorted(others))).limit(1)
+    return bool(others) and catalog.connection.execute(query).first() is not None
+
+
+def take_back(catalog: Catalog, xid: int, since_lsn: int = 0) -> None:
+    """What a transaction has entered since an LSN was undone: its versions change nothing."""
+    wal = schema.pg_wal
+    mine = (wal.c.xid == xid, wal.c.lsn > since_lsn)
+    catalog.connection.execute(delete(wal).where(*mine, wal.c.version.is_(None)))
+    catalog.connection.execute(update(wal).where(*mine).values(action=NONE))
+
+
+def bequeath(catalog: Catalog, xid: int) -> None:
+    """What a transaction has entered, and taken back, becomes another's, which changes nothing: it
+    can be forgotten, and its versions stay known."""
+    wal = schema.pg_wal
+    if catalog.connection.execute(select(wal.c.lsn).where(wal.c.xid == xid).limit(1)).first():
+        heir = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+        catalog.connection.execute(update(wal).where(wal.c.xid == xid).values(xid=heir))
+        commit_transaction(catalog.connection, heir, changes_catalog=False)
 
 
 def enter(
@@ -96,19 +138,3 @@ def entries_between(
         )
         for row in catalog.connection.execute(query)
     ]
-
-
-def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
-    """The Delta version of a relation at an LSN; None where there was no table yet."""
-    wal, xact = schema.pg_wal, schema.pg_xact
-    query = (
-        select(func.max(wal.c.version))
-        .join(xact, xact.c.xid == wal.c.xid)
-        .where(wal.c.relid == relid, xact.c.status == "c", xact.c.commit_lsn <= lsn)
-    )
-    return catalog.connection.execute(query).scalar_one_or_none()
-
-
-def forget_relations(catalog: Catalog, relids: Iterable[int]) -> None:
-    """Remove the log of relations that nobody can decode any more."""
-    catalog.connection.execute(delete(schema.pg_wal).where(schema.pg_wal.c.relid.in_(list(relids))))

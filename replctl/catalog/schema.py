@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 #: The newest revision in migrations/versions: what this program reads and writes.
-REVISION = "0002"
+REVISION = "0003"
 
 metadata = MetaData()
 
@@ -366,6 +366,7 @@ pg_xact = Table(
     _int("dbid"),
     _text("status"),
     _text("backend", nullable=True),  # the process that it is in progress in (Cluster.backend)
+    _int("block_xid", nullable=True),  # the block that it is, or is a savepoint of; else NULL
     _int("commit_lsn", nullable=True),
     _int("commit_time", nullable=True),  # microseconds since 1970, UTC
     _text("origin", nullable=True),  # name of the replication origin that the changes came from

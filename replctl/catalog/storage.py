@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, exists, literal_column, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
@@ -22,6 +22,23 @@ def relations_at(catalog: Catalog, location: str) -> list[int]:
     table = schema.storage_table
     query = select(table.c.relid).where(table.c.location == location)
     return [int(relid) for relid in catalog.connection.execute(query).scalars()]
+
+
+def abandon_storage(connection: Connection) -> None:
+    """Columns and tables whose definitions were taken back: what was not made yet is forgotten; a
+    column that is there keeps its name, so that no other one gets it, under a number of its own."""
+    column, table = schema.storage_column, schema.storage_table
+    attribute, relation = schema.pg_attribute, schema.pg_class
+    is_defined = exists().where(
+        attribute.c.attrelid == column.c.relid, attribute.c.attnum == column.c.attnum
+    )
+    orphaned = (column.c.attnum > 0, ~is_defined)
+    connection.execute(delete(column).where(*orphaned, column.c.since_version.is_(None)))
+    connection.execute(
+        update(column).where(*orphaned).values(attnum=-literal_column("storage_column.rowid"))
+    )
+    has_relation = exists().where(relation.c.oid == table.c.relid)
+    connection.execute(delete(table).where(~has_relation))
 
 
 def note_storage(

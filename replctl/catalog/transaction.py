@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -43,13 +43,35 @@ _T = TypeVar("_T")
 class Snapshot:
     """Which row versions are visible.
 
-    The present (`as_of_lsn` None): what is committed, and what transaction `xid` itself has done;
+    The present (`as_of_lsn` None): what is committed, and what the own transaction has done;
     `in_progress` are the others.  Else what was committed at or before `as_of_lsn`.
     """
 
-    xid: int | None = None
     in_progress: frozenset[int] = frozenset()
     as_of_lsn: int | None = None
+
+
+@dataclass
+class BlockXids:
+    """The transaction numbers of a block: a level for the block itself and one for each savepoint
+    that is open, the innermost last.  A level has no number until it changes something; one that
+    has taken in released savepoints has several, its own first.
+    """
+
+    levels: list[list[int]] = field(default_factory=lambda: [[]])
+
+    @property
+    def top(self) -> int | None:
+        """The block's own number, which its changes of tables carry."""
+        return self.levels[0][0] if self.levels[0] else None
+
+    @property
+    def all(self) -> list[int]:
+        """The numbers of all levels."""
+        return [xid for level in self.levels for xid in level]
+
+    def copy(self) -> BlockXids:
+        return BlockXids([list(level) for level in self.levels])
 
 
 class Catalog:
@@ -65,19 +87,20 @@ class Catalog:
         database_oid: int,
         *,
         backend: str = "",
-        xid: int | None = None,
+        block: BlockXids | None = None,
         as_of_lsn: int | None = None,
     ) -> None:
         self.connection = connection
         self.database_oid = database_oid
         self.backend = backend
-        self._own_xid = xid
+        self.xids = BlockXids() if block is None else block.copy()
+        self._is_block = block is not None
         self.has_changes = False
         self._looked_up: dict[Hashable, Any] = {}
         others = connection.execute(
             select(schema.pg_xact.c.xid).where(schema.pg_xact.c.status == "i")
         ).scalars()
-        self.snapshot = Snapshot(xid, frozenset(others) - {xid}, as_of_lsn)
+        self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
     # -- reading
 
@@ -141,17 +164,31 @@ class Catalog:
 
     @property
     def xid(self) -> int:
-        """This transaction's number, assigned when it is first asked for."""
-        if self._own_xid is None:
-            self._own_xid = begin_transaction(self.connection, self.database_oid, self.backend)
-            self.snapshot = Snapshot(
-                self._own_xid, self.snapshot.in_progress, self.snapshot.as_of_lsn
-            )
-        return self._own_xid
+        """This transaction's number, assigned when it is first asked for; in a block that of the
+        innermost savepoint."""
+        for level in self.xids.levels:
+            if not level:
+                top = self.xids.top if self._is_block else None
+                level.append(
+                    begin_transaction(
+                        self.connection,
+                        self.database_oid,
+                        self.backend,
+                        is_block=self._is_block,
+                        top_xid=top,
+                    )
+                )
+        return self.xids.levels[-1][0]
+
+    @property
+    def top_xid(self) -> int:
+        """The number that changes of tables carry: in a block the block's own."""
+        _innermost = self.xid
+        return self.xids.levels[0][0]
 
     @property
     def has_xid(self) -> bool:
-        return self._own_xid is not None
+        return self.xids.top is not None
 
     def insert(self, table: Table, **values: Any) -> None:
         """Add a row."""
@@ -244,15 +281,50 @@ def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
     return exists().where(xact.c.xid == xid, xact.c.status == "c", xact.c.commit_lsn <= lsn)
 
 
-def begin_transaction(connection: Connection, database_oid: int, backend: str) -> int:
-    """Assign a transaction number and note that it is in progress, in the process `backend`."""
+def begin_transaction(
+    connection: Connection,
+    database_oid: int,
+    backend: str,
+    *,
+    is_block: bool = False,
+    top_xid: int | None = None,
+) -> int:
+    """Assign a transaction number and note that it is in progress, in the process `backend`.
+
+    Args:
+        is_block: it is a block's, or a savepoint's: statements follow each other in it.
+        top_xid: the block's own number, for a savepoint.
+    """
     control = schema.pg_control
     connection.execute(update(control).values(next_xid=control.c.next_xid + 1))
     xid = int(connection.execute(select(control.c.next_xid)).scalar_one()) - 1
+    block_xid = (top_xid or xid) if is_block else None
     connection.execute(
-        insert(schema.pg_xact).values(xid=xid, dbid=database_oid, status="i", backend=backend)
+        insert(schema.pg_xact).values(
+            xid=xid, dbid=database_oid, status="i", backend=backend, block_xid=block_xid
+        )
     )
     return xid
+
+
+def blocks_of_others(connection: Connection, database_oid: int, backend: str) -> dict[int, str]:
+    """Blocks of other processes that are in progress in a database, each with the process."""
+    xact = schema.pg_xact
+    query = select(xact.c.xid, xact.c.backend).where(
+        xact.c.status == "i",
+        xact.c.dbid == database_oid,
+        xact.c.block_xid == xact.c.xid,
+        xact.c.backend != backend,
+    )
+    return {int(xid): str(name) for xid, name in connection.execute(query)}
+
+
+def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
+    """The numbers of a block that is in progress and of its savepoints; of any other transaction
+    its own."""
+    xact = schema.pg_xact
+    query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
+    return list(connection.execute(query).scalars()) or [block_xid]
 
 
 def commit_transaction(
@@ -263,10 +335,12 @@ def commit_transaction(
     origin: str | None = None,
     origin_lsn: int | None = None,
     commit_time: int | None = None,
+    savepoints: Sequence[int] = (),
 ) -> int:
     """Enter the commit of `xid`; from here on its rows are everybody's.
 
     Args:
+        savepoints: numbers of a block's savepoints, which are committed with it.
         changes_catalog: definitions changed, so that decoding has to look again from here.
         origin, origin_lsn: where the changes came from, if they were replicated.
         commit_time: microseconds since 1970; now, if not given.
@@ -277,7 +351,7 @@ def commit_transaction(
     commit_lsn = next_lsn(connection)
     connection.execute(
         update(schema.pg_xact)
-        .where(schema.pg_xact.c.xid == xid)
+        .where(schema.pg_xact.c.xid.in_([xid, *savepoints]))
         .values(
             status="c",
             backend=None,
@@ -307,6 +381,12 @@ def next_lsn(connection: Connection) -> int:
     control = schema.pg_control
     connection.execute(update(control).values(insert_lsn=control.c.insert_lsn + _RECORD_SIZE))
     return int(connection.execute(select(control.c.insert_lsn)).scalar_one())
+
+
+def next_insert_lsn(connection: Connection) -> int:
+    """The LSN that the next record is going to have: read before COMMIT, it is the commit's, if
+    nobody else commits in between."""
+    return insert_lsn(connection) + _RECORD_SIZE
 
 
 def insert_lsn(connection: Connection) -> int:

@@ -6,7 +6,7 @@ from replctl.catalog import schema
 from replctl.catalog.cluster import initial_schemas
 from replctl.catalog.pg_replication_slots import list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.schema import role_oid
 from replctl.errors import DuplicateDatabase, FeatureNotSupported, InvalidCatalogName, ObjectInUse
@@ -30,6 +30,7 @@ def create_database(session: Session, statement: ast.CreateDatabase) -> str:
         DuplicateDatabase: it is there already.
         FeatureNotSupported: an option that has no meaning here.
     """
+    session.prevent_in_block("CREATE DATABASE")
     return carry_out(session, lambda ddl: _create_database(ddl, statement))
 
 
@@ -59,6 +60,7 @@ def drop_database(session: Session, statement: ast.DropDatabase) -> str:
         InvalidCatalogName: there is none of that name.
         ObjectInUse: it is the session's own, or slots or subscriptions belong to it.
     """
+    session.prevent_in_block("DROP DATABASE")
     return carry_out(session, lambda ddl: _drop_database(ddl, statement))
 
 
@@ -96,7 +98,9 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
 def _empty(ddl: Ddl, oid: int) -> None:
     """Remove a database's definitions; its Delta files stay until VACUUM."""
     catalog = ddl.catalog
-    inside = Catalog(catalog.connection, oid, backend=catalog.backend, xid=catalog.xid)
+    inside = Catalog(
+        catalog.connection, oid, backend=catalog.backend, block=BlockXids([[catalog.xid]])
+    )
     for table in schema.metadata.sorted_tables:
         if table.info.get("versioned") and not table.info["shared"]:
             inside.delete(table)

@@ -113,8 +113,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
     passed: dict[RowCheck, dict[int, int | None]] = {}
     while True:
         with ExitStack() as stack:
-            for oid in sorted(locked):
-                stack.enter_context(session.cluster.lock(f"relation-{oid}"))
+            session.lock_relations(locked, stack)
             if locked:
                 recover(session, sorted(locked))
             while True:

@@ -72,6 +72,8 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
     """
     options = parse_options(statement.options, _CREATE_OPTIONS)
     options.check_combinations()
+    if options.create_slot:
+        session.prevent_in_block("CREATE SUBSCRIPTION ... WITH (create_slot = true)")
     with session.read() as catalog:
         if find_subscription(catalog, statement.name) is not None:
             raise DuplicateObject(f'subscription "{statement.name}" already exists')
@@ -167,6 +169,7 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)
         if subscription.slot_name is not None:
+            session.prevent_in_block("DROP SUBSCRIPTION")
             _drop_slot(session, subscription, subscription.slot_name)
         with changing_definitions(session) as catalog:
             delete_subscription(catalog, subscription.oid)
@@ -192,6 +195,8 @@ def _set_options(
             )
         if has_problem and subscription.enabled:
             raise ObjectNotInPrerequisiteState(f"cannot set {name} for enabled subscription")
+    if options.has("failover"):
+        session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
     changed = options.applied(subscription)
     if options.has("slot_name"):
         changed = replace(changed, slot_name=options.slot_name)
@@ -206,6 +211,7 @@ def _refresh_publication(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
     options = parse_options(statement.options, ("copy_data",))
+    session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
     with _connected(session, subscription.conninfo) as publisher:
         _refresh(session, publisher, subscription, options)
 
@@ -229,6 +235,7 @@ def _change_publications(
             "ALTER SUBSCRIPTION with refresh is not allowed for disabled subscriptions",
             hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION ... WITH (refresh = false).",
         )
+    session.prevent_in_block("ALTER SUBSCRIPTION with refresh")
     with _connected(session, subscription.conninfo) as publisher:
         if not is_drop:
             _warn_of_missing(session, publisher, statement.publications)

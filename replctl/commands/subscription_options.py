@@ -107,9 +107,9 @@ def _value(option: ast.DefElem) -> Any:
         case "streaming":
             return _streaming(option)
         case "origin":
-            origin = get_string(option).lower()
-            if origin not in ("any", "none"):
-                raise InvalidParameterValue(f'unrecognized origin value: "{get_string(option)}"')
+            origin = get_string(option)
+            if origin.lower() not in ("any", "none"):
+                raise InvalidParameterValue(f'unrecognized origin value: "{origin}"')
             return origin
         case _:
             return get_boolean(option)

@@ -1,33 +1,97 @@
-"""BEGIN, COMMIT, ROLLBACK (xact.c): there are no blocks yet, so that every statement is a
-transaction."""
+"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT and its like; SET TRANSACTION (xact.c)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replctl.errors import FeatureNotSupported, NoActiveSqlTransaction
+from replctl.lake import block
 from replctl.parser import ast
 from replctl.session import Session
 
+_READ_COMMITTED = ("isolation level read committed", "isolation level read uncommitted")
+_ACCESS_MODES = {"read only": True, "read write": False}
+_HARMLESS = ("deferrable", "not deferrable")
+
 
 def transaction(session: Session, statement: ast.TransactionStmt) -> str:
-    """What a transaction statement means outside of a block.
+    """Carry out a statement about transactions; its tag.
 
     Raises:
-        FeatureNotSupported: it would begin a block.
-        NoActiveSqlTransaction: it is for use in a block alone.
+        NoActiveSqlTransaction: it is for use in a block alone (25P01).
+        InvalidSavepointSpecification: there is no such savepoint (3B001).
+        FeatureNotSupported: it asks for an isolation level that there is not (0A000).
     """
     match statement.kind:
         case "begin" | "start":
-            raise FeatureNotSupported("transaction blocks are not supported")
-        case "commit" | "rollback" if statement.chain:
-            raise NoActiveSqlTransaction(
-                f"{statement.kind.upper()} AND CHAIN can only be used in transaction blocks"
-            )
+            return _begin(session, statement)
         case "commit" | "rollback":
-            session.notice(
-                "there is no transaction in progress", severity="WARNING", sqlstate="25P01"
-            )
-            return statement.kind.upper()
-        case "savepoint" | "release" | "rollback to":
-            name = "RELEASE SAVEPOINT" if statement.kind == "release" else statement.kind.upper()
-            name = "ROLLBACK TO SAVEPOINT" if statement.kind == "rollback to" else name
-            raise NoActiveSqlTransaction(f"{name} can only be used in transaction blocks")
+            return _end(session, statement)
+    name = {"release": "RELEASE SAVEPOINT", "rollback to": "ROLLBACK TO SAVEPOINT"}.get(
+        statement.kind, "SAVEPOINT"
+    )
+    if session.block is None or session.block.is_implicit:
+        raise NoActiveSqlTransaction(f"{name} can only be used in transaction blocks")
+    savepoint = statement.name or ""
+    match statement.kind:
+        case "savepoint":
+            block.savepoint(session, savepoint)
+            return "SAVEPOINT"
+        case "release":
+            block.release(session, savepoint)
+            return "RELEASE"
+        case _:
+            block.rollback_to(session, savepoint)
+            return "ROLLBACK"
+
+
+def set_transaction(session: Session, modes: Sequence[str]) -> None:
+    """Give the open block characteristics.
+
+    Raises:
+        FeatureNotSupported: an isolation level other than READ COMMITTED.
+    """
+    _check(modes)
+    for mode in modes:
+        if mode in _ACCESS_MODES and session.block is not None:
+            session.block.is_read_only = _ACCESS_MODES[mode]
+
+
+def _check(modes: Sequence[str]) -> None:
+    for mode in modes:
+        if mode not in (*_ACCESS_MODES, *_READ_COMMITTED, *_HARMLESS):
+            raise FeatureNotSupported(f"{mode.upper()} is not supported")
+
+
+def _begin(session: Session, statement: ast.TransactionStmt) -> str:
+    tag = "BEGIN" if statement.kind == "begin" else "START TRANSACTION"
+    modes = [option.name for option in statement.options]
+    _check(modes)
+    if session.block is None:
+        block.begin(session)
+    elif session.block.is_implicit:
+        session.block.is_implicit = False
+    else:
+        session.notice(
+            "there is already a transaction in progress", severity="WARNING", sqlstate="25001"
+        )
+    set_transaction(session, modes)
+    return tag
+
+
+def _end(session: Session, statement: ast.TransactionStmt) -> str:
+    current, tag = session.block, statement.kind.upper()
+    if current is None or current.is_implicit:
+        if statement.chain:
+            raise NoActiveSqlTransaction(f"{tag} AND CHAIN can only be used in transaction blocks")
+        session.notice("there is no transaction in progress", severity="WARNING", sqlstate="25P01")
+    if current is None:
+        return tag
+    if statement.kind == "commit" and not current.has_failed:
+        block.commit(session)
+    else:
+        tag = "ROLLBACK"
+        block.rollback(session)
+    if statement.chain:
+        block.begin(session).is_read_only = current.is_read_only
+    return tag

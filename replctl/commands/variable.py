@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replctl.commands import transaction
 from replctl.errors import UndefinedObject
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
@@ -15,15 +16,39 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         UndefinedObject: there is no such setting (42704).
     """
     tag = "RESET" if statement.reset else "SET"
+    if statement.name == "transaction":
+        _set_transaction(session, statement)
+        return tag
     if statement.name == "all":
         session.settings.clear()
         return tag
     _check_name(statement.name)
-    if statement.values:
-        session.settings[statement.name] = ", ".join(statement.values)
-    else:
-        session.settings.pop(statement.name, None)
+    if statement.is_local and not _remember(session, statement.name):
+        return tag
+    value = ", ".join(statement.values) if statement.values else None
+    session.put_setting(statement.name, value)
     return tag
+
+
+def _set_transaction(session: Session, statement: ast.VariableSet) -> None:
+    if session.block is None or session.block.is_implicit:
+        _warn_of_no_block(session, "SET TRANSACTION")
+    transaction.set_transaction(session, statement.values)
+
+
+def _remember(session: Session, name: str) -> bool:
+    """SET LOCAL: what the setting is after the block; False, and a warning, without a block."""
+    if session.block is None or session.block.is_implicit:
+        _warn_of_no_block(session, "SET LOCAL")
+        return False
+    session.block.local_settings.setdefault(name, session.settings.get(name))
+    return True
+
+
+def _warn_of_no_block(session: Session, what: str) -> None:
+    session.notice(
+        f"{what} can only be used in transaction blocks", severity="WARNING", sqlstate="25P01"
+    )
 
 
 def show(session: Session, statement: ast.VariableShow) -> Result:

@@ -11,7 +11,7 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.pg_class import Column, insert_column, insert_storage_column
 from replctl.catalog.storage import storage_names
-from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
+from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import schema_at
 from replctl.types.numeric import numeric_typmod
@@ -66,8 +66,7 @@ def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int)
     new = [column for column in delta_columns(location) if column.name.lower() not in known]
     if not new:
         return
-    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
-    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend, xid=xid)
+    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
     rows = writer.select(attribute, attribute.c.attrelid == relid)
     for attnum, column in enumerate(
         new, start=max((int(row.attnum) for row in rows), default=0) + 1
@@ -80,7 +79,7 @@ def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int)
             ),
         )
         insert_storage_column(writer, relid, attnum, column.name, version)
-    commit_transaction(catalog.connection, xid, changes_catalog=True)
+    commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
 
 
 def collation_of(type_name: str) -> str | None:

@@ -12,7 +12,14 @@ import json
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_wal import CHANGE, NONE, TRUNCATE, enter, last_logged_version
+from replctl.catalog.pg_wal import (
+    CHANGE,
+    NONE,
+    TRUNCATE,
+    enter,
+    is_logged_in_progress,
+    last_logged_version,
+)
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
@@ -51,6 +58,8 @@ def enter_versions(
     """
     storage = relation.storage
     if storage is None:
+        return
+    if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
     logged = last_logged_version(catalog, relation.oid)
     for commit in commits_after(storage.location, -1 if logged is None else logged):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
+from replctl.lake.table_write import recover
 from replctl.session import Session
 
 
@@ -16,10 +17,14 @@ def changing_definitions(session: Session) -> Iterator[Catalog]:
     """The catalogs to change by DDL, as one transaction.
 
     What others have committed to tables so far enters the log first, so that it is decoded under
-    the definitions that were in force then: a listing of each table's log, no Spark.
+    the definitions that were in force then: a listing of each table's log, no Spark.  What blocks
+    of dead processes have defined is taken back before.
     """
+    recover(session)
     with session.write() as catalog:
         for relation in load_relations(catalog, relation_oids(catalog, "r")).values():
             if commit_log.has_unlogged_versions(catalog, relation):
-                commit_log.enter_versions(catalog, session.cluster, relation)
+                commit_log.enter_versions(
+                    catalog, session.cluster, relation, own_xid=catalog.xids.top
+                )
         yield catalog

@@ -30,7 +30,7 @@ from replctl.catalog.pg_wal import (
     TRUNCATE,
     LogEntry,
     entries_between,
-    last_logged_version,
+    last_committed_version,
 )
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
@@ -174,7 +174,7 @@ class LakePublisher:
         recover(self._session, [leaf.oid for leaf in leaves])
         enter_foreign_versions(self._session, leaves)
         with self._session.read() as catalog:
-            versions = {str(leaf.oid): last_logged_version(catalog, leaf.oid) for leaf in leaves}
+            versions = {str(leaf.oid): last_committed_version(catalog, leaf.oid) for leaf in leaves}
             return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
 
     def copy(
@@ -265,7 +265,7 @@ class LakePublisher:
             for entry in entries
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
-            and not (origin == "none" and entry.origin is not None)
+            and not (origin.lower() == "none" and entry.origin is not None)
             and (item.filters or entry.action == TRUNCATE)
         ]
         recover(self._session, [entry.relid for entry in wanted])

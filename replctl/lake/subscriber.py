@@ -376,8 +376,7 @@ class LakeSubscriber:
             {leaf.oid for root, family in families.values() for leaf in _leaves(root, family)}
         )
         with ExitStack() as stack:
-            for oid in relids:
-                stack.enter_context(self._session.cluster.lock(f"relation-{oid}"))
+            self._session.lock_relations(relids, stack)
             recover(self._session, relids)
             with self._writing() as catalog:
                 for relation in load_relations(catalog, relids).values():

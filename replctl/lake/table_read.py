@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from replctl.catalog.intent import versions_before_blocks
 from replctl.catalog.pg_class import Relation, descendants_of, load_relations
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
 from replctl.catalog.transaction import Catalog
@@ -53,18 +54,18 @@ def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> T
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
-    """The versions to read so that a copy or a batch of changes is seen as a whole or not at all.
+    """The versions to read so that a copy, a batch of changes, or the block of another session is
+    seen as a whole or not at all.
 
     Only tables of what is unfinished are in the result; the others are read as they are.
     """
     unfinished = [copy.targets for copy in unfinished_copies(catalog)]
     unfinished += [batch.targets for batch in list_apply_batches(catalog)]
-    return {
-        relid: version
-        for targets in unfinished
-        for relid, (version, _step) in targets.items()
-        if relid in relids
+    versions = {
+        relid: version for targets in unfinished for relid, (version, _step) in targets.items()
     }
+    versions |= versions_before_blocks(catalog)
+    return {relid: version for relid, version in versions.items() if relid in relids}
 
 
 def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> None:

@@ -6,7 +6,7 @@ is undone, or entered, before its tables are touched again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -20,13 +20,21 @@ from replctl.catalog.intent import (
     writers_of,
 )
 from replctl.catalog.pg_class import Relation, Storage, StorageColumn, load_relations
-from replctl.catalog.pg_wal import TRUNCATE, enter, last_logged_version
-from replctl.catalog.storage import note_storage
+from replctl.catalog.pg_wal import (
+    TRUNCATE,
+    bequeath,
+    enter,
+    last_logged_version,
+    take_back,
+)
+from replctl.catalog.storage import abandon_storage, note_storage
 from replctl.catalog.transaction import (
+    BlockXids,
     Catalog,
     abort_transaction,
-    begin_transaction,
+    blocks_of_others,
     commit_transaction,
+    xids_of_block,
 )
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
@@ -138,11 +146,25 @@ class TableWriter:
         )
 
     def _note_storage(self, relid: int, attnums: Sequence[int], version: int) -> None:
-        """What was made stays, whatever becomes of the transaction: it begins after that."""
+        """What was made stays, whatever becomes of the transaction: it begins after that, unless
+        it has changed rows before."""
+        has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
             note_storage(connection, relid, attnums, version)
-            move_intent(connection, self.xid, relid, version)
-        self.base_versions[relid] = version
+            if not has_changed_rows:
+                move_intent(connection, self.xid, relid, version)
+        if not has_changed_rows:
+            self.base_versions[relid] = version
+
+    def _pending(self, relid: int) -> list[DeltaCommit]:
+        if relid not in self.base_versions:  # an apply worker's: never undone
+            return []
+        storage = _storage(self.relations[relid])
+        return _pending(
+            commit
+            for commit in commits_after(storage.location, _floor(self.base_versions[relid]))
+            if commit.replctl.get("xid") == self.xid
+        )
 
 
 @contextmanager
@@ -153,7 +175,8 @@ def writing(
     is_whole: bool,
     guarded: Collection[int] = (),
 ) -> Iterator[TableWriter]:
-    """Write relations as one transaction; on an exception what was written is undone.
+    """Write relations as one transaction; on an exception what was written is undone.  In a block
+    it is a part of the block's transaction, which is undone as a whole.
 
     Args:
         relations: all that may be written: ordinary tables, leaves of partitioned ones.
@@ -166,17 +189,20 @@ def writing(
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
-        for oid in sorted({*oids, *guarded}):
-            stack.enter_context(session.cluster.lock(f"relation-{oid}"))
+        session.lock_relations({*oids, *guarded}, stack)
         recover(session, oids)
         writer = _begin(session, oids, is_whole)
+        if session.block is not None:
+            yield writer
+            _enter(writer)
+            return
         try:
             injection_point("write.after-intent")
             yield writer
             injection_point("write.before-log")
             commit(writer)
         except BaseException:
-            _abort(writer)
+            undo_or_leave(session, writer.xid)
             raise
         injection_point("write.after-log")
 
@@ -187,7 +213,9 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     cluster = session.cluster
     with cluster.begin(write=False) as connection:
         candidates = writers_of(connection, cluster.backend, relids)
-    for xid, backend in candidates:
+        if relids is None:
+            candidates |= blocks_of_others(connection, session.database_oid, cluster.backend)
+    for xid, backend in candidates.items():
         if not cluster.is_alive(backend):
             _end_abandoned(session, xid)
 
@@ -201,16 +229,20 @@ def _begin(
     oids: Sequence[int],
     is_whole: bool,
 ) -> TableWriter:
-    cluster = session.cluster
-    with cluster.write(session.database_oid) as catalog:
+    cluster, block = session.cluster, session.block
+    with cluster.write(session.database_oid, session.xids) as catalog:
         for relation in load_relations(catalog, oids).values():
-            commit_log.enter_versions(catalog, cluster, relation)
+            commit_log.enter_versions(catalog, cluster, relation, own_xid=catalog.xids.top)
         relations = load_relations(catalog, oids)
         versions = {oid: last_logged_version(catalog, oid) for oid in oids}
-        xid = begin_transaction(catalog.connection, session.database_oid, cluster.backend)
-        for oid in oids:
-            insert_intent(catalog.connection, xid, Intent(oid, versions[oid], is_whole))
-    return TableWriter(session, xid, relations, versions)
+        xid = catalog.top_xid
+        known = {intent.relid: intent.version for intent in intents_of(catalog.connection, xid)}
+        for oid in set(oids).difference(known):
+            intent = Intent(oid, versions[oid], is_whole and block is None)
+            insert_intent(catalog.connection, xid, intent)
+    if block is not None:
+        block.xids = catalog.xids
+    return TableWriter(session, xid, relations, {**versions, **known})
 
 
 def commit(
@@ -223,10 +255,7 @@ def commit(
     """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
-        for relid, detail in writer.truncations.items():
-            enter(catalog, writer.xid, relid, None, TRUNCATE, detail)
-        for relation in writer.relations.values():
-            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=writer.xid)
+        _enter_into(catalog, writer)
         delete_intents(catalog.connection, writer.xid)
         writer.commit_lsn = commit_transaction(
             catalog.connection,
@@ -238,9 +267,22 @@ def commit(
         then(catalog, writer.commit_lsn)
 
 
-def _abort(writer: TableWriter) -> None:
-    """Undo what the transaction has written; if that fails too, its tables' next user does it."""
-    session, xid = writer.session, writer.xid
+def _enter(writer: TableWriter) -> None:
+    """Enter the versions of a block's statement, which the block's commit will make valid."""
+    session = writer.session
+    with session.cluster.write(session.database_oid, session.xids) as catalog:
+        _enter_into(catalog, writer)
+
+
+def _enter_into(catalog: Catalog, writer: TableWriter) -> None:
+    for relid, detail in writer.truncations.items():
+        enter(catalog, writer.xid, relid, None, TRUNCATE, detail)
+    for relation in writer.relations.values():
+        commit_log.enter_versions(catalog, writer.session.cluster, relation, own_xid=writer.xid)
+
+
+def undo_or_leave(session: Session, xid: int) -> None:
+    """Undo a transaction; if that fails too, its tables' next user does it."""
     try:
         _undo(session, xid)
     except PostgresError as error:
@@ -274,37 +316,85 @@ def _end_abandoned(session: Session, xid: int) -> None:
 
 
 def _undo(session: Session, xid: int) -> None:
-    """Take back what a transaction has written, by the inverse in commits that are not decoded, and
-    forget it."""
+    """Take back what a transaction has written and defined, and forget it."""
     cluster = session.cluster
-    intents, relations = _intents(session, xid)
-    for intent in intents:
-        commits = [
-            c for c in _commits_of(relations, intent.relid, intent.version, xid) if c.changes_data
-        ]
-        pending = [c for c in commits if not c.replctl.get("silent")]
-        if not pending or any(c.replctl.get("undo") for c in commits):
-            continue
-        injection_point("undo.before-restore")
-        relation = relations[intent.relid]
-        note = CommitNote(commit_log.user_metadata(cluster, xid, silent=True, undo=True))
-        last = latest_version(_storage(relation).location) or 0
-        is_alone = last - _floor(intent.version) == len(commits)
-        if is_alone:
-            session.engine().restore(_storage(relation).location, _floor(intent.version), note)
-        else:
-            for commit in reversed(pending):
-                session.engine().revert(table_source(relation), commit.version, note)
-        injection_point("undo.after-restore")
+    relations = undo_commits(session, xid)
     with cluster.write(session.database_oid) as catalog:
         for relation in relations.values():
             commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
-        abort_transaction(catalog.connection, xid)
+        take_back(catalog, xid)
+        bequeath(catalog, xid)
+        for own in xids_of_block(catalog.connection, xid):
+            abort_transaction(catalog.connection, own)
+        abandon_storage(catalog.connection)
+
+
+def undo_commits(
+    session: Session, xid: int, floors: Mapping[int, int] | None = None
+) -> dict[int, Relation]:
+    """Take back what a transaction has written, by the inverse in commits that are not decoded.
+
+    Args:
+        floors: what it has written up to these versions, by OID, stays.
+
+    Returns:
+        The relations that it meant to write.
+    """
+    intents, relations = _intents(session, xid)
+    for intent in intents:
+        if intent.relid in relations:
+            floor = max(_floor(intent.version), (floors or {}).get(intent.relid, -1))
+            _undo_relation(session, xid, relations[intent.relid], floor)
+    return relations
+
+
+def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -> None:
+    location = _storage(relation).location
+    commits = list(commits_after(location, floor))
+    own = [commit for commit in commits if commit.replctl.get("xid") == xid]
+    pending = _pending(own)
+    if not pending:
+        return
+    injection_point("undo.before-restore")
+    has_made_columns = any(_is_silent(commit) and not _undoes(commit) for commit in own)
+    if len(own) == len(commits) and not has_made_columns:
+        note = _undo_note(session, xid, [commit.version for commit in pending])
+        session.engine().restore(location, floor, note)
+    else:
+        for commit in reversed(pending):
+            note = _undo_note(session, xid, [commit.version])
+            session.engine().revert(table_source(relation), commit.version, note)
+    injection_point("undo.after-restore")
+
+
+def _pending(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
+    """Those of a transaction's commits that change rows and are not undone."""
+    commits = list(own)
+    undone = {version for commit in commits for version in _undoes(commit)}
+    return [
+        commit
+        for commit in commits
+        if commit.changes_data and not _is_silent(commit) and commit.version not in undone
+    ]
+
+
+def _is_silent(commit: DeltaCommit) -> bool:
+    return bool(commit.replctl.get("silent"))
+
+
+def _undoes(commit: DeltaCommit) -> list[int]:
+    return list(commit.replctl.get("undoes", ()))
+
+
+def _undo_note(session: Session, xid: int, versions: list[int]) -> CommitNote:
+    return CommitNote(commit_log.user_metadata(session.cluster, xid, silent=True, undoes=versions))
 
 
 def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
     """What a transaction meant to write, and those relations that have storage."""
-    with session.cluster.write(session.database_oid) as catalog:
+    with session.cluster.begin(write=False) as connection:
+        own = BlockXids([xids_of_block(connection, xid)])
+    with session.cluster.read(session.database_oid, own) as catalog:
         intents = intents_of(catalog.connection, xid)
         relations = load_relations(catalog, [intent.relid for intent in intents])
     return intents, {

@@ -238,6 +238,7 @@ def _run_startup_file(settings: PsqlSettings) -> None:
 
 
 def _close(settings: PsqlSettings) -> None:
+    settings.release_session()
     settings.output.close()
     if settings.log_file is not None:
         settings.log_file.close()

@@ -74,8 +74,8 @@ def send_query(settings: PsqlSettings, text: str, delivery: Delivery | None = No
 def run_silently(settings: PsqlSettings, text: str) -> bool:
     """Run a statement of psql's own (BEGIN, COMMIT), which prints nothing unless it fails."""
     try:
-        for result in _results(settings, text):
-            _follow_transaction(settings, result.tag)
+        for _result in _results(settings, text):
+            pass
     except PostgresError as error:
         settings.messages.report(error, text)
         return False
@@ -133,7 +133,6 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
                     _print_result(settings, pending, Delivery())
                 pending = result
                 row_count = result.row_count
-                _follow_transaction(settings, result.tag)
                 has_changes |= result.tag.split(" ", 1)[0] not in _READ_ONLY_TAGS
         except PostgresError:  # what went well before is shown
             if pending is not None:
@@ -181,14 +180,6 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
     return run_silently(settings, "BEGIN")
 
 
-def _follow_transaction(settings: PsqlSettings, tag: str) -> None:
-    match tag:
-        case "BEGIN" | "START TRANSACTION":
-            settings.transaction_status = TransactionStatus.IN_BLOCK
-        case "COMMIT" | "ROLLBACK":
-            settings.transaction_status = TransactionStatus.IDLE
-
-
 def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -> None:
     settings.messages.report(error, statement)
     if statement is None:
@@ -197,8 +188,6 @@ def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -
         settings.messages.write_report(f"STATEMENT:  {statement}")
     settings.variables.record_error(error)
     settings.last_error = (error, statement)
-    if settings.transaction_status is TransactionStatus.IN_BLOCK:
-        settings.transaction_status = TransactionStatus.FAILED
 
 
 def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:

@@ -36,7 +36,6 @@ class PsqlSettings:
         has_terminal: stdin and stdout are a terminal, and nobody asked for plain output.
         is_interactive: the commands being run are typed at a prompt.
         shows_timing: `\\timing`.
-        transaction_status: whether a block is open, as far as command tags tell.
         last_error: the last failure and its statement, for `\\errverbose`.
         log_file: `-L`: queries go there, too.
     """
@@ -50,9 +49,23 @@ class PsqlSettings:
     has_terminal: bool = False
     is_interactive: bool = False
     shows_timing: bool = False
-    transaction_status: TransactionStatus = TransactionStatus.IDLE
     last_error: tuple[PostgresError, str] | None = None
     log_file: TextIO | None = None
+
+    def _leave_block(self) -> None:
+        """A block that is open when its session ends has never been."""
+        if self.session is not None and self.session.block is not None:
+            from replctl.lake import block
+
+            block.rollback(self.session)
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        """Whether a block is open."""
+        block = None if self.session is None else self.session.block
+        if block is None:
+            return TransactionStatus.IDLE
+        return TransactionStatus.FAILED if block.has_failed else TransactionStatus.IN_BLOCK
 
     @property
     def is_quiet(self) -> bool:
@@ -86,8 +99,8 @@ class PsqlSettings:
 
     def bind_session(self, session: Session) -> None:
         """Take a session that was just opened, and set the variables that tell of it."""
+        self._leave_block()
         self.session = session
-        self.transaction_status = TransactionStatus.IDLE
         session.on_notice = self.notice
         for name, value in (
             ("DBNAME", session.database_name),
@@ -101,7 +114,7 @@ class PsqlSettings:
 
     def release_session(self) -> None:
         """Without a connection, nothing is known of it."""
+        self._leave_block()
         self.session = None
-        self.transaction_status = TransactionStatus.IDLE
         for name in ("DBNAME", "USER", "HOST", "ENCODING", "SERVER_VERSION_NAME"):
             self.variables.unset(name)

@@ -49,7 +49,7 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
 
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:
     """RESTART IDENTITY, of the sequences that the tables own."""
-    with session.cluster.write(session.database_oid) as catalog:
+    with session.write() as catalog:
         for relid in relids:
             for sequence in owned_sequences(catalog, relid):
                 restart_sequence(catalog, sequence)

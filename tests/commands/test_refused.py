@@ -30,7 +30,7 @@ from replctl.session import Session
         ("alter table t alter column a type bigint", "ALTER COLUMN ... TYPE is not supported"),
         ("alter table t add check (a > 0) not valid", "NOT VALID constraints are not supported"),
         ("create database d lc_collate 'de_DE'", 'option "lc_collate" of CREATE DATABASE'),
-        ("begin", "transaction blocks are not supported"),
+        ("begin isolation level serializable", "ISOLATION LEVEL SERIALIZABLE is not supported"),
     ],
 )
 def test_is_refused_by_name(session: Session, statement: str, message: str) -> None:

@@ -1,0 +1,167 @@
+"""Transaction blocks (xact.c): statements that take effect together, or not at all.
+
+Definitions of a block are rows of the catalog that others see after its commit.  Its changes
+of tables are commits of Delta at once, under the relations' locks; they enter the log with the
+block's number, and count when that is committed.  ROLLBACK undoes them by their inverse, in commits
+that are not decoded; the block of a process that died is undone by whoever comes next.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from replctl.catalog.intent import delete_intents
+from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_wal import take_back
+from replctl.catalog.storage import abandon_storage
+from replctl.catalog.transaction import abort_transaction, commit_transaction, insert_lsn
+from replctl.errors import InvalidSavepointSpecification
+from replctl.injection_point import injection_point
+from replctl.lake import commit_log
+from replctl.lake.delta_log import latest_version
+from replctl.lake.table_write import undo_commits, undo_or_leave
+from replctl.session import Savepoint, Session, TransactionBlock
+
+
+def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
+    """Open a block.
+
+    Args:
+        is_implicit: without BEGIN, for the statements of one query string.
+    """
+    session.transaction_start = datetime.now(UTC)
+    session.block = TransactionBlock(
+        session.transaction_start, dict(session.settings), is_implicit=is_implicit
+    )
+    return session.block
+
+
+def commit(session: Session) -> None:
+    """End the open block: all that it did takes effect, at one LSN."""
+    block = _open(session)
+    top = block.xids.top
+    if top is not None:
+        injection_point("block.before-commit")
+        with session.cluster.write(session.database_oid, block.xids) as catalog:
+            oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
+            for relation in load_relations(catalog, oids).values():
+                if commit_log.has_unlogged_versions(catalog, relation):
+                    commit_log.enter_versions(catalog, session.cluster, relation, own_xid=top)
+            delete_intents(catalog.connection, top)
+            commit_transaction(
+                catalog.connection,
+                top,
+                changes_catalog=block.changes_definitions,
+                savepoints=block.xids.all,
+            )
+        injection_point("block.after-commit")
+    for name, value in block.local_settings.items():
+        session.put_setting(name, value)
+    _close(session, block)
+
+
+def rollback(session: Session) -> None:
+    """End the open block: nothing that it did has happened."""
+    block = _open(session)
+    top = block.xids.top
+    session.settings = block.settings
+    try:
+        if top is not None:
+            session.block = None  # what undoes, is no part of it
+            undo_or_leave(session, top)
+    finally:
+        _close(session, block)
+
+
+def fail(session: Session) -> None:
+    """A statement of the open block has failed: nothing is done any more before its end, or before
+    a savepoint is gone back to.  Without savepoints, the block is undone at once."""
+    block = _open(session)
+    if block.is_implicit:
+        rollback(session)
+        return
+    if not block.savepoints:
+        rollback(session)
+        session.block = TransactionBlock(block.start, block.settings)
+        block = session.block
+    block.has_failed = True
+
+
+def savepoint(session: Session, name: str) -> None:
+    """Remember where the block is."""
+    block = _open(session)
+    with session.cluster.begin(write=False) as connection:
+        lsn = insert_lsn(connection)
+    block.savepoints.append(Savepoint(name, lsn, dict(session.settings), _versions(session, block)))
+    block.xids.levels.append([])
+
+
+def release(session: Session, name: str) -> None:
+    """Forget a savepoint, and those after it; what was done since belongs to the block.
+
+    Raises:
+        InvalidSavepointSpecification: there is none of that name (3B001).
+    """
+    block = _open(session)
+    place = _place(block, name)
+    levels = block.xids.levels
+    levels[place] += [xid for level in levels[place + 1 :] for xid in level]
+    del levels[place + 1 :]
+    del block.savepoints[place:]
+
+
+def rollback_to(session: Session, name: str) -> None:
+    """Undo what was done since a savepoint, which stays.
+
+    Raises:
+        InvalidSavepointSpecification: there is none of that name (3B001).
+    """
+    block = _open(session)
+    place = _place(block, name)
+    goal = block.savepoints[place]
+    top = block.xids.top
+    relations = {} if top is None else undo_commits(session, top, goal.versions)
+    gone = [xid for level in block.xids.levels[place + 1 :] for xid in level]
+    with session.cluster.write(session.database_oid, block.xids) as catalog:
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=top)
+        if top is not None:
+            take_back(catalog, top, goal.log_lsn)
+        for xid in gone:
+            abort_transaction(catalog.connection, xid)
+        abandon_storage(catalog.connection)
+    block.xids.levels[place + 1 :] = [[]]
+    del block.savepoints[place + 1 :]
+    session.settings = dict(goal.settings)
+    block.has_failed = False
+
+
+def _open(session: Session) -> TransactionBlock:
+    assert session.block is not None
+    return session.block
+
+
+def _close(session: Session, block: TransactionBlock) -> None:
+    session.block = None
+    block.locks.close()
+    block.locks = ExitStack()
+
+
+def _place(block: TransactionBlock, name: str) -> int:
+    for place in reversed(range(len(block.savepoints))):
+        if block.savepoints[place].name == name:
+            return place
+    raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')
+
+
+def _versions(session: Session, block: TransactionBlock) -> dict[int, int]:
+    """The versions of the tables that the block may have written."""
+    with session.read() as catalog:
+        relations = load_relations(catalog, block.locked)
+    found = {
+        oid: latest_version(relation.storage.location)
+        for oid, relation in relations.items()
+        if relation.storage is not None
+    }
+    return {oid: version for oid, version in found.items() if version is not None}
