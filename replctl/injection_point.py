@@ -18,6 +18,8 @@ POINTS = (
     "write.after-delta-commit",
     "write.before-log",
     "write.after-log",
+    "block.before-commit",
+    "block.after-commit",
     "undo.before-restore",
     "undo.after-restore",
     "tablesync.after-snapshot",

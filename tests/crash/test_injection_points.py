@@ -128,6 +128,30 @@ def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command, point: s
     assert (after != before) == (point == "write.after-log")
 
 
+@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("block.")])
+def test_a_block_is_done_as_a_whole_or_not_at_all(command: Command, point: str) -> None:
+    before = command.answers("test_pub")
+    block = (
+        "BEGIN;\nCREATE TABLE made (a int);\nINSERT INTO loose VALUES (7, 'block');\nSAVEPOINT s;\n"
+        "DELETE FROM loose;\nROLLBACK TO s;\nUPDATE parted SET id = 101 - id;\nCOMMIT;\n"
+    )
+    code, _ = command.run("-d", "test_pub", script=block, kill_at=point)
+    assert code == -signal.SIGKILL
+    made = command.run(
+        "-d", "test_pub", "-At", script="SELECT count(*) FROM pg_class WHERE relname = 'made';\n"
+    )[1]
+    command.run("-d", "test_pub", script="DROP TABLE IF EXISTS made;\nCREATE TABLE made (b int);\n")
+    command.run("-d", "test_pub", script="DROP TABLE made;\n")
+    touch = (
+        "INSERT INTO parted VALUES (-1, 'new');\nDELETE FROM parted WHERE id = -1;\n"
+        "INSERT INTO loose VALUES (-1, 'new');\nDELETE FROM loose WHERE a = -1;\n"
+    )
+    command.run("-d", "test_pub", script=touch)
+    is_done = point == "block.after-commit"
+    assert made == ("1\n" if is_done else "0\n")
+    assert (command.answers("test_pub") != before) == is_done
+
+
 @pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("undo.")])
 def test_an_undo_survives(command: Command, point: str) -> None:
     before = command.answers("test_pub")

@@ -133,13 +133,23 @@ def test_start_up_file(psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert psql("-c", "\\echo :greeting").stdout == "other\n"
 
 
-def test_single_transaction_is_refused_while_there_are_no_blocks(psql: Psql) -> None:
-    outcome = psql("-X1", "-c", "SELECT 1")
-    if outcome.exit_code == 0:
-        pytest.skip("blocks are supported now")
-    assert outcome.exit_code == 1
-    assert outcome.stdout == ""
-    assert "transaction blocks are not supported" in outcome.stderr
+def test_single_transaction(psql: Psql) -> None:
+    create = ("-c", "CREATE SCHEMA s", "-c", "CREATE SCHEMA t")
+    assert psql("-X1", *create, "-c", "CREATE SCHEMA s").exit_code == 1
+    assert psql("-X1", *create).exit_code == 0
+
+
+def test_statements_of_one_string_are_one_transaction(psql: Psql) -> None:
+    assert psql("-X", "-c", "CREATE SCHEMA s; CREATE SCHEMA s").exit_code == 1
+    assert psql("-X", "-c", "CREATE SCHEMA s; COMMIT; CREATE SCHEMA s").exit_code == 1
+    outcome = psql("-X", "-c", "CREATE SCHEMA s; SELECT 1")
+    assert outcome.stderr == 'ERROR:  schema "s" already exists\n'
+
+
+def test_a_prompt_shows_the_block(psql: Psql) -> None:
+    """What is typed into an open block at the end of the input has never been."""
+    psql("-X", script="BEGIN;\nCREATE SCHEMA s;\n")
+    assert psql("-X", "-c", "CREATE SCHEMA s").exit_code == 0
 
 
 def test_a_connection_string_names_a_cluster(psql: Psql, tmp_path: Path) -> None:
