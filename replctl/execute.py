@@ -177,9 +177,9 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
 
             return table.create_table(session, statement)
         case ast.CreateTableAs():
-            from replctl.commands import table
+            from replctl.commands import table_as
 
-            return table.create_table_as(session, statement)
+            return table_as.create_table_as(session, statement)
         case ast.AlterTable():
             from replctl.commands import alter_table
 

@@ -113,15 +113,27 @@ def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> No
     if type_name.is_setof:
         raise InvalidTableDefinition(f'column "{definition.name}" cannot be declared SETOF')
     type_, _typmod = type_of(environment, _without_serial(type_name)[0])
+    check_stored_type(environment, definition.name, type_, type_name.pos)
+
+
+def check_stored_type(
+    environment: CatalogEnvironment, name: str, type_: Type, position: int = -1
+) -> None:
+    """Whether the values of a column can be stored.
+
+    Raises:
+        InvalidTableDefinition: it is of a pseudo-type.
+        FeatureNotSupported: they cannot.
+    """
     if type_.kind == "p":
         raise InvalidTableDefinition(
-            f'column "{definition.name}" has pseudo-type {environment.format_type(type_.name)}'
+            f'column "{name}" has pseudo-type {environment.format_type(type_.name)}'
         )
     element = type_ if type_.element is None else environment.type(type_.element)
     if element.kind == "c" or (type_.element is not None and not type_.is_builtin):
         raise FeatureNotSupported(
             f"columns of type {environment.format_type(type_.name)} are not supported",
-            position=type_name.pos,
+            position=position,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
+    Column,
     PartitionBound,
     Relation,
     RelKind,
@@ -19,6 +20,7 @@ from replctl.commands.column import (
     ColumnDraft,
     check_column_count,
     check_column_name,
+    check_stored_type,
     check_type,
     column_draft,
     with_options,
@@ -86,16 +88,6 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
     return carry_out(session, lambda ddl: _create_table(ddl, statement))
 
 
-def create_table_as(session: Session, statement: ast.CreateTableAs) -> str:
-    """CREATE TABLE AS and CREATE MATERIALIZED VIEW.
-
-    Raises:
-        FeatureNotSupported: always, for now.
-    """
-    what = "CREATE MATERIALIZED VIEW" if statement.is_materialized_view else "CREATE TABLE AS"
-    raise FeatureNotSupported(f"{what} is not supported")
-
-
 def _refuse(statement: ast.CreateTable) -> None:
     if statement.persistence == "temporary":
         raise FeatureNotSupported("temporary tables are not supported")
@@ -143,6 +135,27 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
     _add_own(ddl, relation, drafts)
     like_members(ddl, relation.oid, elements.likes)
     return _TAG
+
+
+def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) -> bool:
+    """Make a table of columns that are not written in the statement; False if it is there, and IF
+    NOT EXISTS says to leave it.
+
+    Raises:
+        PostgresError: as CREATE TABLE.
+    """
+    place = table_place(ddl, statement)
+    if place is None:
+        return False
+    drafts = [ColumnDraft(column) for column in columns]
+    check_own_columns(drafts)
+    for column in columns:
+        check_column_name(column.name)
+        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.type))
+    check_column_count(len(columns))
+    check_relation_name(ddl, place, statement.relation.name)
+    _insert(ddl, statement, place, merged_columns(ddl, (), drafts), (), ())
+    return True
 
 
 def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
@@ -221,8 +234,6 @@ def _elements(ddl: Ddl, statement: ast.CreateTable) -> _Elements:
 
 
 def _option(element: ast.ColumnDef) -> ColumnDraft:
-    from replctl.catalog.pg_class import Column
-
     return ColumnDraft(Column(0, element.name, ""))
 
 

@@ -15,7 +15,7 @@ from replctl.session import Session
         ("create temp table x (a int)", "temporary tables are not supported"),
         ("create temp sequence x", "temporary sequences are not supported"),
         ("create sequence x restart 4", "RESTART of a new sequence is not supported"),
-        ("create table x as select 1", "CREATE TABLE AS is not supported"),
+        ("create materialized view x as select 1", "CREATE MATERIALIZED VIEW is not supported"),
         ("create table x (a int) with (fillfactor = 10)", "storage parameters of tables"),
         ("create table x (a t)", "columns of type t are not supported"),
         ("create table x (a int references t on delete cascade)", "ON DELETE CASCADE"),
