@@ -215,6 +215,7 @@ class Session:
             self.role_name,
             {**DEFAULT_SETTINGS, **self.settings},
             self.sequences,
+            self.cluster,
         )
 
     @contextmanager

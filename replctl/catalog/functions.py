@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import select
 
 from replctl.adt import like, regexp, varlena
-from replctl.catalog import schema
+from replctl.catalog import replication_functions, schema
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import get_relation
 from replctl.catalog.pg_publication import is_publishable
@@ -32,6 +33,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.expr import nodes, object_identifier
+from replctl.lsn import format_lsn
 from replctl.types import text
 from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
@@ -48,6 +50,7 @@ class FunctionContext:
     role_name: str
     settings: Mapping[str, str]
     sequences: SequenceValues
+    cluster: Cluster
 
 
 #: A function of the context and of SQLite's values.
@@ -226,6 +229,20 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def _as_record(function: Callable[..., tuple[Any, ...]]) -> Implementation:
+    """The text of a row of a name and an LSN."""
+
+    def call(context: FunctionContext, *args: Any) -> str:
+        name, lsn = function(context, *args)
+        return f"({name},{format_lsn(lsn)})"
+
+    return call
+
+
+def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tuple[Any, ...]]]:
+    return lambda context, *args: [function(context, *args)]
+
+
 def _simple(function: Callable[..., Any]) -> Implementation:
     """A function that needs no context."""
     return lambda context, *args: function(*args)
@@ -285,6 +302,11 @@ FUNCTIONS: dict[str, Implementation] = {
     "booltext": _simple(lambda value: "true" if value else "false"),
     "bool_int4": _simple(int),
     "int4_bool": _simple(lambda value: int(value != 0)),
+    **replication_functions.FUNCTIONS,
+    **{
+        source: _as_record(function)
+        for source, function in replication_functions.ROW_FUNCTIONS.items()
+    },
     "pg_lsn_mi": _simple(lambda a, b: str(a - b)),
     **{
         name: _of_text(function)
@@ -321,5 +343,9 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "generate_series_int8": _series,
     "generate_series_step_int4": _series,
     "generate_series_step_int8": _series,
+    **{
+        source: _as_set(function)
+        for source, function in replication_functions.ROW_FUNCTIONS.items()
+    },
     "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
 }

@@ -3,6 +3,7 @@ progress."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from replctl.catalog import schema
+from replctl.errors import DuplicateObject, InvalidName, ObjectInUse, UndefinedObject
+
+_SLOT_NAME = re.compile(r"[a-z0-9_]+")
+_MAX_NAME = 63  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,46 @@ class ReplicationSlot:
     invalidation_reason: str | None = None
 
 
+def validate_slot_name(name: str) -> None:
+    """Whether a slot may have that name (ReplicationSlotValidateName).
+
+    Raises:
+        InvalidName: it may not.
+    """
+    if not name:
+        raise InvalidName(f'replication slot name "{name}" is too short')
+    if len(name.encode()) > _MAX_NAME:
+        raise InvalidName(f'replication slot name "{name}" is too long')
+    if not _SLOT_NAME.fullmatch(name):
+        raise InvalidName(
+            f'replication slot name "{name}" contains invalid character',
+            hint="Replication slot names may only contain lower case letters, numbers, and the"
+            " underscore character.",
+        )
+
+
+def get_slot(connection: Connection, name: str) -> ReplicationSlot:
+    """The slot of that name.
+
+    Raises:
+        UndefinedObject: there is none (42704).
+    """
+    slot = find_slot(connection, name)
+    if slot is None:
+        raise UndefinedObject(f'replication slot "{name}" does not exist')
+    return slot
+
+
+def check_database(slot: ReplicationSlot, database_oid: int) -> None:
+    """Whether changes of a slot can be read in a database.
+
+    Raises:
+        ObjectInUse: it is another's (55006).
+    """
+    if slot.database_oid != database_oid:
+        raise ObjectInUse(f'replication slot "{slot.name}" was not created in this database')
+
+
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
     """The slot of that name; names are the cluster's."""
     table = schema.pg_replication_slots
@@ -40,8 +85,14 @@ def list_slots(connection: Connection) -> list[ReplicationSlot]:
     return [_slot(row) for row in connection.execute(select(table).order_by(table.c.slot_name))]
 
 
-def insert_slot(connection: Connection, slot: ReplicationSlot) -> None:
-    """Add a slot."""
+def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
+    """Add a slot.
+
+    Raises:
+        DuplicateObject: there is one of its name (42710).
+    """
+    if find_slot(connection, slot.name) is not None:
+        raise DuplicateObject(f'replication slot "{slot.name}" already exists')
     connection.execute(
         insert(schema.pg_replication_slots).values(
             slot_name=slot.name,
@@ -72,6 +123,25 @@ def delete_slot(connection: Connection, name: str) -> None:
     connection.execute(
         delete(schema.pg_replication_slots).where(schema.pg_replication_slots.c.slot_name == name)
     )
+
+
+def find_origin(connection: Connection, name: str) -> int | None:
+    """The OID of an origin."""
+    table = schema.pg_replication_origin
+    query = select(table.c.roident).where(table.c.roname == name)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def get_origin(connection: Connection, name: str) -> int:
+    """The OID of an origin.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    oid = find_origin(connection, name)
+    if oid is None:
+        raise UndefinedObject(f'replication origin "{name}" does not exist')
+    return oid
 
 
 def origin_progress(connection: Connection, name: str) -> int | None:

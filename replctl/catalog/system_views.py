@@ -270,11 +270,11 @@ def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
-    for item in list_subscriptions(context.catalog, all_databases=True):
-        row = counts.get(item.oid)
+    for oid, name in _own_subscriptions(context).items():
+        row = counts.get(oid)
         yield {
-            "subid": item.oid,
-            "subname": item.name,
+            "subid": oid,
+            "subname": name,
             "apply_error_count": 0 if row is None else row.apply_error_count,
             "sync_error_count": 0 if row is None else row.sync_error_count,
         }

@@ -3,14 +3,14 @@ subscriptioncmds.c)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from replctl.catalog.pg_replication_slots import validate_slot_name
 from replctl.catalog.pg_subscription import Subscription
 from replctl.commands.define import get_boolean, get_string, options_by_name
-from replctl.errors import InvalidName, InvalidParameterValue, SqlSyntaxError
+from replctl.errors import InvalidParameterValue, SqlSyntaxError
 from replctl.parser import ast
 
 _SYNCHRONOUS_COMMIT = ("local", "remote_write", "remote_apply", "on", "off")
@@ -22,8 +22,6 @@ _SYNCHRONOUS_COMMIT_WORDS = {
     "no": "off",
     "0": "off",
 }
-_MAX_NAME = 63
-_SLOT_NAME = re.compile("[a-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def _value(option: ast.DefElem) -> Any:
             name = get_string(option)
             if name == "none":
                 return None
-            check_slot_name(name)
+            validate_slot_name(name)
             return name
         case "synchronous_commit":
             return _synchronous_commit(get_string(option))
@@ -113,24 +111,6 @@ def _value(option: ast.DefElem) -> Any:
             return origin
         case _:
             return get_boolean(option)
-
-
-def check_slot_name(name: str) -> None:
-    """Whether a slot may have that name (ReplicationSlotValidateName).
-
-    Raises:
-        InvalidName: it may not.
-    """
-    if not name:
-        raise InvalidName(f'replication slot name "{name}" is too short')
-    if len(name.encode()) > _MAX_NAME:
-        raise InvalidName(f'replication slot name "{name}" is too long')
-    if not _SLOT_NAME.fullmatch(name):
-        raise InvalidName(
-            f'replication slot name "{name}" contains invalid character',
-            hint="Replication slot names may only contain lower case letters, numbers, and the"
-            " underscore character.",
-        )
 
 
 def _synchronous_commit(value: str) -> str:

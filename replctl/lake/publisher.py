@@ -21,9 +21,10 @@ from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,
     advance_slot,
+    check_database,
+    create_slot,
     delete_slot,
-    find_slot,
-    insert_slot,
+    get_slot,
 )
 from replctl.catalog.pg_wal import (
     CHANGE,
@@ -35,9 +36,7 @@ from replctl.catalog.pg_wal import (
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     DataError,
-    DuplicateObject,
     FeatureNotSupported,
-    ObjectInUse,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
@@ -94,10 +93,8 @@ class LakePublisher:
             DuplicateObject: there is a slot of that name (42710).
         """
         with self._session.cluster.begin(write=True) as connection:
-            if find_slot(connection, name) is not None:
-                raise DuplicateObject(f'replication slot "{name}" already exists')
             lsn = insert_lsn(connection)
-            insert_slot(
+            create_slot(
                 connection,
                 ReplicationSlot(
                     name,
@@ -118,8 +115,7 @@ class LakePublisher:
             UndefinedObject: there is none of that name (42704).
         """
         with self._session.cluster.begin(write=True) as connection:
-            if find_slot(connection, name) is None:
-                raise UndefinedObject(f'replication slot "{name}" does not exist')
+            get_slot(connection, name)
             delete_slot(connection, name)
 
     def slot_position(self, name: str) -> int:
@@ -130,11 +126,8 @@ class LakePublisher:
             ObjectInUse: it belongs to another database.
         """
         with self._session.cluster.begin(write=False) as connection:
-            slot = find_slot(connection, name)
-        if slot is None:
-            raise UndefinedObject(f'replication slot "{name}" does not exist')
-        if slot.database_oid != self._session.database_oid:
-            raise ObjectInUse(f'replication slot "{name}" was not created in this database')
+            slot = get_slot(connection, name)
+        check_database(slot, self._session.database_oid)
         return slot.confirmed_flush_lsn
 
     def advance_slot(self, name: str, lsn: int) -> None:

@@ -207,7 +207,7 @@ class _Dialect:
             return f"json_each(json_array(json_array({self.expr(call, write)})))"
         function = self._context.environment.function(call.function_oid)
         args = ", ".join(self.expr(arg, write) for arg in call.args)
-        if call.returns_set:
+        if call.returns_set or function.columns:
             rows = SET_FUNCTIONS[function.source]
             name = self._calls.name_of(f"set_{function.source}", _as_json(rows))
             return f"json_each({name}({args}))"

@@ -61,13 +61,13 @@ def test_a_file_is_no_home(tmp_path: Path) -> None:
 def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
     home = str(tmp_path / "shared")
 
-    def create(number: int) -> int:
+    def create(number: int) -> str:
         statement = f"CREATE SCHEMA s{number}; CREATE TABLE s{number}.t (a int)"
         command = [sys.executable, "-m", "replctl", "-X", "-q", "--home", home, "-c", statement]
-        return subprocess.run(command, capture_output=True, check=False).returncode
+        return subprocess.run(command, capture_output=True, check=False, text=True).stderr
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(create, range(6))) == [0] * 6
+        assert list(pool.map(create, range(6))) == [""] * 6
     session = Session.connect(Cluster.open(home), "postgres", "postgres")
     (result,) = execute(session, "SELECT count(*) FROM pg_class WHERE relname = 't'")
     assert list(map(tuple, result.rows)) == [("6",)]
