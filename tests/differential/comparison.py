@@ -122,7 +122,8 @@ class Comparison:
 
     def texts(self, expressions: Iterable[str]) -> list[Evaluated]:
         """Compare texts and errors; the expressions that have values."""
-        return [item for item in map(self._text, expressions) if item is not None]
+        comparable = filter(self.server.is_comparable, expressions)
+        return [item for item in map(self._text, comparable) if item is not None]
 
     def _text(self, expression: str) -> Evaluated | None:
         self.compared += 1

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import psycopg
+
+from replctl.types import builtin
 
 from .rows import COLUMNS, TABLE, setup_sql
 
@@ -46,6 +50,16 @@ BEGIN
   RETURN results;
 END $$
 """
+_CURRENT = 17
+#: What a server before 17 does otherwise: forms of numbers, infinite intervals, errors of
+#: intervals, scales of powers, zones of date_trunc, letters beyond ASCII, keywords, what is in a
+#: range that is constant.
+_CHANGED = re.compile(
+    r"\b0[xob]|\d_\d|\d\.\W|infinity|interval|\biv\b|age|justify|date_bin|date_trunc"
+    r"|\^|pow|exp|sqrt|\bln|log|upper|lower|initcap|ilike|iclike|icnlike|regex|~|collate|normal"
+    r"|json_object|@>|<@|contain",
+    re.IGNORECASE,
+)
 _FILTER = f"CREATE PUBLICATION p FOR TABLE {TABLE} WHERE ("
 _CHECK = f"CREATE TABLE again.{TABLE} (LIKE public.{TABLE}, CHECK (("
 
@@ -84,6 +98,18 @@ class Server:
         """The major version."""
         return self._connection.info.server_version // 10000
 
+    def is_comparable(self, expression: str) -> bool:
+        """Whether the server's version has all that an expression uses, as 17 has it."""
+        if self.version >= _CURRENT:
+            return True
+        words = set(re.findall(r"\w+", expression))
+        return not words & self._missing and _CHANGED.search(expression) is None
+
+    @cached_property
+    def _missing(self) -> set[str]:
+        found = self._connection.execute("SELECT DISTINCT proname FROM pg_proc")
+        return set(builtin.functions()) - {str(row[0]) for row in found}
+
     def typmods(self) -> list[int]:
         """The modifiers of the table's columns."""
         found = self._connection.execute(
@@ -95,6 +121,11 @@ class Server:
 
     def store(self, rows: Sequence[Sequence[str | None]]) -> list[list[str | None]]:
         """Make these the table's rows; they come back with their texts in canonical form."""
+        if self.version < _CURRENT:
+            rows = [
+                [None if item in ("infinity", "-infinity") else item for item in row]
+                for row in rows
+            ]
         values = ", ".join(f"%s::{declared}" for _, declared, _ in COLUMNS)
         self._connection.execute(f"TRUNCATE {TABLE}")
         with self._connection.cursor() as cursor:
@@ -151,9 +182,10 @@ class Server:
 def connected(conninfo: str) -> Iterator[Server]:
     """A server, with a fresh database on it."""
     with psycopg.connect(conninfo, dbname="postgres", autocommit=True) as admin:
+        has_builtin = admin.info.server_version // 10000 >= _CURRENT
+        provider = "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'" if has_builtin else ""
         admin.execute(
-            f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING UTF8"
-            " LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C'"
+            f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING UTF8 {provider} LOCALE 'C'"
         )
         try:
             with psycopg.connect(
