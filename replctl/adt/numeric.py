@@ -128,7 +128,7 @@ def _quotient(a: Decimal, b: Decimal, places: int) -> Decimal:
     if rest * 2 >= denominator:
         quotient += 1
     sign = 1 if (a < 0) != (b < 0) and quotient else 0
-    return Decimal((sign, tuple(map(int, str(quotient))), -places))
+    return Decimal((sign, Decimal(quotient).as_tuple().digits, -places))
 
 
 def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
@@ -136,8 +136,8 @@ def _ratio(a: Decimal, b: Decimal, places: int) -> tuple[int, int]:
     (_, digits_a, exponent_a), (_, digits_b, exponent_b) = a.as_tuple(), b.as_tuple()
     assert isinstance(exponent_a, int)
     assert isinstance(exponent_b, int)
-    numerator = int("".join(map(str, digits_a)))
-    denominator = int("".join(map(str, digits_b)))
+    # By way of texts, Python refuses more than 4300 digits
+    numerator, denominator = (int(Decimal((0, digits, 0))) for digits in (digits_a, digits_b))
     shift = exponent_a - exponent_b + places
     return (
         (numerator * 10**shift, denominator)

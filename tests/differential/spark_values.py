@@ -61,7 +61,14 @@ class SparkValues:
         try:
             values = self._values(batch, is_guarded=False)
         except PostgresError:  # somewhere Spark fails and the server does not
-            values = self._values(batch, is_guarded=True)
+            try:
+                values = self._values(batch, is_guarded=True)
+            except PostgresError as error:  # not an error of a row: the job itself fails
+                if len(batch) == 1:
+                    self._note(batch[0].item, 0, "", f"{error.message}: {error.detail}")
+                for i in range(len(batch) if len(batch) > 1 else 0):
+                    self._compare_batch(batch[i : i + 1])
+                return
         for one, results in zip(batch, values, strict=True):
             for number, (expected, actual) in enumerate(
                 zip(one.item.results, results, strict=True), start=1
