@@ -46,10 +46,10 @@ def timestamp_to_date(micros: int) -> int:
 
 
 def compare_key_of_date(days: int) -> int:
-    """A date among timestamps, beyond their end as well."""
+    """A date among timestamps, beyond their end as well, but never as late as infinity."""
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
-    return days * USECS_PER_DAY
+    return min(days * USECS_PER_DAY, INFINITY - 1)
 
 
 def _add_days(days: int, count: int) -> int:

@@ -34,6 +34,9 @@ _DIRECT = frozenset(
 )
 #: (days, microseconds) since 1970-01-01 that stand for infinity, and for its opposite.
 INFINITE_DATES = ((2147483647, 9223372036854775807), (-2147483648, -9223372036854775808))
+#: The last day that begins with one of Spark's timestamps, since 1970-01-01, and the last of these.
+_LAST_DAY = 106751991
+_LAST_TIMESTAMP = "CAST(timestamp_micros(9223372036854775806) AS TIMESTAMP_NTZ)"
 
 
 def is_comparable(value: SqlValue) -> bool:
@@ -85,13 +88,18 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlVa
     return numeric_sql.same_type(args, by_value=by_value)
 
 
-def date_as_timestamp(value: SqlValue) -> str:
-    """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps."""
+def date_as_timestamp(value: SqlValue, beyond: str) -> str:
+    """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
+
+    Args:
+        beyond: what a date is that is later than all timestamps.
+    """
     whens = " ".join(
         f"WHEN {value.text} = date_from_unix_date({days}) THEN CAST(timestamp_micros({micros}) AS TIMESTAMP_NTZ)"  # noqa: E501
         for days, micros in INFINITE_DATES
     )
-    return f"(CASE {whens} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"
+    late = f"unix_date({value.text}) > {_LAST_DAY}"
+    return f"(CASE {whens} WHEN {late} THEN {beyond} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"
 
 
 def interval_key(text: str) -> str:
@@ -110,7 +118,7 @@ def _operands(operator: str, left: SqlValue, right: SqlValue) -> tuple[str, str]
         return interval_key(left.text), interval_key(right.text)
     if types == {"date", "timestamp"}:
         return tuple(  # type: ignore[return-value]
-            date_as_timestamp(value) if value.type == "date" else value.text
+            date_as_timestamp(value, _LAST_TIMESTAMP) if value.type == "date" else value.text
             for value in (left, right)
         )
     elements = {element_type(type_) for type_ in types}

@@ -136,8 +136,8 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
         case nodes.NullTest():
             return _null_test(expr, inner)
         case nodes.BooleanTest():
-            tested = _translate(expr.arg, inner).text
-            return SqlValue(f"({tested} IS {_boolean_test(expr.test)})", "bool", "BOOLEAN")
+            tested = _tested(expr.arg, _translate(expr.arg, inner), _boolean_test(expr.test))
+            return SqlValue(tested, "bool", "BOOLEAN")
         case nodes.CaseExpr():
             return _case(expr, context)
         case nodes.CoalesceExpr():
@@ -364,12 +364,19 @@ def _null_test(expr: nodes.NullTest, context: Translation) -> SqlValue:
     """A row is null if all its fields are, and not null if none is."""
     args = expr.arg.args if expr.is_row and isinstance(expr.arg, nodes.RowExpr) else (expr.arg,)
     test = "IS NULL" if expr.is_null else "IS NOT NULL"
-    tests = [f"({_translate(arg, context).text} {test})" for arg in args]
+    tests = [_tested(arg, _translate(arg, context), test) for arg in args]
     return SqlValue(f"({' AND '.join(tests) or 'TRUE'})", "bool", "BOOLEAN")
 
 
+def _tested(arg: nodes.Expr, value: SqlValue, test: str) -> str:
+    """`value IS NULL`, where Spark might know the answer without the value, and PostgreSQL computes
+    it, which may fail."""
+    always = [0] if _can_fail(arg) else []
+    return f"({bound([value], lambda args: f'{args[0].text} {test}', always)})"
+
+
 def _boolean_test(test: str) -> str:
-    return test.upper().replace("UNKNOWN", "NULL")
+    return "IS " + test.upper().replace("UNKNOWN", "NULL")
 
 
 def _case(expr: nodes.CaseExpr, context: Translation) -> SqlValue:

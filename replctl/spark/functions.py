@@ -523,7 +523,8 @@ def _micros(value: int) -> str:
 
 
 def _date_to_timestamp(args: Arguments, constants: Constants) -> str:
-    return date_as_timestamp(args[0])
+    error = raise_error_sql("22008", "date out of range for timestamp")
+    return date_as_timestamp(args[0], error)
 
 
 def _array_element(args: Arguments, constants: Constants) -> str:
