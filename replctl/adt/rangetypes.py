@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from replctl.adt import numeric
 from replctl.errors import DataError, SqlSyntaxError
 from replctl.types import text as type_text
 from replctl.types.ranges import Bound, Range, Subtype, range_in, range_out
@@ -54,7 +55,12 @@ def _subtype(name: str) -> Subtype:
     return Subtype(
         lambda text, now: type_text.parse(element, text),
         lambda value: type_text.render(element, value),
+        key=numeric.key if element == "numeric" else _same,
     )
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @lru_cache(2000)
