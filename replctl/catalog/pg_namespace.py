@@ -17,13 +17,6 @@ def schema_names(catalog: Catalog) -> dict[int, str]:
     return {int(row.oid): str(row.nspname) for row in catalog.select(schema.pg_namespace)}
 
 
-def schema_owner(catalog: Catalog, oid: int) -> int:
-    """The OID of the role that owns a schema."""
-    row = catalog.first(schema.pg_namespace, schema.pg_namespace.c.oid == oid)
-    assert row is not None
-    return int(row.nspowner)
-
-
 def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
     """Add a schema; its OID."""
     oid = catalog.new_oid()

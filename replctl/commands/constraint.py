@@ -15,7 +15,6 @@ from replctl.catalog.pg_class import (
     insert_constraint,
     update_constraint,
 )
-from replctl.catalog.ruleutils import get_expr
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.expression import check_expression, columns_used
 from replctl.commands.index import IndexDraft
@@ -273,10 +272,3 @@ def renumbered_check(constraint: Constraint, source: Relation, target: Relation)
         if found is not None:
             attnums[column.attnum] = found.attnum
     return replace(constraint, check=nodes.renumber(constraint.check, attnums))
-
-
-def same_check(ddl: Ddl, one: Relation, a: Constraint, other: Relation, b: Constraint) -> bool:
-    """Whether two CHECKs say the same of tables whose columns may have other numbers."""
-    assert a.check is not None
-    assert b.check is not None
-    return get_expr(ddl.environment, one, a.check) == get_expr(ddl.environment, other, b.check)

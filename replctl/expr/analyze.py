@@ -66,7 +66,7 @@ class Analyzer:
         windows: the WINDOW clause of the query.
 
     Attributes:
-        has_aggregates, has_window_functions, has_target_sets, has_sublinks: what was met.
+        has_aggregates: whether one was met.
         last_set: the last call of a function that returns a set.
     """
 
@@ -88,9 +88,6 @@ class Analyzer:
         self.parent = parent
         self.windows = windows
         self.has_aggregates = False
-        self.has_window_functions = False
-        self.has_target_sets = False
-        self.has_sublinks = False
         self.last_set: nodes.Expr | None = None
         self.analyze_query = analyze_query
 

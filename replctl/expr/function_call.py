@@ -349,7 +349,6 @@ def _check_set(analyzer: Analyzer, last_set: nodes.Expr | None, pos: int) -> Non
     if error is not None:
         raise error
     if analyzer.context is not ExprContext.FROM_FUNCTION:
-        analyzer.has_target_sets = True
         return
     inner = analyzer.last_set
     if inner is not None and inner is not last_set:

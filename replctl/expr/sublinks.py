@@ -47,7 +47,6 @@ def sublink(analyzer: Analyzer, raw: ast.SubLink) -> nodes.SubLink:
         raise error
     if analyzer.analyze_query is None:
         raise UnanalysedSubquery("subqueries are not supported here", position=_location(raw))
-    analyzer.has_sublinks = True
     query, columns = analyzer.analyze_query(raw.query, analyzer)
     match raw.kind:
         case "exists":

@@ -43,7 +43,6 @@ def make_window_function(
     if error is not None:
         raise error
     definition = _definition(analyzer, raw.over)
-    analyzer.has_window_functions = True
     return nodes.WindowFunc(
         call.function.oid,
         call.function.name,

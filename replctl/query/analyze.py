@@ -15,7 +15,6 @@ from replctl.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
     InvalidColumnReference,
-    PostgresError,
     SqlSyntaxError,
     UndefinedTable,
     WrongObjectType,
@@ -809,10 +808,3 @@ def _mentions(statement: Any, name: str) -> bool:
     if fields is None:
         return False
     return any(_mentions(getattr(statement, field), name) for field in fields if field != "pos")
-
-
-def point_at(error: PostgresError, pos: int) -> PostgresError:
-    """An error that has no place yet, at `pos`."""
-    if error.position < 0:
-        error.position = pos
-    return error

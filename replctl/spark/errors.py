@@ -79,11 +79,6 @@ def translated(error: Exception) -> PostgresError:
     return InternalError("Spark failed", detail=_first_line(message))
 
 
-def is_retryable(error: PostgresError) -> bool:
-    """Whether the same write may succeed when it is tried again."""
-    return isinstance(error, SerializationFailure)
-
-
 def _condition(error: Exception) -> tuple[str, str]:
     if isinstance(error, PySparkException):
         return error.getCondition() or "", error.getSqlState() or ""

@@ -45,11 +45,6 @@ def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
     return SqlValue(f"(NOT ({a.text} <=> {b.text}))", "bool", "BOOLEAN")
 
 
-def is_exact_text(value: SqlValue) -> bool:
-    """Whether a value is a numeric as text."""
-    return value.type == "numeric" and value.decimal is None
-
-
 def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
     """All as one DECIMAL that holds each exactly.
 

@@ -47,10 +47,6 @@ class Type:
     def is_builtin(self) -> bool:
         return self.oid < FIRST_USER_OID
 
-    @property
-    def is_polymorphic(self) -> bool:
-        return self.name in POLYMORPHIC
-
 
 POLYMORPHIC = frozenset(
     "anyelement anyarray anynonarray anyenum anyrange anymultirange anycompatible"
