@@ -39,9 +39,12 @@ from replctl.adt import (
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.types import builtin
+from replctl.types import interval as type_interval
 from replctl.types import text as type_text
+from replctl.types import timestamp as type_timestamp
 from replctl.types.builtin import Function
 from replctl.types.hash import hash_extended, hash_of
+from replctl.types.type_modifier import coercion_typmod
 
 Callee: TypeAlias = Callable[..., Any]
 
@@ -88,6 +91,13 @@ _COERCIONS = {
     "time_scale": "time",
     "timetz_scale": "timetz",
     "interval_scale": "interval",
+}
+
+#: Values that a length coercion leaves as they are, whatever its modifier.
+_INFINITIES: dict[str, tuple[object, ...]] = {
+    "timestamp": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
+    "timestamptz": (type_timestamp.INFINITY, type_timestamp.MINUS_INFINITY),
+    "interval": (type_interval.INFINITY, type_interval.MINUS_INFINITY),
 }
 
 _HASH = re.compile(r"hash\w+|\w+_hash(_extended)?")
@@ -195,8 +205,13 @@ def _element(types: tuple[str, ...]) -> str:
 
 
 def _coercion(type_name: str) -> Callee:
+    infinities = _INFINITIES.get(type_name, ())
+
     def coerce(value: Any, typmod: int, explicit: bool = True) -> Any:
-        return type_text.coerce_typmod(type_name, value, typmod, explicit=explicit)
+        if value in infinities:
+            return value
+        known = coercion_typmod(type_name, typmod)
+        return type_text.coerce_typmod(type_name, value, known, explicit=explicit)
 
     return coerce
 

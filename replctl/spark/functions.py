@@ -28,6 +28,7 @@ from replctl.spark.java_regex import java_regex
 from replctl.spark.sql_value import SqlValue, bound, raise_error_sql
 from replctl.types import builtin
 from replctl.types.builtin import Function
+from replctl.types.character import TYPMOD_HEADER
 from replctl.types.date import FIRST_DATE, LAST_DATE
 
 Arguments: TypeAlias = Sequence[SqlValue]
@@ -438,9 +439,14 @@ def _bpchar(args: Arguments, constants: Constants) -> str:
 
 def _length_coercion(constants: Constants) -> tuple[int, bool]:
     typmod, explicit = constants[1], constants[2]
-    assert typmod is not None
-    assert typmod.value is not None
-    return int(typmod.value) - 4, explicit is not None and explicit.value == "t"
+    if (
+        typmod is None
+        or typmod.value is None
+        or int(typmod.value) < TYPMOD_HEADER
+        or explicit is None
+    ):
+        raise FeatureNotSupported("a length that is not constant is not supported")
+    return int(typmod.value) - TYPMOD_HEADER, explicit.value == "t"
 
 
 def _is_infinite(value: SqlValue) -> str:

@@ -12,6 +12,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark.data_type import decimal_of, quote
 from replctl.spark.sql_value import SqlValue, raise_error_sql
+from replctl.types.character import TYPMOD_HEADER
 
 NumericFunction: TypeAlias = Callable[[Sequence[SqlValue], Sequence[nodes.Const | None]], SqlValue]
 _MAX = 38
@@ -219,8 +220,8 @@ def _coerce(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -
     """Length coercion numeric(p,s): rounds half away from zero, refuses what has too many
     digits."""
     typmod = constants[1]
-    assert typmod is not None
-    assert typmod.value is not None
+    if typmod is None or typmod.value is None or int(typmod.value) < TYPMOD_HEADER:
+        raise FeatureNotSupported("a precision that is not constant is not supported")
     value = args[0]
     decimal = decimal_of(int(typmod.value))
     if decimal is None or value.decimal is None:

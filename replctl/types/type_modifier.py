@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replctl.errors import InvalidParameterValue, SqlSyntaxError
+from replctl.errors import InternalError, InvalidParameterValue, SqlSyntaxError
 from replctl.types.character import TYPMOD_HEADER
 from replctl.types.integer import int4in
 from replctl.types.interval_field import (
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 10485760  # MaxAttrSize in htup_details.h
 MAX_PRECISION = 6  # MAX_TIMESTAMP_PRECISION, and of times and intervals
+_MAX_ALLOCATION = 0x3FFFFFFF  # MaxAllocSize in memutils.h
+_MAX_BITS = 2**31 - 8  # of a bit string
 
 #: Types with a length: their name in messages, the largest length, what is added to it.
 _LENGTHS = {
@@ -71,6 +73,35 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
         return _length_typmod(*_LENGTHS[name], numbers[0])
     before, after = _PRECISIONS[name]
     return _precision(numbers[0], f"{before}({numbers[0]}){after}")
+
+
+def coercion_typmod(type_name: str, typmod: int) -> int:
+    """The modifier that a length coercion called by hand works with: -1 for one that changes
+    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and their like).
+
+    Raises:
+        InvalidParameterValue, InternalError: it has no meaning.
+    """
+    match type_name:
+        case "bpchar" if typmod > _MAX_ALLOCATION:
+            raise InternalError(f"invalid memory alloc request size {typmod}")
+        case "varchar" | "bpchar" | "numeric":
+            return typmod if typmod >= TYPMOD_HEADER else -1
+        case "bit" | "varbit":
+            return typmod if 0 < typmod <= _MAX_BITS else -1
+        case "time" | "timetz":
+            return typmod if 0 <= typmod <= MAX_PRECISION else -1
+        case "timestamp" | "timestamptz" if not -1 <= typmod <= MAX_PRECISION:
+            raise InvalidParameterValue(
+                f"timestamp({typmod}) precision must be between 0 and {MAX_PRECISION}"
+            )
+        case "interval" if typmod >= 0:
+            fields, precision = typmod >> 16 & FULL_RANGE, typmod & FULL_PRECISION
+            if fields not in RANGE_NAMES:
+                raise InternalError(f"unrecognized interval typmod: {typmod}")
+            if precision > MAX_PRECISION:  # interval_support(): rounds to no less than it has
+                return interval_typmod(fields, FULL_PRECISION)
+    return typmod
 
 
 def format_type(type_: Type, typmod: int | None = -1) -> str:
