@@ -77,6 +77,12 @@ PLAIN: dict[str, Callee] = {
     )
     for name, function in module.FUNCTIONS.items()
 }
+#: num_nulls() and num_nonnulls(), which may be called with VARIADIC.
+COUNTING: dict[str, Callee] = {
+    "pg_num_nulls": lambda *args: sum(arg is None for arg in args),
+    "pg_num_nonnulls": lambda *args: sum(arg is not None for arg in args),
+}
+PLAIN |= COUNTING
 _COLLATED: dict[str, Callee] = {**varlena.COLLATED, **like.COLLATED, **regexp.COLLATED}
 
 #: Length coercions: prosrc -> type.

@@ -50,6 +50,8 @@ def _compile(expr: nodes.Expr) -> Step:
         case nodes.OpExpr():
             oid = _function_of_operator(expr.operator_oid, expr.name)
             return _call(oid, expr.args, expr.input_collation)
+        case nodes.FuncExpr(is_variadic=True) if _function(expr.function_oid).variadic == "any":
+            return _variadic_call(_function(expr.function_oid), expr.args)
         case nodes.FuncExpr():
             if expr.returns_set:
                 raise FeatureNotSupported(f"function {expr.name} is not supported here")
@@ -112,6 +114,20 @@ def _function(oid: int) -> builtin.Function:
     if function is None:
         raise FeatureNotSupported("user-defined functions are not supported")
     return function
+
+
+def _variadic_call(function: builtin.Function, args: Sequence[nodes.Expr]) -> Step:
+    """num_nulls(VARIADIC array): the array's elements are the arguments; of NULL it is NULL."""
+    *before, array = map(_compile, args)
+    if before or function.source not in functions.COUNTING:
+        raise FeatureNotSupported(f"VARIADIC in a call of {function.name}() is not supported")
+    count = functions.COUNTING[function.source]
+
+    def call(row: Sequence[Any], operand: Any) -> Any:
+        elements = array(row, operand)
+        return None if elements is None else count(*arrayfuncs.flat(elements))
+
+    return call
 
 
 def _call(oid: int, args: Sequence[nodes.Expr], collation: str | None) -> Step:

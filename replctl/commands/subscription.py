@@ -35,7 +35,6 @@ from replctl.errors import (
     DuplicateObject,
     InvalidParameterValue,
     InvalidSchemaName,
-    InvalidTextRepresentation,
     ObjectNotInPrerequisiteState,
     PostgresError,
     SqlSyntaxError,
@@ -308,10 +307,7 @@ def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubs
 def _skip_lsn(text: str) -> int:
     if text == "none":
         return INVALID_LSN
-    try:
-        lsn = parse_lsn(text)
-    except InvalidTextRepresentation as error:
-        raise InvalidParameterValue(f"invalid WAL location (LSN): {text}") from error
+    lsn = parse_lsn(text)
     if lsn == INVALID_LSN:
         raise InvalidParameterValue(f"invalid WAL location (LSN): {text}")
     return lsn

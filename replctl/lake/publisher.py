@@ -33,6 +33,7 @@ from replctl.catalog.pg_wal import (
     entries_between,
     last_committed_version,
 )
+from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.errors import (
     DataError,
@@ -307,10 +308,12 @@ class LakePublisher:
         for row_filter in filters:
             problem = untranslatable(row_filter)
             if problem is not None:
+                with self._session.read() as catalog:
+                    text = get_expr(self._session.environment(catalog), relation, row_filter)
                 raise FeatureNotSupported(
-                    f'row filter of table "{relation.qualified_name}" is not supported in a'
-                    " replctl row filter",
-                    detail=f"{problem[0].upper()}{problem[1:]}.",
+                    f"{text} is not supported in a replctl row filter",
+                    detail=f"{problem[0].upper()}{problem[1:]}. It is a row filter of table"
+                    f' "{relation.qualified_name}".',
                 )
 
     def _relation(self, schema_name: str, name: str) -> Relation:

@@ -19,7 +19,9 @@ from replctl.errors import (
     SerializationFailure,
 )
 from replctl.spark.sql_value import raised_error
+from replctl.types.numeric import field_overflow
 
+_DECIMAL_TYPE = re.compile(r"cannot be represented as Decimal\((\d+), (\d+)\)")
 _OVERFLOW_TYPE = re.compile(r'cannot be cast to "(\w+)"')
 _INTEGER_NAMES = {
     "TINYINT": "smallint",
@@ -63,11 +65,20 @@ def translated(error: Exception) -> PostgresError:
             name = _INTEGER_NAMES.get(target[1] if target else "", "value")
             return NumericValueOutOfRange(f"{name} out of range")
         case "NUMERIC_VALUE_OUT_OF_RANGE":
+            found = _DECIMAL_TYPE.search(message)
+            if found is not None:
+                return field_overflow(int(found[1]), int(found[2]))
             return NumericValueOutOfRange("numeric field overflow")
         case "CAST_INVALID_INPUT":
             return InvalidTextRepresentation("invalid input syntax", detail=_first_line(message))
         case "OPERATION_CANCELED" | "OPERATION_CANCELLED":
             return QueryCanceled("canceling statement due to user request")
+    if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
+        return ConnectionFailure(
+            "the Java process that runs Spark has ended",
+            detail=_first_line(message),
+            hint="Start replctl anew; what was not finished is finished, or undone, then.",
+        )
     if "UNAVAILABLE" in message or "Connection refused" in message:
         return ConnectionFailure(
             "could not connect to the Spark Connect server", detail=_first_line(message)

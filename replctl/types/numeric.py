@@ -105,13 +105,18 @@ def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
         value = value.quantize(Decimal((0, (1,), -scale)), context=_UNLIMITED)
         is_too_large = bool(value) and value.adjusted() >= whole_digits
     if is_too_large:
-        bound = f"10^{whole_digits}" if whole_digits else "1"
-        raise NumericValueOutOfRange(
-            "numeric field overflow",
-            detail=f"A field with precision {precision}, scale {scale} must round to an absolute "
-            f"value less than {bound}.",
-        )
+        raise field_overflow(precision, scale)
     return _checked(value)
+
+
+def field_overflow(precision: int, scale: int) -> NumericValueOutOfRange:
+    """The error of a number with too many digits for numeric(precision, scale)."""
+    bound = f"10^{precision - scale}" if precision != scale else "1"
+    return NumericValueOutOfRange(
+        "numeric field overflow",
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute "
+        f"value less than {bound}.",
+    )
 
 
 def _number(text: str) -> Decimal:

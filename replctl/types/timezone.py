@@ -145,13 +145,29 @@ def abbreviation(word: str) -> Abbreviation | None:
     return Abbreviation(is_dst, RegionZone(_zone_info(meaning)))
 
 
+#: Zones that became links to others in release 2024b of the tz database, whatever this machine has.
+_LINKS = {
+    "cet": "Europe/Brussels",
+    "cst6cdt": "America/Chicago",
+    "eet": "Europe/Athens",
+    "est": "America/Panama",
+    "est5edt": "America/New_York",
+    "hst": "Pacific/Honolulu",
+    "met": "Europe/Brussels",
+    "mst": "America/Phoenix",
+    "mst7mdt": "America/Denver",
+    "pst8pdt": "America/Los_Angeles",
+    "wet": "Europe/Lisbon",
+}
+
+
 def zone_named(name: str) -> Zone | None:
     """`america/new_york`, `utc+3` -> its zone; None if there is no such zone.
 
     Args:
         name: in lower case.
     """
-    proper = _proper_names().get(name)
+    proper = _LINKS.get(name) or _proper_names().get(name)
     if proper is not None:
         return RegionZone(_zone_info(proper))
     match = _POSIX.fullmatch(name)
