@@ -343,15 +343,24 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
 
 def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
-    """The elements that are written out, or those of a constant of texts, whose patterns Spark
-    must know."""
+    """The elements of an array that is written out, or constant: each can be compared by itself,
+    so that the comparisons reach the scan, and Spark knows the patterns among them."""
     if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
         return array.elements
-    if isinstance(array, nodes.Const) and array.type == "_text" and array.value is not None:
-        values = text.parse("_text", array.value)
-        if isinstance(values, list) and not any(isinstance(item, list) for item in values):
-            return tuple(nodes.Const("text", item, collation=array.collation) for item in values)
-    return None
+    if not isinstance(array, nodes.Const) or array.value is None:
+        return None
+    element = element_type(array.type)
+    values = None if element is None else text.parse(array.type, array.value)
+    if element is None or not isinstance(values, list) or any(isinstance(v, list) for v in values):
+        return None
+    return tuple(
+        nodes.Const(
+            element,
+            None if value is None else text.render(element, value),
+            collation=array.collation,
+        )
+        for value in values
+    )
 
 
 def _boolean(expr: nodes.BoolExpr, context: Translation) -> SqlValue:
