@@ -247,15 +247,15 @@ _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 
 
 def _is_order_visible(args: Sequence[nodes.Expr]) -> bool:
-    """PostgreSQL computes all arguments, Spark none behind a NULL, nor what it compares with a
-    constant that is beyond its type: that is seen where one fails."""
+    """PostgreSQL computes all arguments, Spark none beside a NULL (a filter looks for NULLs in
+    columns first, a quotient at its divisor), nor what it compares with a constant that is beyond
+    its type: that is seen where one fails."""
     return any(
         _can_fail(arg)
         and any(
-            (j < i and not isinstance(other, nodes.Const))
-            or (j > i and not isinstance(other, nodes.Const | nodes.Var))
-            or (isinstance(other, nodes.Const) and (arg.type, other.type) in _WIDENED)
+            not isinstance(other, nodes.Const) or (arg.type, other.type) in _WIDENED
             for j, other in enumerate(args)
+            if j != i
         )
         for i, arg in enumerate(args)
     )
