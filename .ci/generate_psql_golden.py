@@ -4,11 +4,13 @@
     .ci/generate_psql_golden.py 'host=localhost user=postgres dbname=postgres'
 
 The connection string is libpq's; its user should be `postgres`, and nothing is left behind in the
-database.  Cases are
+database, whose collation is C.  The first psql on PATH is asked, which has to be 17's for what 17 has
+brought (\\drg, options of \\watch).  Cases are
 
     scan/NAME.sql       a script; NAME.out has the statements that psql sends (its option -e), and
                         what the script echoes
     script/NAME.sql     a script; NAME.out has what psql says, with -a, to both streams
+    lake/NAME.sql       likewise, of scripts that need Spark
     variables.sql       a script; variables.out has what it prints, error messages included
     print_table.json    tables and sets of options; print_table/OPTIONS.out has each table with them
 """
@@ -54,7 +56,7 @@ def psql(conninfo: str, *arguments: str, script: str = "", stderr: int | None = 
 
 
 def generate_scripts(conninfo: str) -> None:
-    for path in sorted((DATA / "script").glob("*.sql")):
+    for path in sorted(DATA.glob("script/*.sql")) + sorted(DATA.glob("lake/*.sql")):
         process = subprocess.run(
             ["psql", conninfo, "-X", "-a", "-f", path.name],
             stdout=subprocess.PIPE,

@@ -83,7 +83,9 @@ class Connection:
 
         position = field("P")
         place = "" if position is None else f" @{int(position) - 1}"
-        self._lines.append(f"{field('S')} {field('C')}{place}: {field('M')}")
+        self._lines.append(
+            f"{field('S')} {field('C')}{place}: " + (field("M") or "").replace("\n", "\\n")
+        )
         for label, code in (("DETAIL", "D"), ("HINT", "H")):
             text = field(code)
             if text is not None:

@@ -76,6 +76,10 @@ QUERIES = {
         SELECT oid, collname, collprovider, collencoding FROM pg_collation
          WHERE collnamespace = 'pg_catalog'::regnamespace AND collprovider IN ('d', 'b', 'c')
            AND collname IN ('default', 'C', 'POSIX', 'ucs_basic', 'pg_c_utf8') ORDER BY oid""",
+    "pg_settings": """
+        SELECT name, unit, vartype, context, boot_val, min_val, max_val, category, short_desc,
+               extra_desc, array_to_string(enumvals, ',') AS enumvals
+          FROM pg_settings WHERE name NOT LIKE '%.%' ORDER BY lower(name) COLLATE "C" """,
     "pg_system_column": """
         SELECT attname, attnum, typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
          WHERE attrelid = 'pg_class'::regclass AND attnum < 0 ORDER BY attnum DESC""",
@@ -84,6 +88,13 @@ QUERIES = {
           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
           JOIN pg_type t ON t.oid = a.atttypid
          WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
+         ORDER BY c.relname, a.attnum""",
+    "information_schema": """
+        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname,
+               coalesce(b.typname, t.typname) AS typname, a.attnotnull
+          FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+          JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
+         WHERE c.relnamespace = 'information_schema'::regnamespace AND c.relkind = 'v'
          ORDER BY c.relname, a.attnum""",
 }
 

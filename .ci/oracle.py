@@ -9,17 +9,14 @@ The names of the cases are in reached_cases.txt; the run fails when one of them 
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from replctl.spark import jvm
+from replctl.spark import temporary_server
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
-_START_TIMEOUT = 120.0  # seconds
 
 
 def main(folder: Path) -> int:
@@ -29,20 +26,18 @@ def main(folder: Path) -> int:
     for name in set(reached).difference(there):
         print(f"{name} is not in the oracle here")
     pattern = "|".join(f"/{re.escape(name)}\\.sql$" for name in there)
-    server, address = _start_server()
-    try:
-        with tempfile.TemporaryDirectory() as scratch:
-            report = Path(scratch) / "report.json"
-            subprocess.run(
-                [sys.executable, str(folder / "compare.py"), "--jobs", "2", "--filter", pattern,
-                 "--json", str(report), "--show", "3"],
-                env={**os.environ, "SPARK_REMOTE": address},
-                check=False,
-            )  # fmt: skip
-            cases = json.loads(report.read_text("utf-8"))
-    finally:
-        server.terminate()
-        server.wait(60)
+    with temporary_server("4g") as address, tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.json"
+        subprocess.run(
+            [sys.executable, str(folder / "compare.py"), "--jobs", "2", "--filter", pattern,
+             "--json", str(report), "--show", "3", "--keep", scratch, "--timeout", "900"],
+            env={**os.environ, "SPARK_REMOTE": address},
+            check=False,
+        )  # fmt: skip
+        cases = json.loads(report.read_text("utf-8"))
+        for case in cases["results"]:
+            if not case["passed"]:
+                _print_output(Path(scratch), Path(case["case"]).stem)
     passed = {Path(case["case"]).stem for case in cases["results"] if case["passed"]}
     fallen = [name for name in there if Path(name).name not in passed]
     for name in fallen:
@@ -51,23 +46,10 @@ def main(folder: Path) -> int:
     return 1 if fallen or not there else 0
 
 
-def _start_server() -> tuple[subprocess.Popen[bytes], str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    properties = {"spark.master": "local[2]", "spark.driver.memory": "4g"}
-    argv = jvm.connect_server_command(jvm.find_java(), port, properties)
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
-    process = subprocess.Popen(argv, stdout=log, stderr=log, env=jvm.environment())
-    deadline = time.monotonic() + _START_TIMEOUT
-    while time.monotonic() < deadline and process.poll() is None:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return process, f"sc://127.0.0.1:{port}"
-        time.sleep(0.2)
-    process.kill()
-    log.seek(0)
-    sys.exit("no Spark Connect server: " + log.read().decode(errors="replace")[-2000:])
+def _print_output(kept: Path, case: str) -> None:
+    """All that a case has printed: its errors' details say why it does not pass."""
+    for output in kept.glob(f"*__{case}.actual"):
+        print(f"---- {case}\n{output.read_text('utf-8')}", flush=True)
 
 
 if __name__ == "__main__":

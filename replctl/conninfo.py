@@ -5,6 +5,7 @@ PostgreSQL's documentation, section "Connection Strings".
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 from replctl.errors import SqlSyntaxError
@@ -30,6 +31,38 @@ def parse_conninfo(text: str) -> dict[str, str]:
     if text.startswith(("postgresql://", "postgres://")):
         return _parse_uri(text)
     return _parse_pairs(text)
+
+
+def command_line_settings(options: str) -> dict[str, str]:
+    """The settings in the parameter `options`, which is a server's command line.
+
+    `-c row_security=off --lock_timeout=5s`  ->  {"row_security": "off", "lock_timeout": "5s"}
+
+    Raises:
+        SqlSyntaxError: there is something else in it.
+    """
+    words = re.findall(r"(?:\\.|[^\s\\])+", options)
+    words = [re.sub(r"\\(.)", r"\1", word) for word in words]
+    result: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        text = next(rest, "") if word == "-c" else word.removeprefix("--").removeprefix("-c")
+        name, is_given, value = text.partition("=")
+        if not is_given or (word != "-c" and text == word):
+            raise SqlSyntaxError(f"invalid command-line argument for server process: {word}")
+        result[name.replace("-", "_")] = value
+    return result
+
+
+def application_name(text: str, fallback: str) -> str:
+    """What the publisher is told that the application is."""
+    return parse_conninfo(text).get("application_name", fallback)
+
+
+def connection_target(text: str) -> tuple[tuple[str, str], ...]:
+    """What a connection string leads to: equal for two that differ in the application's name."""
+    parameters = parse_conninfo(text)
+    return tuple(sorted(item for item in parameters.items() if item[0] != "application_name"))
 
 
 def _parse_pairs(text: str) -> dict[str, str]:
@@ -91,8 +124,7 @@ def _parse_uri(text: str) -> dict[str, str]:
     names, ports = [], []
     for host in hosts.split(",") if hosts else []:
         if host.startswith("["):
-            name, _, port = host[1:].partition("]")
-            port = port.removeprefix(":")
+            name, port = _bracketed(host, text)
         else:
             name, _, port = host.partition(":")
         names.append(_decoded(name))
@@ -111,6 +143,24 @@ def _parse_uri(text: str) -> dict[str, str]:
             raise _invalid(f'invalid URI query parameter: "{_decoded(name)}"')
         _add(result, _decoded(name), _decoded(value))
     return result
+
+
+def _bracketed(host: str, uri: str) -> tuple[str, str]:
+    """`[::1]:5432` -> ('::1', '5432')."""
+    name, bracket, rest = host[1:].partition("]")
+    if not bracket:
+        raise _invalid(
+            'end of string reached when looking for matching "]" in IPv6 host address in URI:'
+            f' "{uri}"'
+        )
+    if not name:
+        raise _invalid(f'IPv6 host address may not be empty in URI: "{uri}"')
+    if rest and rest[0] != ":":
+        raise _invalid(
+            f'unexpected character "{rest[0]}" at position {uri.index(host) + len(name) + 3} in URI'
+            f' (expected ":" or "/"): "{uri}"'
+        )
+    return name, rest[1:]
 
 
 def _decoded(text: str) -> str:

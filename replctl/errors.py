@@ -7,6 +7,7 @@ The words of a message belong to the place that finds the fault; the form in whi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,6 +56,9 @@ class PostgresError(Exception):
 
 # Class 08: connection
 class ConnectionFailure(PostgresError, sqlstate="08006"): ...
+
+
+class ProtocolViolation(PostgresError, sqlstate="08P01"): ...
 
 
 # Class 0A: not supported, by PostgreSQL or (yet) by replctl
@@ -142,6 +146,9 @@ class ArraySubscriptError(DataError, sqlstate="2202E"): ...
 class InvalidTextRepresentation(DataError, sqlstate="22P02"): ...
 
 
+class BadCopyFileFormat(DataError, sqlstate="22P04"): ...
+
+
 class InvalidJsonDatetimeArgument(DataError, sqlstate="22031"): ...
 
 
@@ -210,6 +217,18 @@ class NoActiveSqlTransaction(PostgresError, sqlstate="25P01"): ...
 class InvalidAuthorizationSpecification(PostgresError, sqlstate="28000", severity="FATAL"): ...
 
 
+class ConnectNotPermitted(PostgresError, sqlstate="42501", severity="FATAL"): ...
+
+
+class PasswordRequired(PostgresError, sqlstate="2F003"): ...
+
+
+class InvalidGrantor(PostgresError, sqlstate="0L000"): ...
+
+
+class InvalidGrantOperation(PostgresError, sqlstate="0LP01"): ...
+
+
 class DependentObjectsStillExist(PostgresError, sqlstate="2BP01"): ...
 
 
@@ -220,6 +239,9 @@ class InvalidSchemaName(PostgresError, sqlstate="3F000"): ...
 
 
 class SerializationFailure(PostgresError, sqlstate="40001"): ...
+
+
+class DeadlockDetected(PostgresError, sqlstate="40P01"): ...
 
 
 # Class 42: syntax, names, types
@@ -244,7 +266,7 @@ class InvalidForeignKey(PostgresError, sqlstate="42830"): ...
 class InvalidName(PostgresError, sqlstate="42602"): ...
 
 
-class UndefinedFile(PostgresError, sqlstate="58P01"): ...
+class NameTooLong(PostgresError, sqlstate="42622"): ...
 
 
 class ReservedName(PostgresError, sqlstate="42939"): ...
@@ -329,7 +351,19 @@ class InvalidTableDefinition(PostgresError, sqlstate="42P16"): ...
 class DiskFull(PostgresError, sqlstate="53100"): ...
 
 
+class OutOfMemory(PostgresError, sqlstate="53200"): ...
+
+
+class TooManyConnections(PostgresError, sqlstate="53300", severity="FATAL"): ...
+
+
+class ConfigurationLimitExceeded(PostgresError, sqlstate="53400"): ...
+
+
 class ProgramLimitExceeded(PostgresError, sqlstate="54000"): ...
+
+
+class StatementTooComplex(PostgresError, sqlstate="54001"): ...
 
 
 class TooManyColumns(PostgresError, sqlstate="54011"): ...
@@ -341,7 +375,22 @@ class ObjectNotInPrerequisiteState(PostgresError, sqlstate="55000"): ...
 class ObjectInUse(PostgresError, sqlstate="55006"): ...
 
 
+class CantChangeRuntimeParam(PostgresError, sqlstate="55P02"): ...
+
+
 class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
+
+
+class TransactionInProgress(LockNotAvailable):
+    """What a statement needs is locked until other transactions end; then it can be repeated.
+
+    Attributes:
+        xids: their numbers.
+    """
+
+    def __init__(self, xids: Collection[int]) -> None:
+        super().__init__("could not obtain lock: another transaction is in progress")
+        self.xids = frozenset(xids)
 
 
 class QueryCanceled(PostgresError, sqlstate="57014"): ...
@@ -354,6 +403,9 @@ class DatabaseDoesNotExist(PostgresError, sqlstate="3D000", severity="FATAL"): .
 
 
 class IoError(PostgresError, sqlstate="58030"): ...
+
+
+class UndefinedFile(IoError, sqlstate="58P01"): ...
 
 
 # Class XX: our own fault, or the engine's
@@ -373,6 +425,7 @@ class Notice:
     detail: str | None = None
     hint: str | None = None
     position: int = -1
+    context: str | None = None
 
 
 def error_class(sqlstate: str) -> type[PostgresError]:

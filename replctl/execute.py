@@ -11,18 +11,36 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
+from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.pg_subscription import list_apply_batches
-from replctl.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
+from replctl.errors import (
+    InFailedSqlTransaction,
+    ReadOnlySqlTransaction,
+    SqlSyntaxError,
+    TransactionInProgress,
+)
 from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.result import Result
 from replctl.session import Session
 
+if TYPE_CHECKING:
+    from replctl.query.sql_function import StatementRunner
+
 #: What a block that has failed takes, and what a block that is read only takes.
 _ENDS = ("commit", "rollback", "rollback to")
-_READING = (ast.SelectStmt, ast.VariableShow, ast.VariableSet, ast.TransactionStmt)
+_READING = (
+    ast.SelectStmt,
+    ast.VariableShow,
+    ast.VariableSet,
+    ast.TransactionStmt,
+    ast.AlterSystem,
+    ast.Checkpoint,
+)
+#: Those that are carried out in more than one transaction of the catalog.
+_IN_STEPS = (ast.CreateTableAs, ast.RefreshMaterializedView)
 
 
 def execute(session: Session, text: str) -> Iterator[Result]:
@@ -38,15 +56,37 @@ def execute(session: Session, text: str) -> Iterator[Result]:
         with _failing_block(session):
             if session.block is None:
                 session.transaction_start = datetime.now(UTC)
-                if len(statements) > 1:
+                if len(statements) > 1 or isinstance(statement, _IN_STEPS):
                     _begin_implicitly(session)
             _check_block(session, statement)
-            result = _run(session, statement)
-        yield result
-    if session.block is not None and session.block.is_implicit:
-        from replctl.lake import block
+            result = _run_when_free(session, statement)
+        if statement is statements[-1] and session.block is not None and session.block.is_implicit:
+            from replctl.lake import block
 
-        block.commit(session)
+            block.commit(session)
+        yield result
+
+
+def describe(session: Session, text: str) -> list[tuple[str, str]]:
+    """Name and type of each column that the statement of `text` returns, without carrying it out;
+    none, if it returns no rows.
+
+    Raises:
+        PostgresError: what is wrong with it at analysis, or there is more than one.
+    """
+    from replctl.query import describe as query_describe
+
+    with _failing_block(session):
+        statements = parse(text)
+        if len(statements) > 1:
+            raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
+        for statement in statements:
+            if session.block is None:
+                session.transaction_start = datetime.now(UTC)
+            elif session.block.has_failed:
+                _check_block(session, statement)
+            return query_describe.describe(session, statement)
+    return []
 
 
 def _begin_implicitly(session: Session) -> None:
@@ -57,10 +97,11 @@ def _begin_implicitly(session: Session) -> None:
 
 @contextmanager
 def _failing_block(session: Session) -> Iterator[None]:
-    """What goes wrong makes the open block fail."""
+    """What goes wrong makes the open block fail, and drops the session's temporary slots."""
     try:
         yield
     except BaseException:
+        session.drop_temporary_slots()
         if session.block is not None:
             from replctl.lake import block
 
@@ -69,21 +110,26 @@ def _failing_block(session: Session) -> Iterator[None]:
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:
-    """Whether the open block takes a statement.
+    """Whether the open block, and the cluster, take a statement.
 
     Raises:
-        InFailedSqlTransaction: it has failed (25P02).
-        ReadOnlySqlTransaction: it may change nothing (25006).
+        InFailedSqlTransaction: the block has failed (25P02).
+        ReadOnlySqlTransaction: it may change nothing, or the cluster is a standby (25006).
+        CannotConnectNow: a standby was promoted in the cluster's place (57P03).
     """
     block = session.block
-    if block is None:
-        return
+    control = session.cluster.control()
+    check_connectable(control)
     is_end = isinstance(statement, ast.TransactionStmt) and statement.kind in _ENDS
-    if block.has_failed and not is_end:
+    if block is not None and block.has_failed and not is_end:
         raise InFailedSqlTransaction(
             "current transaction is aborted, commands ignored until end of transaction block"
         )
-    if block.is_read_only and not isinstance(statement, _READING):
+    if isinstance(statement, _READING) or (
+        isinstance(statement, ast.Copy) and not statement.is_from
+    ):
+        return
+    if session.is_read_only or control.is_in_recovery:
         raise ReadOnlySqlTransaction(
             f"cannot execute {_command_name(statement)} in a read-only transaction"
         )
@@ -95,13 +141,46 @@ def _command_name(statement: ast.Statement) -> str:
     match statement:
         case ast.Truncate():
             return "TRUNCATE TABLE"
+        case ast.TransactionStmt(kind="start"):
+            return "START TRANSACTION"
+        case ast.TransactionStmt():
+            return statement.kind.split()[0].upper()
+        case ast.VariableShow():
+            return "SHOW"
+        case ast.VariableSet():
+            return "RESET" if statement.reset else "SET"
         case ast.Drop():
             return f"DROP {statement.object_type.upper()}"
         case ast.Rename() | ast.AlterOwner() | ast.AlterObjectSchema():
             return f"ALTER {statement.object_type.upper()}"
         case ast.CreateEnum():
             return "CREATE TYPE"
+        case ast.AlterRoleSet():
+            return "ALTER ROLE"
+        case ast.AlterDatabaseSet():
+            return "ALTER DATABASE"
+        case ast.Copy():
+            return "COPY FROM"
+        case ast.Grant() | ast.GrantRole():
+            return "GRANT" if statement.is_grant else "REVOKE"
+        case ast.CreateTableAs(is_materialized_view=True):
+            return "CREATE MATERIALIZED VIEW"
     return name
+
+
+def _run_when_free(session: Session, statement: ast.Statement) -> Result:
+    """Carry out a statement, after the transactions that are in its way.
+
+    A statement meets them before anything of it is done that its end does not take back, so it is
+    simply repeated.
+    """
+    try:
+        return _run(session, statement)
+    except TransactionInProgress as blocked:
+        from replctl.lake.waiting import wait_for, when_free
+
+        wait_for(session, blocked.xids)
+        return when_free(session, lambda: _run(session, statement))
 
 
 def _run(session: Session, statement: ast.Statement) -> Result:
@@ -109,9 +188,15 @@ def _run(session: Session, statement: ast.Statement) -> Result:
         case ast.SelectStmt():
             from replctl.query.select import select
 
-            return select(session, statement)
+            return select(session, statement, _function_runner(session))
         case ast.Insert() | ast.Update() | ast.Delete() | ast.Truncate():
             return _change_rows(session, statement)
+        case ast.Copy():
+            from replctl.query.copy import copy
+
+            if statement.is_from:
+                _finish_batches(session)
+            return copy(session, statement)
         case ast.VariableShow():
             from replctl.commands.variable import show
 
@@ -120,22 +205,42 @@ def _run(session: Session, statement: ast.Statement) -> Result:
             return Result(_command(session, statement))
 
 
+def _function_runner(session: Session) -> StatementRunner:
+    """How the statements of functions in SQL are carried out: as others, within the block."""
+    from replctl.query.select import select
+    from replctl.query.sql_function import Finish, StatementRunner
+
+    def run(statement: ast.Statement) -> Result:
+        _check_block(session, statement)
+        return _run_when_free(session, statement)
+
+    def select_last(statement: ast.SelectStmt, finish: Finish) -> Result:
+        return select(session, statement, _function_runner(session), finish)
+
+    return StatementRunner(run, select_last, _command_name)
+
+
 def _change_rows(
     session: Session, statement: ast.Insert | ast.Update | ast.Delete | ast.Truncate
 ) -> Result:
+    from replctl.lake.repeat import repeated
     from replctl.query import insert, modify, truncate
 
     _finish_batches(session)
-    match statement:
-        case ast.Insert():
-            return insert.insert(session, statement)
-        case ast.Update():
-            return modify.update(session, statement)
-        case ast.Delete():
-            return modify.delete(session, statement)
-        case ast.Truncate():
-            return truncate.truncate(session, statement)
-    assert_never(statement)
+
+    def carry_out() -> Result:
+        match statement:
+            case ast.Insert():
+                return insert.insert(session, statement)
+            case ast.Update():
+                return modify.update(session, statement)
+            case ast.Delete():
+                return modify.delete(session, statement)
+            case ast.Truncate():
+                return truncate.truncate(session, statement)
+        assert_never(statement)
+
+    return repeated(carry_out)
 
 
 def _finish_batches(session: Session) -> None:
@@ -176,10 +281,22 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import table
 
             return table.create_table(session, statement)
+        case ast.CreateTableAs(is_materialized_view=True):
+            from replctl.commands import view
+
+            return view.create_materialized_view(session, statement)
         case ast.CreateTableAs():
             from replctl.commands import table_as
 
             return table_as.create_table_as(session, statement)
+        case ast.CreateView():
+            from replctl.commands import view
+
+            return view.create_view(session, statement)
+        case ast.RefreshMaterializedView():
+            from replctl.commands import view
+
+            return view.refresh_materialized_view(session, statement)
         case ast.AlterTable():
             from replctl.commands import alter_table
 
@@ -216,6 +333,62 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import function
 
             return function.create_operator(session, statement)
+        case ast.CreateCollation():
+            from replctl.commands import collation
+
+            return collation.create_collation(session, statement)
+        case ast.Comment():
+            from replctl.commands import comment
+
+            return comment.comment(session, statement)
+        case ast.CreateRole():
+            from replctl.commands import role
+
+            return role.create_role(session, statement)
+        case ast.AlterRole():
+            from replctl.commands import role
+
+            return role.alter_role(session, statement)
+        case ast.DropRole():
+            from replctl.commands import role
+
+            return role.drop_role(session, statement)
+        case ast.CreatePolicy():
+            from replctl.commands import policy
+
+            return policy.create_policy(session, statement)
+        case ast.AlterPolicy():
+            from replctl.commands import policy
+
+            return policy.alter_policy(session, statement)
+        case ast.GrantRole():
+            from replctl.commands import role
+
+            return role.grant_role(session, statement)
+        case ast.AlterRoleSet():
+            from replctl.commands import role_setting
+
+            return role_setting.alter_role_set(session, statement)
+        case ast.AlterDatabaseSet():
+            from replctl.commands import role_setting
+
+            return role_setting.alter_database_set(session, statement)
+        case ast.AlterDefaultPrivileges():
+            from replctl.commands import default_acl
+
+            return default_acl.alter_default_privileges(session, statement)
+        case ast.DropOwned():
+            from replctl.commands import owned
+
+            return owned.drop_owned(session, statement)
+        case ast.ReassignOwned():
+            from replctl.commands import owned
+
+            return owned.reassign_owned(session, statement)
+        case ast.Grant():
+            from replctl.commands import grant
+
+            return grant.grant(session, statement)
         case ast.Drop():
             from replctl.commands import drop
 
@@ -240,4 +413,16 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
             from replctl.commands import variable
 
             return variable.set_variable(session, statement)
+        case ast.AlterSystem():
+            from replctl.commands import variable
+
+            return variable.alter_system(session, statement)
+        case ast.Checkpoint():
+            from replctl.commands import vacuum
+
+            return vacuum.checkpoint(session)
+        case ast.Vacuum():
+            from replctl.commands import vacuum
+
+            return vacuum.vacuum(session, statement)
     assert_never(statement)

@@ -1,7 +1,8 @@
 """Named points at which a test can stop, fail or kill the process (PostgreSQL's injection points).
 
 `REPLCTL_INJECTION_POINT=apply.after-write:kill` kills the process with SIGKILL at the first visit
-of that point; `name:error` raises there; `name:kill:3` waits for the third visit.
+of that point; `name:stop` stops it until somebody sends SIGCONT; `name:error` raises there;
+`name:kill:3` waits for the third visit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ POINTS = (
     "write.after-delta-commit",
     "write.before-log",
     "write.after-log",
+    "rewrite.after-columns",
+    "rewrite.after-fill",
     "block.before-commit",
     "block.after-commit",
     "undo.before-restore",
@@ -27,6 +30,7 @@ POINTS = (
     "tablesync.after-copy",
     "tablesync.before-finishedcopy",
     "tablesync.after-finishedcopy",
+    "tablesync.before-syncdone",
     "tablesync.before-ready",
     "apply.before-batch",
     "apply.after-batch",
@@ -34,6 +38,17 @@ POINTS = (
     "apply.after-tables",
     "apply.before-progress",
     "apply.after-progress",
+    "batches.between",
+    "vacuum.after-first-file",
+    "vacuum.before-log",
+    "vacuum.after-first-log-entry",
+    "vacuum.before-catalog",
+    "standby.before-backup",
+    "standby.after-backup",
+    "standby.before-confirmation",
+    "promotion.after-replacement",
+    "promotion.before-end",
+    "promotion.after-end",
 )
 
 _visits: Counter[str] = Counter()
@@ -55,4 +70,7 @@ def injection_point(name: str) -> None:
         return
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return
     raise InternalError(f"injected at {name}")

@@ -3,24 +3,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from replctl.catalog.pg_subscription import (
     Subscription,
-    get_apply_batch,
     get_subscription,
     list_apply_batches,
     list_subscriptions,
+    put_subscription_error,
+    subscription_error,
 )
-from replctl.errors import PostgresError, UndefinedObject
+from replctl.catalog.worker import (
+    claim_worker,
+    client_name,
+    release_worker,
+    report_worker,
+)
+from replctl.conninfo import application_name
+from replctl.errors import (
+    ConfigurationLimitExceeded,
+    Notice,
+    ObjectInUse,
+    PostgresError,
+    UndefinedObject,
+)
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.replication.apply import apply_changes
-from replctl.replication.node import Publisher
-from replctl.replication.tablesync import has_begun_copies, synchronize, unsynchronized
+from replctl.replication.node import Publisher, RemoteTransaction
+from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
+
+#: Seconds that changes of the ready tables wait for tables that are being copied.
+_PATIENCE = 1.0
+#: What a process is while it does something, as in pg_stat_activity.
+_APPLY_WORKER = "logical replication apply worker"
+_TABLESYNC_WORKER = "logical replication tablesync worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,42 +50,184 @@ class SyncFailure:
 
     subscription: str
     error: PostgresError
+    oid: int = field(default=0, compare=False)
+    database: str = field(default="", compare=False)
+
+
+@dataclass(slots=True)
+class Applied:
+    """What a run of a subscription has written.
+
+    Attributes:
+        transactions: of the publisher.
+        changes: entries of its log: what one transaction did to one table.
+        forwarded: transactions that had been replicated to the publisher.
+    """
+
+    transactions: int = 0
+    changes: int = 0
+    forwarded: int = 0
+
+    def add(self, transactions: Sequence[RemoteTransaction]) -> None:
+        """Count transactions that have been applied."""
+        self.transactions += len(transactions)
+        self.changes += sum(t.last - t.first + 1 for t in transactions)
+        self.forwarded += sum(t.origin is not None for t in transactions)
+
+
+class Stopping(Exception):
+    """Somebody has asked to stop, and what was begun is finished."""
+
+
+class Launcher:
+    """Runs subscriptions, and holds those that it has run: until it is closed no other process
+    applies them.
+
+    Args:
+        is_stopping: asked before each batch and each copy whether to end here.
+        on_applied: told of what a run has written.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        is_stopping: Callable[[], bool] = lambda: False,
+        on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
+    ) -> None:
+        self._session = session
+        self._is_stopping = is_stopping
+        self._on_applied = on_applied
+        self._held: dict[int, Subscription] = {}
+
+    def sync(self, subscriptions: Sequence[Subscription]) -> list[SyncFailure]:
+        """Run subscriptions until none of them has anything to do; those that could not go on.
+
+        Raises:
+            Stopping: it was asked to stop.
+        """
+        failures: list[SyncFailure] = []
+        for _round in range(len(subscriptions) + 1):
+            stopped = {failure.oid for failure in failures}
+            going = [
+                subscription for subscription in subscriptions if subscription.oid not in stopped
+            ]
+            moved = self.round(going, failures)
+            if not moved:
+                return failures
+        forwarding = sorted(f'"{name}"' for name, applied in moved.items() if applied.forwarded)
+        if forwarding:  # else somebody else commits all the time
+            self._session.notice(
+                f"subscriptions {', '.join(forwarding)} did not come to an end",
+                severity="WARNING",
+                detail="Every round of applying changes has made new ones.",
+                hint="Publications and subscriptions form a loop: origin = none keeps replicated"
+                " changes from being sent on.",
+            )
+        return failures
+
+    def round(
+        self, subscriptions: Sequence[Subscription], failures: list[SyncFailure]
+    ) -> dict[str, Applied]:
+        """Run subscriptions, each once; those that had something to do, with what they have
+        written.
+
+        Args:
+            failures: what could not go on is added here.
+
+        Raises:
+            Stopping: it was asked to stop.
+        """
+        moved = {}
+        for subscription in subscriptions:
+            applied, error = self.run(subscription)
+            if applied is not None:
+                moved[subscription.name] = applied
+            if error is not None:
+                database = self._session.cluster.database_name(subscription.database_oid)
+                failures.append(SyncFailure(subscription.name, error, subscription.oid, database))
+        return moved
+
+    def run(self, subscription: Subscription) -> tuple[Applied | None, PostgresError | None]:
+        """Copies of a subscription, then its changes; what it has written, None if there was
+        nothing to do, and what has stopped it.
+
+        Raises:
+            Stopping: it was asked to stop.
+        """
+        cluster = self._session.cluster
+        assert subscription.slot_name is not None
+        try:
+            is_new = claim_worker(
+                cluster,
+                subscription.oid,
+                subscription.slot_name,
+                maximum=_maximum_workers(self._session),
+            )
+        except (ObjectInUse, ConfigurationLimitExceeded) as error:
+            cluster.log.report_error(error, backend_type=_APPLY_WORKER)
+            return None, error
+        self._held[subscription.oid] = subscription
+        run = _Run(self._session, subscription, is_new=is_new, is_stopping=self._is_stopping)
+        try:
+            has_moved = run.once()
+        finally:
+            self._on_applied(subscription, run.applied)
+        if run.error is not None or run.is_unwanted:
+            self._let_go(subscription, stays=False)
+        return run.applied if has_moved else None, run.error
+
+    def keep(self, subscriptions: Sequence[Subscription]) -> None:
+        """Let go of all that is held but these."""
+        kept = {subscription.oid for subscription in subscriptions}
+        for oid, subscription in list(self._held.items()):
+            if oid not in kept:
+                self._let_go(subscription, stays=False)
+
+    def close(self, *, stays: bool) -> None:
+        """Let go of what is held.
+
+        Args:
+            stays: this process is still seen as the worker of what it has run.
+        """
+        for subscription in list(self._held.values()):
+            self._let_go(subscription, stays=stays)
+
+    def _let_go(self, subscription: Subscription, *, stays: bool) -> None:
+        del self._held[subscription.oid]
+        release_worker(self._session.cluster, subscription.oid, stays=stays)
+        assert subscription.slot_name is not None
+        try:
+            with open_publisher(self._session, subscription.conninfo) as publisher:
+                publisher.end_replication(subscription.slot_name, stays=stays)
+        except PostgresError:
+            pass  # a publisher that cannot be reached has nobody at its slot
+
+
+def _maximum_workers(session: Session) -> int:
+    return int(session.setting("max_logical_replication_workers"))
 
 
 def sync(session: Session, names: Sequence[str] = ()) -> list[SyncFailure]:
     """Apply everything that is committed on the publishers so far to the enabled subscriptions of
-    all databases of the cluster, unfinished copies first; those that could not go on.
+    all databases of the cluster, unfinished copies first; those that could not go on.  On a standby
+    none runs: the primary runs them.
 
     Args:
         names: subscriptions to run, () for all.
 
     Raises:
         UndefinedObject: there is no subscription of that name.
+        ActiveSqlTransaction: the open block of the session has changed something, so that it might
+            wait for itself (25001).
     """
-    failures: dict[int, SyncFailure] = {}
-    subscriptions = _enabled(session, names)
-    for _round in range(len(subscriptions) + 1):
-        moved = []
-        for subscription in subscriptions:
-            if subscription.oid in failures:
-                continue
-            run = _Run(session, subscription)
-            if run.once():
-                moved.append(subscription.name)
-            if run.error is not None:
-                failures[subscription.oid] = SyncFailure(subscription.name, run.error)
-        if not moved:
-            return list(failures.values())
-        subscriptions = _enabled(session, names)
-    shown = ", ".join(f'"{name}"' for name in sorted(moved))
-    session.notice(
-        f"subscriptions {shown} did not come to an end",
-        severity="WARNING",
-        detail="Every round of applying changes has made new ones.",
-        hint="Publications and subscriptions form a loop: origin = none keeps replicated changes"
-        " from being sent on.",
-    )
-    return list(failures.values())
+    if session.xids is not None and session.xids.top is not None:
+        session.prevent_in_block("\\sync")
+    launcher = Launcher(session)
+    try:
+        return launcher.sync(enabled_subscriptions(session, names))
+    finally:
+        launcher.close(stays=True)
 
 
 def finish_batches(session: Session) -> None:
@@ -75,21 +238,32 @@ def finish_batches(session: Session) -> None:
         PostgresError: it cannot be finished.
     """
     with session.read() as catalog:
-        unfinished = [batch.subscription_oid for batch in list_apply_batches(catalog)]
-    for oid in unfinished:
+        unfinished = {batch.subscription_oid for batch in list_apply_batches(catalog)}
+    for oid in sorted(unfinished):
         with session.read() as catalog:
             subscription = get_subscription(catalog, oid)
         if subscription is None:
             continue
-        run = _Run(session, subscription)
+        run = _Run(session, subscription, only_unfinished=True)
         run.once()
         with session.read() as catalog:
-            is_finished = get_apply_batch(catalog, oid) is None
+            is_finished = not list_apply_batches(catalog, oid)
         if run.error is not None and not is_finished:
             raise run.error
 
 
-def _enabled(session: Session, names: Sequence[str]) -> list[Subscription]:
+def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:
+    """The enabled subscriptions of all databases of the cluster; none on a standby, whose primary
+    runs them.
+
+    Args:
+        names: those to choose from, () for all.
+
+    Raises:
+        UndefinedObject: there is no subscription of that name.
+    """
+    if session.cluster.is_in_recovery:
+        return []
     with session.read() as catalog:
         subscriptions = list_subscriptions(catalog, all_databases=True)
     for name in names:
@@ -105,69 +279,220 @@ def _enabled(session: Session, names: Sequence[str]) -> list[Subscription]:
 class _Run:
     """One run of a subscription.
 
+    Args:
+        is_new: this process has not been its worker before.
+        only_unfinished: do nothing unless a batch is half written, which somebody waits for.
+
     Attributes:
-        error: what has stopped it.
+        error: what has stopped it, or one of its tables.
+        is_unwanted: it was disabled or dropped before the run.
+        applied: what it has written.
     """
 
-    def __init__(self, session: Session, subscription: Subscription) -> None:
+    def __init__(
+        self,
+        session: Session,
+        subscription: Subscription,
+        *,
+        is_new: bool = False,
+        only_unfinished: bool = False,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._session = session
         self._subscription = subscription
+        self._is_new = is_new
+        self._only_unfinished = only_unfinished
+        self._is_stopping = is_stopping
+        self._is_stopped = False
+        self.is_unwanted = False
         self.error: PostgresError | None = None
+        self.applied = Applied()
 
     def once(self) -> bool:
-        """Copies, then changes; whether there was anything to do."""
-        session, subscription = self._session, self._subscription
-        with (
-            session.cluster.lock(f"subscription-{subscription.oid}"),
-            open_subscriber(session, subscription) as subscriber,
-        ):
-            try:
-                with open_publisher(session, subscription.conninfo) as publisher:
-                    has_copied = self._copy_tables(publisher, subscriber)
-                    if has_begun_copies(subscriber):  # apply must not pass their snapshots
-                        return has_copied
-                    try:
-                        progress = session.on_progress
-                        has_applied = apply_changes(publisher, subscriber, subscription, progress)
-                        return has_applied or has_copied
-                    except PostgresError as error:
-                        self._failed(subscriber, error, "apply")
-            except PostgresError as error:
-                self.error = self.error or error
-        return False
+        """Copies and changes; whether there was anything to do.
 
-    def _copy_tables(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
-        """Synchronize the tables that are not yet, some at a time; whether any was."""
+        Raises:
+            Stopping: it was asked to stop.
+        """
+        session, oid = self._session, self._subscription.oid
+        with session.cluster.lock(f"subscription-{oid}"):
+            with session.read() as catalog:
+                current = get_subscription(catalog, oid)
+                is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))
+            if current is None or not (current.enabled or self._only_unfinished):
+                self.is_unwanted = True
+                return False
+            if not is_wanted:
+                return False
+            self._subscription = current
+            if self._is_new:
+                message = (
+                    f'logical replication apply worker for subscription "{current.name}"'
+                    " has started"
+                )
+                self._log(message, _APPLY_WORKER)
+            with open_subscriber(session, current) as subscriber:
+                has_moved = self._connect(subscriber)
+            self._note_outcome()
+            return has_moved
+
+    def _connect(self, subscriber: LakeSubscriber) -> bool:
+        session, subscription = self._session, self._subscription
+        try:
+            with open_publisher(session, subscription.conninfo) as publisher:
+                self._start_replication(publisher)
+                has_moved = self._run(publisher, subscriber)
+                self._report(publisher)
+                return has_moved
+        except PostgresError as error:
+            if self.error is None:
+                self.error = error
+                session.cluster.log.report_error(error, backend_type=_APPLY_WORKER)
+            return False
+
+    def _run(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
+        """Synchronize the tables that are not yet; while that lasts, apply what others take."""
+        has_moved = False
+        with self._synchronizing(publisher, subscriber) as pending:
+            while pending:
+                done, pending = wait(pending, _PATIENCE)
+                for name in [future.result() for future in done]:
+                    has_moved |= name is not None and self._hand_over(publisher, subscriber, name)
+                if pending:
+                    has_moved |= self._apply(publisher, subscriber)
+        if self._is_stopping():
+            raise Stopping
+        return self._apply(publisher, subscriber) or has_moved
+
+    def _start_replication(self, publisher: Publisher) -> None:
+        subscription, cluster = self._subscription, self._session.cluster
+        assert subscription.slot_name is not None
+        if self._only_unfinished:
+            return
+        client = client_name(cluster.system_identifier, subscription.oid)
+        application = application_name(subscription.conninfo, subscription.name)
+        publisher.start_replication(subscription.slot_name, client, application)
+
+    def _report(self, publisher: Publisher) -> None:
+        """Tell both ends that this process is at the end of the log."""
+        assert self._subscription.slot_name is not None
+        if self.error is not None or self._only_unfinished:
+            return
+        cluster, oid = self._session.cluster, self._subscription.oid
+        report_worker(cluster, oid, publisher.slot_position(self._subscription.slot_name))
+        publisher.report_end(self._subscription.slot_name)
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        self._session.on_progress(what, done, total)
+        if self._is_stopping():
+            raise Stopping
+
+    @contextmanager
+    def _synchronizing(
+        self, publisher: Publisher, subscriber: LakeSubscriber
+    ) -> Iterator[set[Future[tuple[str, str] | None]]]:
+        """Tables that are synchronized, some at a time; each result is the name of the table that
+        is, None if that has failed."""
         names = unsynchronized(subscriber)
         if not names:
-            return False
+            yield set()
+            return
         workers = int(self._session.setting("max_sync_workers_per_subscription"))
         done = 0
 
-        def copy(name: tuple[str, str]) -> PostgresError | None:
+        def bring_up(name: tuple[str, str]) -> tuple[str, str] | None:
             nonlocal done
+            if self._is_stopping():
+                return None
             try:
-                synchronize(publisher, subscriber, self._subscription, name)
+                with self._tablesync_worker(subscriber, name):
+                    synchronize(publisher, subscriber, self._subscription, name)
             except PostgresError as error:
-                return error
+                self._failed(subscriber, error, "sync")
+                return None
             finally:
                 done += 1
                 self._session.on_progress("copying tables", done, len(names))
-            return None
+            return name
 
         self._session.on_progress("copying tables", 0, len(names))
-        with ThreadPoolExecutor(max(1, workers)) as pool:
-            errors = [error for error in pool.map(copy, names) if error is not None]
-        for error in errors:
+        pool = ThreadPoolExecutor(max(1, workers))
+        try:
+            yield {pool.submit(bring_up, name) for name in names}
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    @contextmanager
+    def _tablesync_worker(
+        self, subscriber: LakeSubscriber, name: tuple[str, str]
+    ) -> Iterator[None]:
+        """The synchronization of a table is seen as a worker of its own."""
+        cluster, subscription = self._session.cluster, self._subscription
+        relation = subscriber.relations().get(name)
+        if relation is None:  # a refresh has taken it out of the subscription
+            yield
+            return
+        slot = subscription.table_slot_name(relation.relid, cluster.system_identifier)
+        maximum = _maximum_workers(self._session)
+        claim_worker(cluster, subscription.oid, slot, relation.relid, maximum=maximum)
+        worker = (
+            "logical replication table synchronization worker for subscription"
+            f' "{subscription.name}", table "{name[1]}" has'
+        )
+        self._log(f"{worker} started", _TABLESYNC_WORKER)
+        try:
+            yield
+            self._log(f"{worker} finished", _TABLESYNC_WORKER)
+        finally:
+            release_worker(cluster, subscription.oid, relation.relid, stays=False)
+
+    def _hand_over(
+        self, publisher: Publisher, subscriber: LakeSubscriber, name: tuple[str, str]
+    ) -> bool:
+        """Let apply have a table; whether it has."""
+        if subscriber.unfinished_batch() is not None:  # it was planned without the table
+            return False
+        try:
+            hand_over(publisher, subscriber, self._subscription, name)
+        except PostgresError as error:
             self._failed(subscriber, error, "sync")
-        return len(errors) < len(names)
+            return False
+        return True
+
+    def _apply(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
+        """Apply changes of the tables that are ready; whether there were any."""
+        if self._is_stopped:
+            return False
+        try:
+            return apply_changes(
+                publisher, subscriber, self._subscription, self._progress, self.applied.add
+            )
+        except PostgresError as error:
+            self._is_stopped = True
+            self._failed(subscriber, error, "apply")
+            return False
 
     def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> None:
         self.error = self.error or error
+        backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
+        self._session.cluster.log.report_error(error, backend_type=backend_type)
         disable = self._subscription.disable_on_error
         subscriber.note_error(kind, disable=disable)
         if disable:
-            self._session.notice(
-                f'subscription "{self._subscription.name}" has been disabled because of an error',
-                severity="LOG",
+            self._is_stopped = True
+            message = (
+                f'subscription "{self._subscription.name}" has been disabled because of an error'
             )
+            subscriber.report(Notice("LOG", message))
+
+    def _log(self, message: str, backend_type: str) -> None:
+        self._session.cluster.log.report(message, backend_type=backend_type)
+
+    def _note_outcome(self) -> None:
+        """Keep the error that has stopped the subscription, for those who ask how it is."""
+        oid, error = self._subscription.oid, self.error
+        with self._session.cluster.begin(write=False) as connection:
+            known = subscription_error(connection, oid)
+        if error is not None or known is not None:
+            with self._session.cluster.begin(write=True) as connection:
+                put_subscription_error(connection, oid, error)

@@ -25,4 +25,5 @@ def parse_lsn(text: str) -> int:
 
 def format_lsn(lsn: int) -> str:
     """0x16B374D848 -> `16/B374D848`."""
+    lsn &= 0xFFFFFFFFFFFFFFFF  # SQLite keeps the upper half as negative numbers
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription
-from replctl.conninfo import parse_conninfo
+from replctl.conninfo import command_line_settings, parse_conninfo
 from replctl.errors import ConnectionFailure, FeatureNotSupported, PostgresError
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
@@ -17,6 +18,9 @@ from replctl.session import Session
 
 _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 _DEFAULT_USER = "postgres"
+#: Settings that count for a subscription as the session that runs it has set them.
+_HANDED_ON = {"replctl.max_batch_changes"}
+_MAX_PORT = 65535
 
 
 @contextmanager
@@ -25,11 +29,10 @@ def open_publisher(session: Session, conninfo: str) -> Iterator[Publisher]:
     directory.
 
     Raises:
-        ConnectionFailure: there is no such database or role (08006).
+        ConnectionFailure: there is no such directory, database or role (08006).
         FeatureNotSupported: it leads to a PostgreSQL server (0A000).
     """
-    with ExitStack() as stack:
-        yield _publisher(session, parse_conninfo(conninfo), stack)
+    yield _publisher(session, parse_conninfo(conninfo))
 
 
 @contextmanager
@@ -38,20 +41,26 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     session."""
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
-    own = Session.connect(cluster, name, session.role_name, session.on_notice, session.engine)
+    own = Session.connect(cluster, name, session.login_name, session.on_notice, session.engine)
     own.on_progress = session.on_progress
+    for setting in _HANDED_ON & session.settings.keys():
+        own.put_setting(setting, session.settings[setting])
+    with session.read() as catalog:
+        owner = get_role(catalog, subscription.owner)
+    if owner is not None:
+        own.put_role("role", (owner.oid, owner.name))
     yield LakeSubscriber(own, subscription)
 
 
-def _publisher(session: Session, parameters: dict[str, str], stack: ExitStack) -> Publisher:
+def _publisher(session: Session, parameters: dict[str, str]) -> Publisher:
+    _check_port(parameters.get("port", ""))
     host = parameters.get("hostaddr") or parameters.get("host", "")
     user = parameters.get("user", _DEFAULT_USER)
     database = parameters.get("dbname", user)
     cluster = session.cluster
-    if host.startswith("/") and (Path(host) / "catalog.db").exists():
-        if Path(host).resolve() != cluster.path.resolve():
-            cluster = Cluster.open(host)
-            stack.callback(cluster.close)
+    if host.startswith("/"):
+        _check_is_cluster(host, parameters.get("port", "5432"))
+        cluster = cluster.other(Path(host))
     elif host not in _LOCAL_HOSTS or "port" in parameters:
         raise FeatureNotSupported(
             "could not connect to the publisher: "
@@ -60,12 +69,51 @@ def _publisher(session: Session, parameters: dict[str, str], stack: ExitStack) -
         )
     try:
         remote = Session.connect(cluster, database, user, session.on_notice, session.engine)
+        for name, value in command_line_settings(parameters.get("options", "")).items():
+            remote.change_setting(name, value)
     except PostgresError as error:
         raise ConnectionFailure(
             f"could not connect to the publisher: {_server(host, '5432')} failed:"
             f" {error.severity}:  {error.message}"
         ) from error
+    with remote.read() as catalog:
+        role = remote.privileges(catalog).role
+    if not role.is_superuser and not role.can_replicate:
+        raise ConnectionFailure(
+            f"could not connect to the publisher: {_server(host, '5432')} failed:"
+            " FATAL:  permission denied to start WAL sender\n"
+            "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process."
+        )
     return LakePublisher(remote)
+
+
+def _check_port(port: str) -> None:
+    """
+    Raises:
+        ConnectionFailure: it is no number of a port (parse_int_param and PQconnectPoll in libpq).
+    """
+    try:
+        number = int(port or 1)
+        if number.bit_length() > 31:
+            raise ValueError
+    except ValueError:
+        reason = f'invalid integer value "{port}" for connection option "port"'
+    else:
+        if 1 <= number <= _MAX_PORT:
+            return
+        reason = f'invalid port number: "{port}"'
+    raise ConnectionFailure(f"could not connect to the publisher: {reason}")
+
+
+def _check_is_cluster(directory: str, port: str) -> None:
+    if not Cluster.exists(Path(directory)):
+        raise ConnectionFailure(
+            "could not connect to the publisher: "
+            f"{_server(directory, port)} failed: No such file or directory",
+            detail=f'There is no cluster in "{directory}".',
+            hint="A host that begins with a slash is the directory of a cluster. Sockets of"
+            " PostgreSQL servers are not supported yet.",
+        )
 
 
 def _server(host: str, port: str) -> str:

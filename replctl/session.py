@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING
 
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.intent import blocks_writing
+from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import find_role
+from replctl.catalog.pg_control import check_connectable
+from replctl.catalog.pg_db_role_setting import settings_at_start
+from replctl.catalog.pg_replication_slots import (
+    SessionOrigin,
+    commit_with_origin,
+    drop_abandoned_slots,
+    drop_slots_of,
+    own_origin,
+    raise_origin,
+)
 from replctl.catalog.pg_sequence import SequenceValues
-from replctl.catalog.transaction import BlockXids, Catalog, commit_transaction
+from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.errors import (
     ActiveSqlTransaction,
+    CantChangeRuntimeParam,
+    ConnectNotPermitted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
     InternalError,
     InvalidAuthorizationSpecification,
+    LockNotAvailable,
     Notice,
+    PostgresError,
+    TransactionInProgress,
+    UndefinedObject,
 )
+from replctl.types.guc import Setting, find_setting, read_value, settings
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from replctl.catalog.functions import FunctionContext
+    from replctl.expr.environment import Routine
     from replctl.spark.engine import Engine
 
-#: Settings with the values that they have until somebody sets them (a part of pg_settings).
-DEFAULT_SETTINGS = {
-    "application_name": "replctl",
-    "client_encoding": "UTF8",
-    "client_min_messages": "notice",
-    "datestyle": "ISO, MDY",
-    "default_transaction_isolation": "read committed",
-    "extra_float_digits": "1",
-    "intervalstyle": "postgres",
-    "lock_timeout": "0",
-    "max_logical_replication_workers": "4",
-    "max_replication_slots": "10",
-    "max_sync_workers_per_subscription": "2",
-    "max_wal_senders": "10",
-    "search_path": '"$user", public',
-    "server_encoding": "UTF8",
-    "server_version": "17.0",
-    "standard_conforming_strings": "on",
-    "statement_timeout": "0",
-    "timezone": "UTC",
-    "transaction_isolation": "read committed",
-    "wal_level": "logical",
-}
+#: Seconds that a relation's lock is waited for, before it is looked who holds it.
+_PATIENCE = 0.5
 
 #: What client_min_messages keeps back; with another value than these, nothing.
 _KEPT_BACK = {
@@ -55,9 +63,24 @@ _KEPT_BACK = {
     "error": frozenset({"LOG", "NOTICE", "WARNING"}),
 }
 
+_NAME = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
+_ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
+
+
+#: Numbers for the sessions of this process.
+_numbers = count(1)
+
 
 def _no_engine() -> Engine:
     raise InternalError("this session has no Spark")
+
+
+def _no_copy_data() -> Iterator[bytes]:
+    raise FeatureNotSupported("this client sends no data for COPY FROM STDIN")
+
+
+def _no_copy_output(lines: Iterator[bytes]) -> None:
+    raise FeatureNotSupported("this client takes no data from COPY TO STDOUT")
 
 
 @dataclass
@@ -85,6 +108,7 @@ class TransactionBlock:
         start: what now() is.
         settings: what SET had changed before it.
         is_implicit: the statements of one query string, without BEGIN.
+        is_of_function: the statements of a function, and the one that calls it.
         is_read_only: it may change nothing.
         has_failed: a statement failed; until ROLLBACK, or ROLLBACK TO, nothing else is done.
         changes_definitions: decoding has to look again behind it.
@@ -98,6 +122,7 @@ class TransactionBlock:
     start: datetime
     settings: dict[str, str]
     is_implicit: bool = False
+    is_of_function: bool = False
     is_read_only: bool = False
     has_failed: bool = False
     changes_definitions: bool = False
@@ -115,31 +140,54 @@ class Session:
     Attributes:
         cluster: the open cluster.
         database_oid, database_name: the current database.
-        role_oid, role_name: the role that statements run as.
+        login_oid, login_name: the role that has connected.
         settings: what SET has changed, by name in lower case.
+        configured: what the cluster's configuration says, by name in lower case.
+        role_settings: what ALTER ROLE and ALTER DATABASE say for it, likewise.
         on_notice: called with every notice, at once.
+        on_copy_in: opens what the client sends to COPY FROM STDIN, in pieces up to newlines.
+        on_copy_out: called with the lines of COPY TO STDOUT.
         on_progress: called with what is being done, how much of it is done, and how much there is.
         engine: opens Spark, or gives the one that is open.
         transaction_start: what now() is.
         block: the transaction block that is open.
         sequences: what has been taken from sequences.
+        origin: the replication origin that is set up.
+        has_temporary_slots: there may be slots that go with it.
+        temporary_schema: the name of the schema of its temporary relations, once it has had any.
+        at_end: what is done at its end.
+        routine: the function in SQL whose query is carried out.
+        function_depth: how many functions, one in the other, are.
+        key: its name in the cluster.
     """
 
     cluster: Cluster
     database_oid: int
     database_name: str
-    role_oid: int
-    role_name: str
+    login_oid: int
+    login_name: str
     settings: dict[str, str] = field(default_factory=dict)
+    configured: dict[str, str] = field(default_factory=dict)
+    role_settings: dict[str, str] = field(default_factory=dict)
     on_notice: Callable[[Notice], None] = lambda notice: None
+    on_copy_in: Callable[[], Iterator[bytes]] = _no_copy_data
+    on_copy_out: Callable[[Iterator[bytes]], None] = _no_copy_output
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
     block: TransactionBlock | None = None
     sequences: SequenceValues = field(init=False)
+    origin: SessionOrigin | None = None
+    has_temporary_slots: bool = False
+    temporary_schema: str | None = None
+    at_end: list[Callable[[], None]] = field(default_factory=list)
+    routine: Routine | None = None
+    function_depth: int = 0
+    key: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.sequences = SequenceValues(self.cluster)
+        self.key = f"{self.cluster.backend}/{next(_numbers)}"
 
     @classmethod
     def connect(
@@ -153,40 +201,123 @@ class Session:
         """Open a session in a database of a cluster.
 
         Raises:
+            CannotConnectNow: a standby was promoted in the cluster's place (FATAL).
             DatabaseDoesNotExist, InvalidAuthorizationSpecification: no such database or role
                 (FATAL).
         """
+        check_connectable(cluster.control())
         with cluster.read(0) as catalog:
             role = find_role(catalog, role_name)
         if role is None:
             raise InvalidAuthorizationSpecification(f'role "{role_name}" does not exist')
+        if not role.can_login:
+            raise InvalidAuthorizationSpecification(
+                f'role "{role_name}" is not permitted to log in'
+            )
         database_oid = cluster.database_oid(database_name)
+        drop_abandoned_slots(cluster)
+        with cluster.read(database_oid) as catalog:
+            if not Privileges(catalog, role.oid).has_on_database("c"):
+                raise ConnectNotPermitted(
+                    f'permission denied for database "{database_name}"',
+                    detail="User does not have CONNECT privilege.",
+                )
+            role_settings = _read_settings(
+                settings_at_start(catalog, database_oid, role.oid), on_notice
+            )
         return cls(
             cluster,
             database_oid,
             database_name,
             role.oid,
             role_name,
+            configured=_configured(cluster),
+            role_settings=role_settings,
             on_notice=on_notice,
             engine=engine,
         )
+
+    def in_database(self, oid: int) -> Session:
+        """A session like this one, outside of blocks, in a database.
+
+        Raises:
+            InvalidCatalogName: it is not there any more.
+        """
+        name = self.cluster.database_name(oid)
+        return replace(self, database_oid=oid, database_name=name, block=None, origin=None)
+
+    # -- roles
+
+    @property
+    def session_user(self) -> tuple[int, str]:
+        """OID and name of the role that the session belongs to: SET SESSION AUTHORIZATION."""
+        return _role_setting(self.settings.get("session_authorization")) or (
+            self.login_oid,
+            self.login_name,
+        )
+
+    @property
+    def current_user(self) -> tuple[int, str]:
+        """OID and name of the role that statements run as: SET ROLE."""
+        return _role_setting(self.settings.get("role")) or self.session_user
+
+    @property
+    def role_oid(self) -> int:
+        return self.current_user[0]
+
+    @property
+    def role_name(self) -> str:
+        return self.current_user[1]
+
+    def put_role(self, what: str, role: tuple[int, str] | None, *, is_local: bool = False) -> None:
+        """Change `role` or `session_authorization`; None puts it back."""
+        value = None if role is None else f"{role[0]} {role[1]}"
+        if is_local and self.block is None:
+            return
+        if is_local and self.block is not None:
+            self.block.local_settings.setdefault(what, self.settings.get(what))
+        self.put_setting(what, value)
+
+    def privileges(self, catalog: Catalog) -> Privileges:
+        """What the current role may do."""
+        return Privileges(catalog, self.role_oid)
 
     def notice(
         self,
         message: str,
         *,
         severity: str = "NOTICE",
-        sqlstate: str = "00000",
+        sqlstate: str | None = None,
         detail: str | None = None,
         hint: str | None = None,
+        context: str | None = None,
     ) -> None:
         """Report something that stops nothing, unless client_min_messages keeps it back."""
-        if severity not in _KEPT_BACK.get(self.setting("client_min_messages").lower(), ()):
-            self.on_notice(Notice(severity, message, sqlstate, detail, hint))
+        sqlstate = sqlstate or ("01000" if severity == "WARNING" else "00000")
+        self.report(Notice(severity, message, sqlstate, detail, hint, context=context))
+
+    def report(self, notice: Notice) -> None:
+        """Report a notice, unless client_min_messages keeps it back."""
+        if notice.severity not in _KEPT_BACK.get(self.setting("client_min_messages").lower(), ()):
+            self.on_notice(notice)
 
     def setting(self, name: str) -> str:
-        """The value of a setting."""
-        return self.settings.get(name, DEFAULT_SETTINGS[name])
+        """The value of a setting, in the setting's own unit.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+        """
+        key = name.lower()
+        if key in _ON_IN_RECOVERY and self.cluster.is_in_recovery:
+            return "on"
+        if key == "transaction_read_only":
+            return "on" if self.is_read_only else "off"
+        for values in (self.settings, self.role_settings, self.configured):
+            if key in values:
+                return values[key]
+        if key not in settings():
+            raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        return settings()[key].boot_value
 
     def put_setting(self, name: str, value: str | None) -> None:
         """Change a setting, or put it back to what it is by default (None)."""
@@ -195,15 +326,85 @@ class Session:
         else:
             self.settings[name] = value
 
+    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> Setting:
+        """SET a setting, or RESET it (None).
+
+        Args:
+            is_local: until the end of the open block; without one nothing changes.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+            InvalidParameterValue: it cannot have that value (22023).
+            CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed so, or not by this
+                role.
+        """
+        setting = find_setting(name)
+        self.check_changeable(setting)
+        read = None if value is None else read_value(setting, value)
+        if is_local and self.block is None:
+            return setting
+        if is_local and self.block is not None:
+            self.block.local_settings.setdefault(setting.key, self.settings.get(setting.key))
+        self.put_setting(setting.key, read)
+        return setting
+
+    def check_changeable(self, setting: Setting) -> None:
+        """Whether this session's role may change a setting, and now.
+
+        Raises:
+            CantChangeRuntimeParam, InsufficientPrivilege: it may not.
+        """
+        match setting.context:
+            case "internal":
+                problem = "cannot be changed"
+            case "postmaster":
+                problem = "cannot be changed without restarting the server"
+            case "sighup":
+                problem = "cannot be changed now"
+            case "backend" | "superuser-backend":
+                problem = "cannot be set after connection start"
+            case "superuser":
+                with self.read() as catalog:
+                    if not self.privileges(catalog).is_superuser:
+                        raise InsufficientPrivilege(
+                            f'permission denied to set parameter "{setting.name}"'
+                        )
+                return
+            case _:
+                return
+        raise CantChangeRuntimeParam(f'parameter "{setting.name}" {problem}')
+
+    def reload_configuration(self) -> None:
+        """Read the cluster's configuration again, but for what takes a new connection."""
+        found = _configured(self.cluster)
+        for name in self.configured.keys() | found.keys():
+            if find_setting(name).context in ("postmaster", "internal"):
+                continue
+            if name in found:
+                self.configured[name] = found[name]
+            else:
+                del self.configured[name]
+
     @property
     def search_path(self) -> tuple[str, ...]:
-        """Names of the schemas to search, without pg_catalog, which is always searched first."""
-        names = [part.strip().strip('"') for part in self.setting("search_path").split(",")]
-        return tuple(self.role_name if name == "$user" else name for name in names if name)
+        """Names of the schemas to search, without pg_catalog, which is always searched first;
+        temporary relations come before others unless they are named elsewhere."""
+        names = [_read_name(part) for part in _NAME.findall(self.setting("search_path"))]
+        if self.temporary_schema is not None and "pg_temp" not in names:
+            names.insert(0, "pg_temp")
+        own = {"$user": self.role_name, "pg_temp": self.temporary_schema or ""}
+        return tuple(found for name in names if (found := own.get(name, name)))
 
     def environment(self, catalog: Catalog) -> CatalogEnvironment:
         """The database as expressions see it through the session's search path."""
-        return CatalogEnvironment(catalog, self.database_name, self.search_path)
+        return CatalogEnvironment(
+            catalog,
+            self.database_name,
+            self.search_path,
+            self.role_oid,
+            temporary_schema=self.temporary_schema,
+            routine=self.routine,
+        )
 
     def function_context(self, catalog: Catalog) -> FunctionContext:
         """What functions of catalog queries ask of the session."""
@@ -213,9 +414,11 @@ class Session:
             catalog,
             self.environment(catalog),
             self.role_name,
-            {**DEFAULT_SETTINGS, **self.settings},
+            self.session_user[1],
+            self,
             self.sequences,
             self.cluster,
+            self,
         )
 
     @contextmanager
@@ -225,38 +428,165 @@ class Session:
             yield catalog
 
     @contextmanager
-    def write(self) -> Iterator[Catalog]:
+    def write(self, *, changes_definitions: bool = True) -> Iterator[Catalog]:
         """The catalogs, to change: what changes is committed at the end, with a place in the log;
-        in a block, at the block's end."""
+        in a block, at the block's end.
+
+        Args:
+            changes_definitions: decoding has to look again behind it.
+        """
         with self.cluster.write(self.database_oid, self.xids) as catalog:
             yield catalog
             if self.block is None and catalog.has_xid:
-                commit_transaction(catalog.connection, catalog.xid, changes_catalog=True)
+                self.enter_commit(
+                    catalog.connection, catalog.xid, changes_catalog=changes_definitions
+                )
         if self.block is not None:
             self.block.xids = catalog.xids
             self.block.changes_definitions |= catalog.has_changes
+
+    def enter_commit(
+        self,
+        connection: Connection,
+        xid: int,
+        *,
+        changes_catalog: bool,
+        savepoints: Sequence[int] = (),
+    ) -> int:
+        """Enter a commit of this session, which carries the origin that is set up; its LSN.
+
+        Args:
+            changes_catalog, savepoints: as in `commit_transaction`.
+        """
+        return commit_with_origin(
+            connection,
+            xid,
+            self.origin,
+            changes_catalog=changes_catalog,
+            savepoints=savepoints,
+        )
+
+    def advance_origin(self, connection: Connection, lsn: int) -> None:
+        """A transaction has ended here at an LSN: committed or not, it is done with where it came
+        from."""
+        if self.origin is not None:
+            raise_origin(connection, self.origin.name, self.origin.lsn, lsn)
+
+    def drop_temporary_slots(self) -> None:
+        """Drop the slots that go with this session: at its end, and when a statement fails."""
+        if self.has_temporary_slots:
+            with self.cluster.begin(write=True) as connection:
+                drop_slots_of(connection, self.key)
+            self.has_temporary_slots = False
+
+    def close(self) -> None:
+        """End the session: what goes with it goes."""
+        while self.at_end:
+            self.at_end.pop()()
+        self.drop_temporary_slots()
+        if self.origin is not None:
+            with self.cluster.begin(write=True) as connection:
+                own_origin(connection, self.origin.name, None)
+            self.origin = None
 
     @property
     def xids(self) -> BlockXids | None:
         """The numbers of the block that is open."""
         return None if self.block is None else self.block.xids
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the open block, else a statement by itself, may change nothing."""
+        if self.block is None:
+            return self.setting("default_transaction_read_only") == "on"
+        return self.block.is_read_only
+
     def lock_relations(self, oids: Iterable[int], stack: ExitStack) -> None:
-        """Keep others from writing relations: until `stack` is closed, in a block until its end."""
-        held = set() if self.block is None else self.block.locked
-        for oid in sorted(set(oids).difference(held)):
-            lock = self.cluster.lock(f"relation-{oid}")
-            if self.block is None:
-                stack.enter_context(lock)
-            else:
-                self.block.locks.enter_context(lock)
-                self.block.locked.add(oid)
+        """Keep others from writing relations: until `stack` is closed, in a block until its end.
+
+        Nobody waits for one of these locks while holding another, except in a block; and what a
+        block holds is found in the catalog, where deadlocks are.
+
+        Raises:
+            TransactionInProgress: the block of another session writes or changes one of them.
+            LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
+        """
+        block = self.block
+        wanted = sorted(set(oids).difference(() if block is None else block.locked))
+        timeout = int(self.setting("lock_timeout")) / 1000
+        patience = min(timeout, _PATIENCE) if timeout else _PATIENCE
+        begun = time.monotonic()
+        while wanted:
+            self._check_blocks(wanted)
+            with ExitStack() as taken:
+                try:
+                    for oid in wanted:
+                        taken.enter_context(self.cluster.lock(f"relation-{oid}", patience))
+                except LockNotAvailable as error:
+                    if timeout and time.monotonic() - begun >= timeout:
+                        raise LockNotAvailable("canceling statement due to lock timeout") from error
+                    continue
+                (stack if block is None else block.locks).push(taken.pop_all())
+            if block is not None:
+                block.locked.update(wanted)
+            return
+
+    def _check_blocks(self, oids: Collection[int]) -> None:
+        """Whether blocks of other sessions leave relations alone."""
+        with self.read() as catalog:
+            others = blocks_writing(catalog.connection, oids)
+            held = locks_held(catalog.connection, catalog.snapshot.in_progress)
+            for oid in oids:
+                name = object_lock(self.database_oid, oid, LockMode.USE).name
+                changing = [xid for xid, mode in held.get(name, ()) if mode is LockMode.CHANGE]
+                for xid, block in open_blocks(catalog.connection, changing).items():
+                    others[xid] = block.backend
+        own = set() if self.xids is None else set(self.xids.all)
+        blocking = {
+            xid
+            for xid, backend in others.items()
+            if xid not in own and self.cluster.is_alive(backend)
+        }
+        if blocking:
+            raise TransactionInProgress(blocking)
 
     def prevent_in_block(self, what: str) -> None:
         """Refuse what cannot be taken back (PreventInTransactionBlock).
 
         Raises:
-            ActiveSqlTransaction: a transaction block is open (25001).
+            ActiveSqlTransaction: a transaction block is open, or a function runs (25001).
         """
+        if self.block is not None and self.block.is_of_function:
+            raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
         if self.block is not None:
             raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
+
+
+def _read_name(text: str) -> str:
+    """A name of a list: in quotes as it is, else in lower case."""
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text.lower()
+
+
+def _configured(cluster: Cluster) -> dict[str, str]:
+    """What the cluster's files say, and what follows from where it is."""
+    return {"data_directory": str(cluster.path), **read_auto_conf(cluster.path)}
+
+
+def _read_settings(stored: dict[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
+    """What was said of settings, by name in lower case; a WARNING for what cannot be read now."""
+    found = {}
+    for name, value in stored.items():
+        try:
+            setting = find_setting(name)
+            found[setting.key] = read_value(setting, value)
+        except PostgresError as error:
+            on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
+    return found
+
+
+def _role_setting(value: str | None) -> tuple[int, str] | None:
+    """`16384 alice` -> (16384, "alice"): the role keeps its name until it is set again."""
+    if value is None:
+        return None
+    oid, _space, name = value.partition(" ")
+    return int(oid), name

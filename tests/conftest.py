@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 from fix_cluster import cluster, session
+from fix_lake import lake
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_replication import publisher, shared_cluster, subscriber
@@ -11,6 +12,7 @@ __all__ = [
     "connect_server",
     "engine",
     "fresh_home",
+    "lake",
     "postgres_server",
     "psql",
     "publisher",

@@ -44,23 +44,27 @@ def answer_of(session: Session, statement: str) -> tuple[str, ...]:
     """What replctl answers to a statement, in the form of the golden files."""
     lines: list[str] = []
     session.on_notice = lambda notice: lines.extend(
-        _shown(notice.severity, notice.sqlstate, notice)
+        shown(f"{notice.severity} {notice.sqlstate}", notice)
     )
     try:
         for result in execute(session, statement):
             for row in result.rows:
-                shown = ["NULL" if value is None else value.replace("\n", "\\n") for value in row]
-                lines.append("| " + " | ".join(shown))
+                values = ["NULL" if value is None else value.replace("\n", "\\n") for value in row]
+                lines.append("| " + " | ".join(values))
             lines.append(result.tag)
     except PostgresError as error:
-        lines += _shown(error.severity, error.sqlstate, error)
+        lines += shown(f"{error.severity} {error.sqlstate}", error)
     return tuple(line for line in lines if line)
 
 
-def _shown(severity: str, sqlstate: str, report: Notice | PostgresError) -> list[str]:
+def shown(head: str, report: Notice | PostgresError, *, with_context: bool = False) -> list[str]:
+    """A notice or an error in the form of the golden files, behind `head`."""
     place = f" @{report.position}" if report.position >= 0 else ""
-    lines = [f"{severity} {sqlstate}{place}: {report.message}"]
-    for label, text in (("DETAIL", report.detail), ("HINT", report.hint)):
+    parts = [("DETAIL", report.detail), ("HINT", report.hint)]
+    if with_context:
+        parts.append(("CONTEXT", report.context))
+    lines = [f"{head}{place}: " + report.message.replace("\n", "\\n")]
+    for label, text in parts:
         if text is not None:
             lines.append(f"{label}: " + text.replace("\n", "\\n"))
     return lines

@@ -20,6 +20,11 @@ _NUMBER = re.compile(
 )
 
 
+def pretty_size(size: int) -> str:
+    """pg_size_pretty(bigint): bytes, or the largest unit that has at least 10240 of the next."""
+    return _pretty(size, _halved)
+
+
 def _pretty(size: Any, halve: Callable[[Any, int], Any]) -> str:
     """A size in the first unit in which it is below 10240.
 
@@ -72,7 +77,7 @@ def _bytes(text: str) -> int:
 
 #: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "pg_size_pretty": lambda size: _pretty(size, _halved),
+    "pg_size_pretty": pretty_size,
     "pg_size_pretty_numeric": _pretty_numeric,
     "pg_size_bytes": _bytes,
 }

@@ -26,6 +26,19 @@ _ALIASES = {
     "iso88599": "latin5", "iso885910": "latin6", "iso885913": "latin7", "iso885914": "latin8",
     "iso885915": "latin9", "iso885916": "latin10",
 }  # fmt: skip
+#: Those that are converted, as Python calls them; SQL_ASCII is not converted, and has to be UTF-8.
+_CODECS = {
+    "SQL_ASCII": "utf-8", "UTF8": "utf-8", "EUC_JP": "euc_jp", "EUC_CN": "gb2312",
+    "EUC_KR": "euc_kr", "EUC_JIS_2004": "euc_jis_2004", "SJIS": "cp932", "BIG5": "cp950",
+    "GBK": "gbk", "UHC": "cp949", "GB18030": "gb18030", "JOHAB": "johab",
+    "SHIFT_JIS_2004": "shift_jis_2004", "WIN866": "cp866", "WIN874": "cp874", "KOI8R": "koi8_r",
+    "KOI8U": "koi8_u", **{f"WIN125{i}": f"cp125{i}" for i in range(9)},
+    **{f"ISO_8859_{i}": f"iso8859_{i}" for i in range(5, 9)},
+    **{
+        f"LATIN{i}": f"iso8859_{part}"
+        for i, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), start=1)
+    },
+}  # fmt: skip
 #: What the bytes from 128 or 160 on look like without their accents, up to the last one that
 #: UTF-8 has.
 _LOOKS = {
@@ -52,12 +65,30 @@ def _number_to_ascii(text: str, number: int) -> str:
 
 
 def _name_to_ascii(text: str, name: str) -> str:
+    known = find_encoding(name)
+    if known is None:
+        raise UndefinedObject(f"{name} is not a valid encoding name")
+    return _to_ascii(text, known)
+
+
+def find_encoding(name: str) -> str | None:
+    """PostgreSQL's own name of an encoding: `iso-8859-1` -> `LATIN1`; None if it has none of that
+    name (pg_char_to_encoding)."""
     plain = _plain(name).replace("windows", "win")
     plain = _ALIASES.get(plain, plain)
-    for known in _NAMES:
-        if _plain(known) == plain:
-            return _to_ascii(text, known)
-    raise UndefinedObject(f"{name} is not a valid encoding name")
+    return next((known for known in _NAMES if _plain(known) == plain), None)
+
+
+def codec(encoding: str) -> str:
+    """What Python calls one of PostgreSQL's encodings.
+
+    Raises:
+        FeatureNotSupported: Python has none.
+    """
+    found = _CODECS.get(encoding)
+    if found is None:
+        raise FeatureNotSupported(f'encoding "{encoding}" is not supported')
+    return found
 
 
 def _plain(name: str) -> str:

@@ -80,8 +80,9 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
     match expr:
         case nodes.OpExpr(args=args):
             return _call(expr, _operator(expr.operator_oid, expr.name), args)
-        case nodes.FuncExpr(args=args, returns_set=False):
-            return _call(expr, builtin.function_by_oid().get(expr.function_oid), args)
+        case nodes.FuncExpr(returns_set=False):
+            call = _inlined(expr)
+            return _call(call, builtin.function_by_oid().get(call.function_oid), call.args)
         case nodes.DistinctExpr(args=args):
             return _distinct(expr, args)
         case nodes.NullIfExpr(args=(first, second)):
@@ -109,6 +110,32 @@ def _known(expr: nodes.Expr) -> nodes.Expr:
         case nodes.ArrayCoerceExpr(arg=arg):
             return _value(expr, (arg,)) if _is_immutable_element(expr.element) else expr
     return expr
+
+
+def _inlined(expr: nodes.FuncExpr) -> nodes.FuncExpr:
+    """OVERLAPS with a length is a function in SQL, whose body takes its place: `start + length` is
+    an end, and fails before what stands behind it (inline_function() in clauses.c)."""
+    function = builtin.function_by_oid().get(expr.function_oid)
+    if function is None or function.name != "overlaps":
+        return expr
+    start_type = function.argument_types[0]
+    plus = next(
+        operator
+        for operator in builtin.operators()["+"]
+        if (operator.left, operator.right) == (start_type, "interval")
+    )
+    args = list(expr.args)
+    for number in (1, 3):
+        if function.argument_types[number] == "interval":
+            start, length = args[number - 1], args[number]
+            end = nodes.OpExpr(plus.oid, "+", plus.function, plus.result, (start, length))
+            args[number] = _known(end)
+    by_ends = next(
+        found
+        for found in builtin.functions()["overlaps"]
+        if found.argument_types == (start_type,) * 4
+    )
+    return dataclasses.replace(expr, function_oid=by_ends.oid, args=tuple(args))
 
 
 def _call(

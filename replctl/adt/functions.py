@@ -162,8 +162,10 @@ def arguments(function: Function, args: Sequence[nodes.Expr]) -> list[nodes.Expr
 
 
 def _default(text: str, type_name: str) -> nodes.Const:
-    """`'NFC'::text`, `true`, `0` as constants."""
+    """`'NFC'::text`, `true`, `0`, `NULL::text` as constants."""
     value = text.partition("::")[0].strip("'")
+    if value == "NULL":
+        return nodes.Const(type_name, None)
     return nodes.Const(type_name, type_text.canonical(type_name, value))
 
 

@@ -150,7 +150,7 @@ class _Matching:
         if tree.prefers_shorter and not tree.refers:
             end = self.first_end(whole, begin)
             return [] if end is None else [end]
-        ends = self._ends(whole, begin, self._length)
+        ends = list(self._ends(whole, begin, self._length))
         if tree.refers:
             return ends if tree.prefers_shorter else ends[::-1]
         return ends[-1:]
@@ -160,25 +160,10 @@ class _Matching:
 
     def first_end(self, automaton: Automaton, start: int) -> int | None:
         """Where the shortest match from `start` on ends."""
-        state: State | None = automaton.start(self._colours[start - 1])
-        colours = self._colours
-        for place in range(start, self._length + 1):
-            assert state is not None
-            colour = colours[place]
-            if state.looks:
-                accepts, state = self._step(automaton, state, place)
-            else:
-                found = state.steps.get(colour)
-                accepts, state = found if found is not None else automaton.step(state, colour)
-            if accepts:
-                return place
-            if state is None:
-                return None
-        return None
+        return next(self._ends(automaton, start, self._length), None)
 
-    def _ends(self, automaton: Automaton, start: int, limit: int) -> list[int]:
-        """All ends, up to `limit`, of matches that begin at `start`."""
-        ends = []
+    def _ends(self, automaton: Automaton, start: int, limit: int) -> Iterator[int]:
+        """All ends, up to `limit`, of matches that begin at `start`, in order."""
         state: State | None = automaton.start(self._colours[start - 1])
         colours = self._colours
         for place in range(start, limit + 1):
@@ -190,10 +175,9 @@ class _Matching:
                 found = state.steps.get(colour)
                 accepts, state = found if found is not None else automaton.step(state, colour)
             if accepts:
-                ends.append(place)
+                yield place
             if state is None:
-                break
-        return ends
+                return
 
     def _step(self, automaton: Automaton, state: State, place: int) -> tuple[bool, State | None]:
         """A step that depends on look-arounds."""
@@ -218,7 +202,7 @@ class _Matching:
         """The ends of a part; those of a back reference are known when its group is."""
         if node.kind == "back" and self._spans[node.group] is not None:
             return self._repetitions(node, start, limit)
-        return self._ends(self._regex.automaton(node), start, limit)
+        return list(self._ends(self._regex.automaton(node), start, limit))
 
     def _reaches(self, node: Node, start: int, end: int) -> bool:
         return self.part_ends(node, start, end)[-1:] == [end]

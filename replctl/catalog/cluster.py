@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
+import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
@@ -27,6 +29,16 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
+from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.pg_authid import DATABASE_OWNER, PREDEFINED_ROLES
+from replctl.catalog.pg_control import (
+    ControlData,
+    check_recovers,
+    check_writable,
+    read_control,
+    replace_by,
+)
+from replctl.catalog.server_log import ServerLog
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     DatabaseDoesNotExist,
@@ -38,17 +50,21 @@ from replctl.errors import (
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    UndefinedFile,
 )
+from replctl.file_lock import is_locked
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
-DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
 POSTGRES_DATABASE = 5
 PG_CATALOG_NAMESPACE = 11
 INFORMATION_SCHEMA = 13000
 PUBLIC_NAMESPACE = 2200
+CATALOG = "catalog.db"
+_PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for another process's short one
+_BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
 class Cluster:
@@ -59,15 +75,19 @@ class Cluster:
         engine: SQLAlchemy's engine over catalog.db.
         system_identifier: a number that no other cluster has.
         backend: this process's name in the cluster; a lock of that name is held while it lives.
+        log: the cluster's log.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.engine = _create_engine(path / "catalog.db")
+        self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
+        self._others: dict[Path, tuple[Cluster, int]] = {}
+        self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
             self._prepare_catalog()
+            self._notice_promotion()
         (path / "lock").mkdir(exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
@@ -75,27 +95,58 @@ class Cluster:
                 connection.execute(select(schema.pg_control.c.system_identifier)).scalar_one()
             )
 
+    @staticmethod
+    def exists(path: Path) -> bool:
+        """Whether there is a cluster at `path`."""
+        return (path / CATALOG).exists()
+
     @classmethod
-    def open(cls, path: str | Path | None = None) -> Cluster:
-        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory;
-        make it if it is not there.
+    def open(cls, path: str | Path | None = None, *, is_made: bool = True) -> Cluster:
+        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory.
+
+        Args:
+            is_made: if it is not there.
 
         Raises:
             IoError: the directory cannot be made or used.
+            UndefinedFile: there is no cluster in it, and none is to be made (58P01).
             ObjectNotInPrerequisiteState: a newer replctl has made or upgraded it.
             DataCorrupted: catalog.db is not a catalog.
         """
         chosen = Path(
             path or os.environ.get("REPLCTL_HOME") or user_data_path("replctl")
         ).absolute()
+        if not is_made and not cls.exists(chosen):
+            raise UndefinedFile(f'there is no cluster in "{chosen}"')
         try:
             chosen.mkdir(parents=True, exist_ok=True, mode=0o700)
             return cls(chosen)
         except OSError as error:
             raise IoError(f'could not use directory "{chosen}": {error.strerror}') from error
 
+    def other(self, path: Path) -> Cluster:
+        """The cluster in another directory; it is open as long as this one, so that who is at work
+        there is seen to be alive.
+
+        Raises:
+            IoError, ObjectNotInPrerequisiteState, DataCorrupted: as `open`.
+        """
+        resolved = path.resolve()
+        if resolved == self.path.resolve():
+            return self
+        known = self._others.get(resolved)
+        if known is not None and known[1] != _inode(resolved):  # it was made anew
+            known[0].close()
+            del self._others[resolved]
+        if resolved not in self._others:
+            cluster = Cluster.open(path)
+            self._others[resolved] = (cluster, _inode(resolved))
+        return self._others[resolved][0]
+
     def close(self) -> None:
         """Let go of the catalog and of this process's lock."""
+        for cluster, _made in self._others.values():
+            cluster.close()
         self.engine.dispose()
         self._locks.close()
         (self.path / "lock" / f"backend-{self.backend}.lock").unlink(missing_ok=True)
@@ -103,20 +154,65 @@ class Cluster:
     # -- transactions
 
     @contextmanager
-    def begin(self, *, write: bool) -> Iterator[Connection]:
+    def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
         """A short SQLite transaction: committed at the end, rolled back on an exception.
+
+        Args:
+            in_recovery: it is a change that a standby makes, too.
 
         Raises:
             LockNotAvailable: another process did not finish its own in time (55P03).
             DiskFull, IoError, DataCorrupted: what SQLite says of the file.
+            ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or was replaced by
+                one.
         """
         try:
             with self.engine.connect() as connection:
                 immediate = connection.execution_options(replctl_write=write)
                 with immediate.begin():
+                    if write:
+                        check_writable(immediate, in_recovery=in_recovery)
                     yield immediate
         except exc.DBAPIError as error:
             raise _translated(error) from error
+
+    @contextmanager
+    def begin_beside(self, other: Path) -> Iterator[Connection]:
+        """A transaction that writes a standby's catalog and reads that of the cluster in `other`,
+        whose tables are there as schema `source`: one state of it, as of the beginning.
+
+        Raises:
+            IoError: the other catalog cannot be read.
+            ObjectNotInPrerequisiteState: the cluster is no standby.
+        """
+        with self.engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            try:
+                driver.execute(
+                    "ATTACH DATABASE ? AS source", (f"{(other / CATALOG).as_uri()}?mode=ro",)
+                )
+            except sqlite3.Error as error:
+                raise IoError(
+                    f'could not read the catalog in "{other}"', detail=str(error)
+                ) from error
+            try:
+                with connection.execution_options(replctl_write=True).begin():
+                    check_recovers(connection)  # it may have been promoted meanwhile
+                    yield connection
+            except exc.DBAPIError as error:
+                raise _translated(error) from error
+            finally:
+                driver.execute("DETACH DATABASE source")
+
+    def control(self) -> ControlData:
+        """What the cluster is now: primary or standby."""
+        with self.begin(write=False) as connection:
+            return read_control(connection)
+
+    @property
+    def is_in_recovery(self) -> bool:
+        """Whether the cluster is a standby."""
+        return self.control().is_in_recovery
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
@@ -192,14 +288,25 @@ class Cluster:
         if backend == self.backend:
             return True
         path = self.path / "lock" / f"backend-{backend}.lock"
-        if not path.exists():
-            return False
-        try:
-            with self.lock(f"backend-{backend}", timeout=0):
-                path.unlink(missing_ok=True)
-                return False
-        except LockNotAvailable:
+        if is_locked(path):
             return True
+        path.unlink(missing_ok=True)
+        return False
+
+    def _notice_promotion(self) -> None:
+        """A standby may have been promoted while nobody could tell this cluster."""
+        slots = schema.pg_replication_slots
+        with self.engine.begin() as connection:
+            control = read_control(connection)
+            query = select(slots.c.standby_home).where(slots.c.standby_home.is_not(None))
+            homes = connection.execute(query).scalars().all()
+        if control.promoted_to is not None:
+            return
+        for home in homes:
+            if _timeline_of(Path(home), control.system_identifier) > control.timeline:
+                with self.begin(write=True) as connection:
+                    replace_by(connection, home)
+                return
 
     # -- making and upgrading
 
@@ -273,11 +380,10 @@ class Cluster:
                     xmin=BOOTSTRAP_XID,
                 )
             )
-            connection.execute(
-                insert(schema.pg_authid).values(
-                    oid=DATABASE_OWNER, rolname="pg_database_owner", xmin=BOOTSTRAP_XID
+            for oid, name in PREDEFINED_ROLES.items():
+                connection.execute(
+                    insert(schema.pg_authid).values(oid=oid, rolname=name, xmin=BOOTSTRAP_XID)
                 )
-            )
             connection.execute(
                 insert(schema.pg_database).values(
                     oid=POSTGRES_DATABASE,
@@ -288,6 +394,16 @@ class Cluster:
             )
             for row in initial_schemas(POSTGRES_DATABASE):
                 connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
+            for row in initial_comments(POSTGRES_DATABASE):
+                connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
+            connection.execute(
+                insert(schema.pg_shdescription).values(
+                    objoid=POSTGRES_DATABASE,
+                    classoid=_PG_DATABASE,
+                    description="default administrative connection database",
+                    xmin=BOOTSTRAP_XID,
+                )
+            )
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
@@ -298,20 +414,33 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
         INFORMATION_SCHEMA: "information_schema",
     }
     owners = {PUBLIC_NAMESPACE: DATABASE_OWNER}
+    rows = []
+    for oid, name in names.items():
+        owner = owners.get(oid, BOOTSTRAP_SUPERUSER)
+        everybody = AclItem(PUBLIC, owner, "U")
+        acl = encode_acl((*default_acl("schema", owner), everybody))
+        rows.append(
+            {"dbid": database_oid, "oid": oid, "nspname": name, "nspowner": owner, "nspacl": acl}
+        )
+    return rows
+
+
+def initial_comments(database_oid: int) -> list[dict[str, Any]]:
+    """The rows of pg_description that a new database has, as far as they are about its schemas."""
+    texts = {
+        PG_CATALOG_NAMESPACE: "system catalog schema",
+        PUBLIC_NAMESPACE: "standard public schema",
+    }
     return [
-        {
-            "dbid": database_oid,
-            "oid": oid,
-            "nspname": name,
-            "nspowner": owners.get(oid, BOOTSTRAP_SUPERUSER),
-        }
-        for oid, name in names.items()
+        {"dbid": database_oid, "objoid": oid, "classoid": _PG_NAMESPACE, "description": text}
+        for oid, text in texts.items()
     ]
 
 
 def _create_engine(path: Path) -> Engine:
     url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT, "check_same_thread": False})
+    connect_args = {"timeout": _BUSY_TIMEOUT, "check_same_thread": False, "uri": True}
+    engine = create_engine(url, connect_args=connect_args)
 
     @event.listens_for(engine, "connect")
     def configure(dbapi_connection: Any, record: object) -> None:
@@ -324,10 +453,60 @@ def _create_engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        is_write = connection.get_execution_options().get("replctl_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+        if connection.get_execution_options().get("replctl_write", False):
+            _begin_immediate(connection)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """Begin to write when nobody else does.
+
+    SQLite itself sleeps the longer the oftener it has tried in vain: among many writers, who has
+    waited longest would be the last to get through.  Here all have the same chance.
+    """
+    deadline = time.monotonic() + _BUSY_TIMEOUT
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except exc.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(*_BUSY_INTERVAL))
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT * 1000)}")
+
+
+def _is_busy(error: exc.DBAPIError) -> bool:
+    name = getattr(error.orig, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def _inode(path: Path) -> int:
+    """What tells a catalog from another that was made in its place."""
+    return (path / "catalog.db").stat().st_ino
+
+
+def _timeline_of(home: Path, system_identifier: int) -> int:
+    """The timeline on which a standby writes that has been promoted; 0 as long as it follows, or
+    where its catalog cannot be read, which tells nothing."""
+    try:
+        connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        return 0
+    query = "SELECT timeline FROM pg_control WHERE system_identifier = ? AND NOT is_in_recovery"
+    try:
+        row = connection.execute(query, (system_identifier,)).fetchone()
+        return 0 if row is None else int(row[0])
+    except sqlite3.Error:
+        return 0
+    finally:
+        connection.close()
 
 
 def _known_revisions() -> set[str]:
@@ -341,7 +520,7 @@ def _translated(error: exc.DBAPIError) -> PostgresError:
     """SQLite's complaint as PostgreSQL would make it."""
     name = getattr(error.orig, "sqlite_errorname", "")
     reason = str(error.orig)
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if _is_busy(error):
         return LockNotAvailable("canceling statement due to lock timeout", detail=reason)
     if name == "SQLITE_FULL":
         return DiskFull("could not write the catalog: no space left on device")

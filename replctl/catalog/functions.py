@@ -8,23 +8,36 @@ an OID of any kind an int, everything else canonical text.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import select
 
 from replctl.adt import like, regexp, varlena
-from replctl.catalog import replication_functions, schema
+from replctl.adt.format_ import format_text
+from replctl.catalog import (
+    acl_functions,
+    definition_functions,
+    information_functions,
+    lsn_functions,
+    origin_functions,
+    privilege_functions,
+    recovery_functions,
+    replication_functions,
+    schema,
+)
+from replctl.catalog.aclchk import for_superusers
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import get_relation
-from replctl.catalog.pg_publication import is_publishable
+from replctl.catalog.pg_class import ancestors_of, get_relation, load_relations
+from replctl.catalog.pg_control import check_not_in_recovery
+from replctl.catalog.pg_description import get_comment, get_shared_comment
+from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
-from replctl.catalog.ruleutils import get_expr
-from replctl.catalog.transaction import Catalog, insert_lsn, next_insert_lsn
+from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
     InvalidParameterValue,
@@ -33,12 +46,33 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.expr import nodes, object_identifier
-from replctl.lsn import format_lsn
-from replctl.types import text
-from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
+from replctl.types import builtin, guc, text
+from replctl.types.quote import (
+    quote_identifier,
+    quote_literal,
+    quote_qualified_identifier,
+)
+
+if TYPE_CHECKING:
+    from replctl.session import Session
 
 #: Reported by version(); the behaviour is that of this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
+
+
+class Settings(Protocol):
+    """The settings of a session."""
+
+    settings: dict[str, str]
+    configured: dict[str, str]
+
+    def setting(self, name: str) -> str: ...
+
+    def change_setting(
+        self, name: str, value: str | None, *, is_local: bool = False
+    ) -> guc.Setting: ...
+
+    def reload_configuration(self) -> None: ...
 
 
 @dataclass
@@ -48,20 +82,17 @@ class FunctionContext:
     catalog: Catalog
     environment: CatalogEnvironment
     role_name: str
-    settings: Mapping[str, str]
+    session_role_name: str
+    settings: Settings
     sequences: SequenceValues
     cluster: Cluster
+    session: Session
+    #: The rows, as texts, of calls that were carried out before the query (EVALUATED_BEFORE).
+    evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
 
 
 #: A function of the context and of SQLite's values.
 Implementation = Callable[..., Any]
-
-
-def _pg_get_expr(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
-    relation = get_relation(context.catalog, relid)
-    if relation is None:
-        return None
-    return get_expr(context.environment, relation, nodes.loads(tree))
 
 
 def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) -> str | None:
@@ -70,14 +101,6 @@ def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) 
     if context.environment.type_by_oid(oid) is None:
         return "???" if oid else "-"
     return context.environment.format_type(type_name(oid), typmod)
-
-
-def _current_lsn(context: FunctionContext) -> int:
-    return insert_lsn(context.catalog.connection)
-
-
-def _current_insert_lsn(context: FunctionContext) -> int:
-    return next_insert_lsn(context.catalog.connection)
 
 
 def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
@@ -93,8 +116,15 @@ def _pg_get_userbyid(context: FunctionContext, oid: int) -> str:
 
 
 def _is_publishable(context: FunctionContext, relid: int) -> int | None:
+    if relid in builtin.system_relations_by_oid():
+        return 0
     relation = get_relation(context.catalog, relid)
     return None if relation is None else int(is_publishable(relation))
+
+
+def _current_xid(context: FunctionContext) -> int:
+    with context.session.write(changes_definitions=False) as catalog:
+        return catalog.top_xid
 
 
 def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
@@ -103,12 +133,35 @@ def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
     return None if name is None else int("." not in name)
 
 
+def _check_sequence(context: FunctionContext, relid: int, letters: str) -> None:
+    """Whether the current role has one of these privileges on a sequence."""
+    relation = get_relation(context.catalog, relid)
+    privileges = context.environment.privileges
+    if relation is None or relation.kind != "S":
+        return
+    if not any(privileges.has_on_relation(relation, letter) for letter in letters):
+        privileges.check_relation(relation, letters[0])
+
+
+def _currval(context: FunctionContext, relid: int) -> int:
+    _check_sequence(context, relid, "rU")
+    return context.sequences.current(context.catalog, relid)
+
+
 def _nextval(context: FunctionContext, relid: int) -> int:
+    _check_sequence(context, relid, "Uw")
+    check_not_in_recovery(context.catalog.connection, "nextval()")
     return context.sequences.take(context.catalog, relid)[0]
 
 
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
+    _check_sequence(context, relid, "w")
+    check_not_in_recovery(context.catalog.connection, "setval()")
     return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
+
+
+def _current_schema(context: FunctionContext) -> str | None:
+    return next((name for name, _oid in context.environment.creation_path), None)
 
 
 def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:
@@ -127,13 +180,41 @@ def _serial_sequence(context: FunctionContext, table: str, column: str) -> str |
     return None
 
 
+def _obj_description(
+    context: FunctionContext, oid: int, class_name: str = "pg_class"
+) -> str | None:
+    if class_name not in builtin.system_relations():
+        return None
+    return get_comment(context.catalog, class_name, oid)
+
+
+def _shobj_description(context: FunctionContext, oid: int, class_name: str) -> str | None:
+    if class_name not in builtin.system_relations():
+        return None
+    return get_shared_comment(context.catalog, class_name, oid)
+
+
 def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
     try:
-        return context.settings[name.lower()]
-    except KeyError:
+        return guc.show_value(guc.find_setting(name), context.settings.setting(name))
+    except UndefinedObject:
         if missing_ok:
             return None
-        raise UndefinedObject(f'unrecognized configuration parameter "{name}"') from None
+        raise
+
+
+def _set_config(
+    context: FunctionContext, name: str, value: str | None, is_local: int | None
+) -> str:
+    """As SET, or SET LOCAL, which changes nothing without a block; NULL is the default."""
+    setting = context.settings.change_setting(name, value, is_local=bool(is_local))
+    new = context.settings.setting(name) if value is None else guc.read_value(setting, value)
+    return guc.show_value(setting, new)
+
+
+def _reload_conf(context: FunctionContext) -> int:
+    context.settings.reload_configuration()
+    return 1
 
 
 def _array_items(value: str) -> list[str | None]:
@@ -161,6 +242,10 @@ def _concat_ws(context: FunctionContext, separator: str | None, *items: str | No
     if separator is None:
         return None
     return separator.join(item for item in items if item is not None)
+
+
+def _quote_nullable(context: FunctionContext, value: str | None) -> str:
+    return "NULL" if value is None else quote_literal(value)
 
 
 def _substring(context: FunctionContext, value: str, start: int, length: int | None = None) -> str:
@@ -229,16 +314,6 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _as_record(function: Callable[..., tuple[Any, ...]]) -> Implementation:
-    """The text of a row of a name and an LSN."""
-
-    def call(context: FunctionContext, *args: Any) -> str:
-        name, lsn = function(context, *args)
-        return f"({name},{format_lsn(lsn)})"
-
-    return call
-
-
 def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tuple[Any, ...]]]:
     return lambda context, *args: [function(context, *args)]
 
@@ -251,29 +326,28 @@ def _simple(function: Callable[..., Any]) -> Implementation:
 #: prosrc -> function; NULL in, NULL out, but for NOT_STRICT.
 FUNCTIONS: dict[str, Implementation] = {
     **_integer_operations(),
-    "pg_get_expr": _pg_get_expr,
-    "pg_get_expr_ext": _pg_get_expr,
     "format_type": _format_type,
-    "pg_current_wal_lsn": _current_lsn,
-    "pg_current_wal_insert_lsn": _current_insert_lsn,
-    "pg_current_wal_flush_lsn": _current_lsn,
     "pg_relation_filepath": _pg_relation_filepath,
     "pg_get_userbyid": _pg_get_userbyid,
+    "pg_current_xact_id": _current_xid,
+    "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top,
     "pg_relation_is_publishable": _is_publishable,
     "pg_table_is_visible": _table_is_visible,
     "nextval_oid": _nextval,
-    "currval_oid": lambda context, relid: context.sequences.current(context.catalog, relid),
+    "currval_oid": _currval,
     "lastval": lambda context: context.sequences.last(context.catalog),
     "setval_oid": _setval,
     "setval3_oid": _setval,
     "pg_get_serial_sequence": _serial_sequence,
     "current_database": lambda context: context.environment.database,
-    "current_schema": lambda context: next((name for name, _ in context.environment.path), None),
+    "current_schema": _current_schema,
     "current_user": lambda context: context.role_name,
-    "session_user": lambda context: context.role_name,
+    "session_user": lambda context: context.session_role_name,
     "pgsql_version": lambda context: _VERSION,
     "show_config_by_name": _current_setting,
     "show_config_by_name_missing_ok": _current_setting,
+    "set_config_by_name": _set_config,
+    "pg_reload_conf": for_superusers(_reload_conf, "pg_reload_conf"),
     "now": lambda context: time.time_ns() // 1000,
     "statement_timestamp": lambda context: time.time_ns() // 1000,
     "clock_timestamp": lambda context: time.time_ns() // 1000,
@@ -299,15 +373,27 @@ FUNCTIONS: dict[str, Implementation] = {
     "btrim1": _simple(lambda value: value.strip(" ")),
     "ltrim1": _simple(lambda value: value.lstrip(" ")),
     "rtrim1": _simple(lambda value: value.rstrip(" ")),
+    "name_text": _simple(lambda value: value),
     "booltext": _simple(lambda value: "true" if value else "false"),
+    "text_name": _simple(lambda value: text.canonical("name", value)),
     "bool_int4": _simple(int),
+    **{f"int{size}_numeric": _simple(str) for size in (2, 4, 8)},
     "int4_bool": _simple(lambda value: int(value != 0)),
+    "quote_nullable": _quote_nullable,
+    "select pg_catalog.quote_nullable($1::pg_catalog.text)": _quote_nullable,
+    "select pg_catalog.quote_literal($1::pg_catalog.text)": _simple(quote_literal),
+    "text_format": lambda context, template, *values: (
+        None if template is None else format_text(template, *values)
+    ),
+    "text_format_nv": _simple(format_text),
+    **acl_functions.FUNCTIONS,
+    **definition_functions.FUNCTIONS,
+    **information_functions.FUNCTIONS,
+    **recovery_functions.FUNCTIONS,
+    **lsn_functions.FUNCTIONS,
+    **origin_functions.FUNCTIONS,
     **replication_functions.FUNCTIONS,
-    **{
-        source: _as_record(function)
-        for source, function in replication_functions.ROW_FUNCTIONS.items()
-    },
-    "pg_lsn_mi": _simple(lambda a, b: str(a - b)),
+    **privilege_functions.FUNCTIONS,
     **{
         name: _of_text(function)
         for name, function in {**like.FUNCTIONS, **regexp.FUNCTIONS, **_COLLATED}.items()
@@ -320,21 +406,74 @@ FUNCTIONS_IN_C: dict[str, Implementation] = {
     name: _of_text(partial(function, ascii_only=True)) for name, function in _COLLATED.items()
 }
 
+#: Functions that take values of any type, as texts.
+TAKES_TEXT = frozenset(
+    f"select pg_catalog.quote_{word}($1::pg_catalog.text)" for word in ("nullable", "literal")
+)
+
 #: Functions written in SQL have no prosrc: name -> function.
 FUNCTIONS_BY_NAME: dict[str, Implementation] = {
-    "obj_description": lambda context, *args: None,
-    "col_description": lambda context, *args: None,
-    "shobj_description": lambda context, *args: None,
+    "obj_description": _obj_description,
+    "col_description": lambda context, oid, number: get_comment(
+        context.catalog, "pg_class", oid, number
+    ),
+    "shobj_description": _shobj_description,
+    **lsn_functions.FUNCTIONS_BY_NAME,
 }
 
 #: Functions that are called with NULL arguments, too.
-NOT_STRICT = frozenset({"format_type", "text_concat", "text_concat_ws", "array_to_text_null"})
+NOT_STRICT = frozenset(
+    {
+        "format_type",
+        "quote_nullable",
+        "select pg_catalog.quote_nullable($1::pg_catalog.text)",
+        "text_format",
+        "text_concat",
+        "text_concat_ws",
+        "array_to_text_null",
+        "set_config_by_name",
+        "pg_stat_reset_replication_slot",
+        "pg_stat_reset_subscription_stats",
+    }
+)
 
 
 def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> list[list[int]]:
     if step == 0:
         raise InvalidParameterValue("step size cannot equal zero")
     return [[value] for value in range(start, stop + (1 if step > 0 else -1), step)]
+
+
+def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:
+    """What publications contain; a partition stands back for a root that one of them publishes
+    its changes by (pg_get_publication_tables)."""
+    catalog = context.catalog
+    publications = []
+    for name in _array_items(names):
+        publication = None if name is None else find_publication(catalog, name)
+        if publication is None:
+            raise UndefinedObject(f'publication "{name}" does not exist')
+        publications.append(publication)
+    memberships = Memberships(catalog, publications)
+    members = [(item, oid) for item in publications for oid in memberships.members(item)]
+    if any(item.publish_via_partition_root for item in publications):
+        oids = {oid for _, oid in members}
+        members = [pair for pair in members if not oids & set(ancestors_of(catalog, pair[1]))]
+    relations = load_relations(catalog, [oid for _, oid in members])
+    rows = []
+    for publication, oid in members:
+        relation = relations[oid]
+        member = memberships.membership(publication, relation)
+        listed = None if member is None else member.columns
+        attnums = [
+            column.attnum
+            for column in relation.columns
+            if not column.generated and (listed is None or column.attnum in listed)
+        ]
+        row_filter = None if member is None else member.row_filter
+        tree = None if row_filter is None else nodes.dumps(row_filter)
+        rows.append([publication.oid, oid, " ".join(map(str, attnums)), tree])
+    return rows
 
 
 #: prosrc -> function that returns a set, as rows of its columns.
@@ -345,7 +484,18 @@ SET_FUNCTIONS: dict[str, Callable[..., Sequence[Sequence[Any]]]] = {
     "generate_series_step_int8": _series,
     **{
         source: _as_set(function)
-        for source, function in replication_functions.ROW_FUNCTIONS.items()
+        for source, function in (
+            replication_functions.ROW_FUNCTIONS | lsn_functions.ROW_FUNCTIONS
+        ).items()
     },
+    **origin_functions.SET_FUNCTIONS,
+    **acl_functions.SET_FUNCTIONS,
+    "pg_get_publication_tables": _publication_tables,
     "array_unnest": lambda context, array: [[item] for item in _array_items(array)],
 }
+
+#: Functions that return a set and read tables, which takes long: they are carried out before the
+#: query that they stand in (query/logical_slot.py).
+EVALUATED_BEFORE = frozenset(
+    f"pg_logical_slot_{verb}_{kind}changes" for verb in ("get", "peek") for kind in ("", "binary_")
+)

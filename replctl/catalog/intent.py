@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -34,6 +34,18 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
     )
 
 
+def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> None:
+    """Note a transaction of which nothing but its commits to tables is known, as the block of a
+    process that died: whoever uses its tables next undoes it."""
+    catalog.connection.execute(
+        insert(schema.pg_xact).values(
+            xid=xid, dbid=catalog.database_oid, status="i", backend="ended", block_xid=xid
+        )
+    )
+    for intent in intents:
+        insert_intent(catalog.connection, xid, intent)
+
+
 def move_intent(connection: Connection, xid: int, relid: int, version: int) -> None:
     """The transaction's own work on a table begins after `version`."""
     intent = schema.intent
@@ -62,14 +74,18 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
     return {int(relid): version for relid, version in catalog.connection.execute(query)}
 
 
+def list_intents(connection: Connection) -> list[Intent]:
+    """What all transactions in progress mean to write."""
+    rows = connection.execute(select(schema.intent))
+    return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
+
+
 def delete_intents(connection: Connection, xid: int) -> None:
     """The transaction is done."""
     connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
 
 
-def writers_of(
-    connection: Connection, backend: str, relids: Collection[int] | None = None
-) -> dict[int, str]:
+def writers_of(connection: Connection, backend: str, relids: Collection[int]) -> dict[int, str]:
     """Transactions of other processes that have intents: each with the process that it belongs to.
 
     An apply worker's have none: its batch, or its copy, tells how they end.
@@ -79,13 +95,24 @@ def writers_of(
         relids: only those that write one of these tables.
     """
     xact, intent = schema.pg_xact, schema.intent
-    touching = select(intent.c.xid)
-    if relids is not None:
-        touching = touching.where(intent.c.relid.in_(list(relids)))
+    touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i", xact.c.backend != backend, xact.c.xid.in_(touching)
     )
     return {int(xid): str(name) for xid, name in connection.execute(query)}
+
+
+def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int, str]:
+    """Blocks that are open and write one of some tables: each with its process."""
+    xact, intent = schema.pg_xact, schema.intent
+    query = (
+        select(xact.c.xid, xact.c.backend)
+        .join(intent, intent.c.xid == xact.c.xid)
+        .where(
+            intent.c.relid.in_(list(relids)), xact.c.status == "i", xact.c.block_xid.is_not(None)
+        )
+    )
+    return {int(row.xid): str(row.backend) for row in connection.execute(query)}
 
 
 def disown(connection: Connection, xid: int) -> None:

@@ -9,15 +9,23 @@ from functools import cached_property
 from typing import Any
 
 from replctl.catalog import schema
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
 from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.pg_namespace import find_schema, schema_names
 from replctl.catalog.pg_type import enum_labels, find_type, get_type, type_name, type_oid
 from replctl.catalog.transaction import Catalog
-from replctl.expr.environment import SYSTEM_SCHEMA, BuiltinEnvironment, Column
+from replctl.expr.environment import (
+    SYSTEM_SCHEMA,
+    BuiltinEnvironment,
+    Column,
+    Routine,
+    user_collation,
+)
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_qualified_identifier
 
 
 class CatalogEnvironment(BuiltinEnvironment):
@@ -28,20 +36,67 @@ class CatalogEnvironment(BuiltinEnvironment):
         database: its name.
         search_path: names of the schemas to search after pg_catalog; those that do not exist are
             passed over.
+        role_oid: who looks; schemas that it may not use are passed over, too.
+        temporary_schema: the name of the schema that pg_temp stands for.
+        routine: the function whose body is looked at.
     """
 
-    def __init__(self, catalog: Catalog, database: str, search_path: Sequence[str]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        database: str,
+        search_path: Sequence[str],
+        role_oid: int = BOOTSTRAP_SUPERUSER,
+        *,
+        temporary_schema: str | None = None,
+        routine: Routine | None = None,
+    ) -> None:
         self.catalog = catalog
         self.database = database
         self._search_path = tuple(search_path)
+        self._role_oid = role_oid
+        self._temporary_schema = temporary_schema
+        self.routine = routine
+
+    def within(self, routine: Routine) -> CatalogEnvironment:
+        """The database as the body of a function sees it."""
+        return CatalogEnvironment(
+            self.catalog,
+            self.database,
+            self._search_path,
+            self._role_oid,
+            temporary_schema=self._temporary_schema,
+            routine=routine,
+        )
+
+    @property
+    def privileges(self) -> Privileges:
+        """What the role that looks may do, as the catalog is now."""
+        return self.privileges_of(self._role_oid)
+
+    def privileges_of(self, role_oid: int) -> Privileges:
+        """What another role may do."""
+        return self.catalog.cached(
+            ("privileges", role_oid), lambda: Privileges(self.catalog, role_oid)
+        )
 
     @cached_property
     def path(self) -> tuple[tuple[str, int], ...]:
         """Names and OIDs of the schemas of the search path that exist, without pg_catalog."""
         found = ((name, find_schema(self.catalog, name)) for name in self._search_path)
+        privileges = self.privileges
         return tuple(
-            (name, oid) for name, oid in found if oid is not None and name != SYSTEM_SCHEMA
+            (name, oid)
+            for name, oid in found
+            if oid is not None
+            and name != SYSTEM_SCHEMA
+            and (privileges.is_superuser or privileges.has_on_schema(oid, "U"))
         )
+
+    @property
+    def creation_path(self) -> tuple[tuple[str, int], ...]:
+        """The same without the schema of temporary relations."""
+        return tuple(entry for entry in self.path if entry[0] != self._temporary_schema)
 
     # -- schemas and relations
 
@@ -49,6 +104,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         return self.schema_oid(name) is not None
 
     def schema_oid(self, name: str) -> int | None:
+        if name == "pg_temp":
+            name = self._temporary_schema or name
         return find_schema(self.catalog, name)
 
     def schema_name(self, oid: int) -> str | None:
@@ -60,18 +117,22 @@ class CatalogEnvironment(BuiltinEnvironment):
         if schema is None:
             if name in builtin.system_relations():
                 return builtin.system_relations()[name].oid
-            found = (find_relation_oid(self.catalog, name, oid) for _name, oid in self.path)
+            found = (_relation_in(self.catalog, oid, name) for _name, oid in self.path)
             return next((oid for oid in found if oid is not None), None)
         if schema == SYSTEM_SCHEMA and name in builtin.system_relations():
             return builtin.system_relations()[name].oid
         schema_oid = self.schema_oid(schema)
-        return None if schema_oid is None else find_relation_oid(self.catalog, name, schema_oid)
+        if schema_oid is None:
+            return None
+        self.privileges.check_schema(schema_oid, schema, "U")
+        return _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:
         """How regclass shows a relation: with its schema unless the search path finds it."""
         system = builtin.system_relations_by_oid().get(oid)
         if system is not None:
-            return quote_identifier(system.name)
+            is_visible = self.relation_oid(None, system.name) == oid
+            return quote_qualified_identifier(None if is_visible else system.schema, system.name)
         row = self.catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
         if row is None:
             return None
@@ -142,6 +203,13 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
         return enum_labels(self.catalog, enum.name)
+
+    def collation(self, schema: str | None, name: str) -> str | None:
+        found = super().collation(schema, name)
+        made = self._of_path(schema, name, "pg_collation", "collname", "collnamespace")
+        if found is not None or not made:
+            return found
+        return user_collation(int(min(made, key=lambda place: place[0])[1].oid))
 
     # -- functions and operators
 
@@ -230,6 +298,13 @@ class CatalogEnvironment(BuiltinEnvironment):
             volatility=function.volatility,
             is_strict=function.is_strict,
         )
+
+
+def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
+    """The OID of the relation of that name in a schema."""
+    if schema_oid == INFORMATION_SCHEMA and name in builtin.information_schema():
+        return builtin.information_schema()[name].oid
+    return find_relation_oid(catalog, name, schema_oid)
 
 
 def _function(row: Any) -> Function:

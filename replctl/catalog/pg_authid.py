@@ -1,12 +1,25 @@
-"""Roles."""
+"""Roles, and which of them are members of others."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
+
+DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
+READ_ALL_DATA, WRITE_ALL_DATA, CREATE_SUBSCRIPTION = 6181, 6182, 6304
+READ_SERVER_FILES, WRITE_SERVER_FILES = 4569, 4570
+#: What initdb makes beside the superuser.
+PREDEFINED_ROLES = {
+    READ_SERVER_FILES: "pg_read_server_files",
+    WRITE_SERVER_FILES: "pg_write_server_files",
+    DATABASE_OWNER: "pg_database_owner",
+    READ_ALL_DATA: "pg_read_all_data",
+    WRITE_ALL_DATA: "pg_write_all_data",
+    CREATE_SUBSCRIPTION: "pg_create_subscription",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +28,37 @@ class Role:
 
     oid: int
     name: str
-    is_superuser: bool
-    can_login: bool
-    can_replicate: bool
+    is_superuser: bool = False
+    inherits: bool = True
+    may_create_roles: bool = False
+    may_create_databases: bool = False
+    can_login: bool = False
+    can_replicate: bool = False
+    bypasses_rls: bool = False
+    connection_limit: int = -1
+    password: str | None = None  # a SCRAM-SHA-256 verifier
+    valid_until: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A row of pg_auth_members: `member` is one of `role`."""
+
+    oid: int
+    role: int
+    member: int
+    grantor: int
+    is_admin: bool = False
+    inherits: bool = True
+    may_set: bool = True
+
+
+_COLUMNS = {
+    "oid": "oid", "name": "rolname", "is_superuser": "rolsuper", "inherits": "rolinherit",
+    "may_create_roles": "rolcreaterole", "may_create_databases": "rolcreatedb",
+    "can_login": "rolcanlogin", "can_replicate": "rolreplication", "bypasses_rls": "rolbypassrls",
+    "connection_limit": "rolconnlimit", "password": "rolpassword", "valid_until": "rolvaliduntil",
+}  # fmt: skip
 
 
 def find_role(catalog: Catalog, name: str) -> Role | None:
@@ -26,16 +67,74 @@ def find_role(catalog: Catalog, name: str) -> Role | None:
     return None if row is None else _role(row)
 
 
+def get_role(catalog: Catalog, oid: int) -> Role | None:
+    """The role with that OID."""
+    row = catalog.first(schema.pg_authid, schema.pg_authid.c.oid == oid)
+    return None if row is None else _role(row)
+
+
 def role_names(catalog: Catalog) -> dict[int, str]:
     """Names of all roles by OID."""
     return {int(row.oid): str(row.rolname) for row in catalog.select(schema.pg_authid)}
 
 
+def insert_role(catalog: Catalog, role: Role) -> None:
+    """Add a role."""
+    catalog.insert(schema.pg_authid, **_values(role))
+
+
+def update_role(catalog: Catalog, role: Role) -> None:
+    """Put a role's new state in the place of its old one."""
+    catalog.update(schema.pg_authid, schema.pg_authid.c.oid == role.oid, **_values(role))
+
+
+def delete_role(catalog: Catalog, oid: int) -> None:
+    """Remove a role, with its memberships; nothing may belong to it."""
+    table = schema.pg_auth_members
+    catalog.delete(table, (table.c.roleid == oid) | (table.c.member == oid))
+    catalog.delete(schema.pg_authid, schema.pg_authid.c.oid == oid)
+
+
+def memberships(catalog: Catalog) -> list[Membership]:
+    """All memberships, in the order in which they were made."""
+    table = schema.pg_auth_members
+    return [
+        Membership(
+            int(row.oid),
+            int(row.roleid),
+            int(row.member),
+            int(row.grantor),
+            bool(row.admin_option),
+            bool(row.inherit_option),
+            bool(row.set_option),
+        )
+        for row in catalog.select(table, order_by=[table.c.oid])
+    ]
+
+
+def put_membership(catalog: Catalog, membership: Membership) -> None:
+    """Add a membership, or change what it allows."""
+    table = schema.pg_auth_members
+    values = {
+        "roleid": membership.role,
+        "member": membership.member,
+        "grantor": membership.grantor,
+        "admin_option": membership.is_admin,
+        "inherit_option": membership.inherits,
+        "set_option": membership.may_set,
+    }
+    if catalog.update(table, table.c.oid == membership.oid, **values) == 0:
+        catalog.insert(table, oid=membership.oid, **values)
+
+
+def delete_membership(catalog: Catalog, oid: int) -> None:
+    """Remove a membership."""
+    catalog.delete(schema.pg_auth_members, schema.pg_auth_members.c.oid == oid)
+
+
+def _values(role: Role) -> dict[str, Any]:
+    return {_COLUMNS[name]: value for name, value in asdict(role).items()}
+
+
 def _role(row: Any) -> Role:
-    return Role(
-        int(row.oid),
-        str(row.rolname),
-        bool(row.rolsuper),
-        bool(row.rolcanlogin),
-        bool(row.rolreplication),
-    )
+    return Role(**{name: row._mapping[column] for name, column in _COLUMNS.items()})

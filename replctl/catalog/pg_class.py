@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import select, true
 
 from replctl.catalog import schema
+from replctl.catalog.acl import AclKind
+from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
@@ -122,22 +124,46 @@ class PartitionBound:
     remainder: int = 0
 
 
+#: Columns in storage whose number is not that of the only column of a relation that has had them
+#: have numbers from here on.
+FIRST_STORAGE_NUMBER = 2**15
+
+#: The storage parameter for deletion vectors of its Delta table, which some readers cannot read.
+DELETION_VECTORS = "deletion_vectors"
+
+
 @dataclass(frozen=True, slots=True)
 class StorageColumn:
-    """A column of a Delta table; `since_version` None: the table does not have it yet."""
+    """A column of a Delta table; `since_version` None: the table does not have it yet.
+
+    `number` tells it from others: the attnum of the relation's column that has it, unless that had
+    another type once.
+    """
 
     name: str
     since_version: int | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class FormerColumn:
+    """A column of a Delta table that a column of the relation had when it had another type."""
+
+    attnum: int
+    type: str
+    typmod: int
+    stored: StorageColumn
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A relation's Delta table."""
+    """A relation's Delta table; `columns` by attnum, `former` from old to new."""
 
     location: str
     is_adopted: bool
     is_made: bool
     columns: dict[int, StorageColumn] = field(default_factory=dict, hash=False)
+    former: tuple[FormerColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +189,9 @@ class Relation:
     options: dict[str, str] = field(default_factory=dict, hash=False)
     storage: Storage | None = None
     dropped_attnums: tuple[int, ...] = ()
+    has_row_security: bool = False  # policies count
+    forces_row_security: bool = False  # for its owner, too
+    is_populated: bool = True  # False: a materialized view that has no rows yet
 
     @property
     def qualified_name(self) -> str:
@@ -320,6 +349,9 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
             owner=int(row.relowner),
             row_type=type_name(int(row.reltype)),
             persistence=str(row.relpersistence),
+            is_populated=bool(row.relispopulated),
+            has_row_security=bool(row.relrowsecurity),
+            forces_row_security=bool(row.relforcerowsecurity),
             replica_identity=str(row.relreplident),
             columns=tuple(column for column in all_columns if not column.is_dropped),
             dropped_attnums=tuple(column.attnum for column in all_columns if column.is_dropped),
@@ -453,13 +485,35 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
 
 
 def _load_storage(catalog: Catalog, oids: list[int]) -> dict[int, Storage]:
-    table, column = schema.storage_table, schema.storage_column
+    table, column, attribute = schema.storage_table, schema.storage_column, schema.pg_attribute
+    numbers = {
+        (int(row.attrelid), int(row.attfilenode)): int(row.attnum)
+        for row in catalog.select(
+            attribute, attribute.c.attrelid.in_(oids), attribute.c.attfilenode != 0
+        )
+    }
+    current = {(relid, attnum): number for (relid, number), attnum in numbers.items()}
     columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)
-    for row in catalog.connection.execute(select(column).where(column.c.relid.in_(oids))):
-        columns[int(row.relid)][int(row.attnum)] = StorageColumn(row.name, row.since_version)
+    former: dict[int, list[FormerColumn]] = defaultdict(list)
+    for row in catalog.connection.execute(
+        select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
+    ):
+        relid, number = int(row.relid), int(row.attnum)
+        stored = StorageColumn(row.name, row.since_version, number)
+        if (relid, number) in numbers:
+            columns[relid][numbers[relid, number]] = stored
+        elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
+            columns[relid][number] = stored
+        elif row.owner is not None and 0 < number < current.get((relid, row.owner), 0):
+            kind = type_name(int(row.atttypid))
+            former[relid].append(FormerColumn(int(row.owner), kind, int(row.atttypmod), stored))
     return {
         int(row.relid): Storage(
-            str(row.location), bool(row.is_adopted), bool(row.is_made), columns[int(row.relid)]
+            str(row.location),
+            bool(row.is_adopted),
+            bool(row.is_made),
+            columns[int(row.relid)],
+            tuple(former[int(row.relid)]),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -469,11 +523,21 @@ def _load_storage(catalog: Catalog, oids: list[int]) -> dict[int, Storage]:
 # Writing
 
 
+_ACL_KINDS: dict[str, AclKind] = {
+    "r": "table",
+    "p": "table",
+    "v": "table",
+    "m": "table",
+    "S": "sequence",
+}
+
+
 def insert_relation(catalog: Catalog, relation: Relation) -> None:
     """Add a relation: its pg_class row, its columns, and for a partitioned table its key.
 
     Indexes, constraints and parents are added by their own functions.
     """
+    kind, place = _ACL_KINDS.get(relation.kind), relation.schema_oid
     catalog.insert(
         schema.pg_class,
         oid=relation.oid,
@@ -483,12 +547,14 @@ def insert_relation(catalog: Catalog, relation: Relation) -> None:
         relowner=relation.owner,
         relkind=relation.kind,
         relpersistence=relation.persistence,
+        relispopulated=relation.is_populated,
         relreplident=relation.replica_identity,
         relispartition=relation.is_partition,
         relpartbound=None
         if relation.partition_bound is None
         else encode_bound(relation.partition_bound),
         reloptions=json.dumps(relation.options) if relation.options else None,
+        relacl=None if kind is None else new_object_acl(catalog, kind, relation.owner, place),
     )
     for column in relation.columns:
         insert_column(catalog, relation.oid, column)
@@ -557,7 +623,7 @@ def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
     kind: RelKind = "I" if relation.is_partitioned else "i"
     index_relation = Relation(
         index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
-        replica_identity="n", is_partition=index.parent_oid != 0,
+        relation.persistence, replica_identity="n", is_partition=index.parent_oid != 0,
     )  # fmt: skip
     insert_relation(catalog, index_relation)
     catalog.insert(
@@ -610,6 +676,7 @@ def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
         conname=constraint.name,
         conindid=constraint.index_oid,
         conparentid=constraint.parent_oid,
+        conbin=None if constraint.check is None else nodes.dumps(constraint.check),
         conislocal=constraint.is_local,
         coninhcount=constraint.inherited_count,
     )
@@ -628,6 +695,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
         pg_index.c.indexrelid == index.oid,
         indisprimary=index.is_primary,
         indisreplident=index.is_replica_identity,
+        indpred=None if index.predicate is None else nodes.dumps(index.predicate),
     )
     catalog.update(
         pg_class,
@@ -650,9 +718,13 @@ def update_relation(catalog: Catalog, relation: Relation) -> None:
         relname=relation.name,
         relnamespace=relation.schema_oid,
         relowner=relation.owner,
+        relispopulated=relation.is_populated,
+        relrowsecurity=relation.has_row_security,
+        relforcerowsecurity=relation.forces_row_security,
         relreplident=relation.replica_identity,
         relispartition=relation.is_partition,
         relpartbound=None if bound is None else encode_bound(bound),
+        reloptions=json.dumps(relation.options) if relation.options else None,
     )
 
 
@@ -679,11 +751,42 @@ def insert_storage(
 
 
 def insert_storage_column(
-    catalog: Catalog, relid: int, attnum: int, name: str, since_version: int | None = None
+    catalog: Catalog, relid: int, number: int, name: str, since_version: int | None = None
 ) -> None:
-    """Give a column its name in storage."""
+    """Give a column its name in storage; `number` is its attnum."""
     catalog.insert(
-        schema.storage_column, relid=relid, attnum=attnum, name=name, since_version=since_version
+        schema.storage_column, relid=relid, attnum=number, name=name, since_version=since_version
+    )
+
+
+def replace_storage_column(
+    catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
+) -> None:
+    """Let a relation's column have another column in storage than before: a new one, or one that
+    is there under a number of its own.
+
+    Args:
+        relation, former: the relation and its column before.
+    """
+    assert relation.storage is not None
+    relid, attribute, stored = relation.oid, schema.pg_attribute, schema.storage_column
+    catalog.update(
+        stored,
+        stored.c.relid == relid,
+        stored.c.attnum == relation.storage.columns[former.attnum].number,
+        owner=former.attnum,
+        atttypid=type_oid(former.type),
+        atttypmod=former.typmod,
+    )
+    catalog.delete(
+        stored, stored.c.relid == relid, stored.c.name == column.name, stored.c.attnum < 0
+    )
+    insert_storage_column(catalog, relid, column.number, column.name, column.since_version)
+    catalog.update(
+        attribute,
+        attribute.c.attrelid == relid,
+        attribute.c.attnum == former.attnum,
+        attfilenode=column.number,
     )
 
 
@@ -701,6 +804,8 @@ def delete_relation(catalog: Catalog, relation: Relation) -> None:
         (schema.pg_inherits, schema.pg_inherits.c.inhrelid),
         (schema.pg_partitioned_table, schema.pg_partitioned_table.c.partrelid),
         (schema.pg_publication_rel, schema.pg_publication_rel.c.prrelid),
+        (schema.pg_rewrite, schema.pg_rewrite.c.ev_class),
+        (schema.pg_policy, schema.pg_policy.c.polrelid),
         (schema.pg_class, schema.pg_class.c.oid),
     ):
         catalog.delete(table, column == relation.oid)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from sqlalchemy import insert, select
+
 from replctl.catalog import schema
+from replctl.catalog.acl import PUBLIC, AclItem, encode_acl
+from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
+
+_FIRST_TEMPORARY = 3  # as in a PostgreSQL that nobody else uses
 
 
 def find_schema(catalog: Catalog, name: str) -> int | None:
@@ -20,8 +26,31 @@ def schema_names(catalog: Catalog) -> dict[int, str]:
 def insert_schema(catalog: Catalog, name: str, owner: int) -> int:
     """Add a schema; its OID."""
     oid = catalog.new_oid()
-    catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner)
+    acl = new_object_acl(catalog, "schema", owner)
+    catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
     return oid
+
+
+def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> str:
+    """Add the schema of a session's temporary relations, which every role may use; its name."""
+    names = set(schema_names(catalog).values())
+    number = _FIRST_TEMPORARY
+    while f"pg_temp_{number}" in names:
+        number += 1
+    oid, name = catalog.new_oid(), f"pg_temp_{number}"
+    acl = encode_acl((AclItem(PUBLIC, owner, "UC"),))
+    catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
+    catalog.connection.execute(
+        insert(schema.temporary_namespace).values(nspid=oid, owner=session_key)
+    )
+    return name
+
+
+def temporary_schemas(catalog: Catalog) -> dict[int, str]:
+    """The schemas of temporary relations, each with the key of its session."""
+    names = schema_names(catalog)
+    rows = catalog.connection.execute(select(schema.temporary_namespace))
+    return {int(row.nspid): str(row.owner) for row in rows if int(row.nspid) in names}
 
 
 def delete_schema(catalog: Catalog, oid: int) -> None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
+from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
+from replctl.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,18 @@ def list_operators(catalog: Catalog) -> list[UserOperator]:
     return [_operator(row) for row in catalog.select(table, order_by=[table.c.oid])]
 
 
+def get_function(catalog: Catalog, oid: int) -> UserFunction:
+    """The function with this OID, which there has to be."""
+    row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
+    if row is None:
+        raise InternalError(f"cache lookup failed for function {oid}")
+    return _function(row)
+
+
 def insert_function(catalog: Catalog, function: UserFunction) -> None:
     """Add a function."""
-    catalog.insert(schema.pg_proc, oid=function.oid, **_function_values(function))
+    acl = new_object_acl(catalog, "function", function.owner, function.schema_oid)
+    catalog.insert(schema.pg_proc, oid=function.oid, proacl=acl, **_function_values(function))
 
 
 def update_function(catalog: Catalog, function: UserFunction) -> None:

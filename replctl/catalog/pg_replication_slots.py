@@ -5,13 +5,24 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema
-from replctl.errors import DuplicateObject, InvalidName, ObjectInUse, UndefinedObject
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.transaction import commit_transaction
+from replctl.errors import (
+    DuplicateObject,
+    InvalidName,
+    NameTooLong,
+    ObjectInUse,
+    ObjectNotInPrerequisiteState,
+    UndefinedObject,
+)
+from replctl.lsn import INVALID_LSN
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]+")
 _MAX_NAME = 63  # bytes
@@ -19,29 +30,80 @@ _MAX_NAME = 63  # bytes
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSlot:
-    """A row of pg_replication_slots: changes after `confirmed_flush_lsn` are still to be sent."""
+    """A row of pg_replication_slots: changes after `confirmed_flush_lsn` are still to be sent.
+
+    A physical slot belongs to no database and has no plugin; what its standby has received is its
+    `restart_lsn`.
+
+    Attributes:
+        synced: slot synchronization has made it (slotsync.py); on a standby it is not to be used.
+        standby_home: the directory of the standby that follows by a physical slot.
+        owner: the session (Session.key) that a temporary slot goes with.
+    """
 
     name: str
     plugin: str
     database_oid: int
     restart_lsn: int
     confirmed_flush_lsn: int
-    temporary: bool = False
     two_phase: bool = False
     failover: bool = False
     invalidation_reason: str | None = None
+    type: str = "logical"
+    synced: bool = False
+    standby_home: str | None = None
+    inactive_since: int | None = None
+    owner: str | None = None
+
+    @property
+    def is_logical(self) -> bool:
+        return self.type == "logical"
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it goes with the session that has made it."""
+        return self.owner is not None
+
+    @property
+    def owner_pid(self) -> int | None:
+        """The process of the session that a temporary slot goes with."""
+        return None if self.owner is None else owner_pid(self.owner)
+
+
+@dataclass
+class SessionOrigin:
+    """The replication origin that a session's commits carry.
+
+    Attributes:
+        lsn: where a transaction is in the remote log.
+        timestamp: when it was committed there, in microseconds since 1970; None: as it is here.
+    """
+
+    name: str
+    lsn: int = INVALID_LSN
+    timestamp: int | None = None
+
+
+def owner_pid(owner: str) -> int:
+    """The process of a session (Session.key)."""
+    return int(owner.partition("-")[0])
+
+
+def is_owner_alive(cluster: Cluster, owner: str) -> bool:
+    """Whether the process of a session (Session.key) runs."""
+    return cluster.is_alive(owner.partition("/")[0])
 
 
 def validate_slot_name(name: str) -> None:
     """Whether a slot may have that name (ReplicationSlotValidateName).
 
     Raises:
-        InvalidName: it may not.
+        InvalidName, NameTooLong: it may not.
     """
     if not name:
         raise InvalidName(f'replication slot name "{name}" is too short')
     if len(name.encode()) > _MAX_NAME:
-        raise InvalidName(f'replication slot name "{name}" is too long')
+        raise NameTooLong(f'replication slot name "{name}" is too long')
     if not _SLOT_NAME.fullmatch(name):
         raise InvalidName(
             f'replication slot name "{name}" contains invalid character',
@@ -66,10 +128,12 @@ def check_database(slot: ReplicationSlot, database_oid: int) -> None:
     """Whether changes of a slot can be read in a database.
 
     Raises:
-        ObjectInUse: it is another's (55006).
+        ObjectNotInPrerequisiteState: it is another's (55000).
     """
     if slot.database_oid != database_oid:
-        raise ObjectInUse(f'replication slot "{slot.name}" was not created in this database')
+        raise ObjectNotInPrerequisiteState(
+            f'replication slot "{slot.name}" was not created in this database'
+        )
 
 
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
@@ -97,15 +161,24 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
         insert(schema.pg_replication_slots).values(
             slot_name=slot.name,
             plugin=slot.plugin,
+            slot_type=slot.type,
             datoid=slot.database_oid,
             temporary=slot.temporary,
             restart_lsn=slot.restart_lsn,
             confirmed_flush_lsn=slot.confirmed_flush_lsn,
             two_phase=slot.two_phase,
             failover=slot.failover,
+            standby_home=slot.standby_home,
             inactive_since=time.time_ns() // 1000,
+            owner=slot.owner,
         )
     )
+    if slot.is_logical:
+        connection.execute(
+            insert(schema.pg_stat_replication_slots).values(
+                slot_name=slot.name, total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000
+            )
+        )
 
 
 def advance_slot(connection: Connection, name: str, lsn: int) -> None:
@@ -113,16 +186,96 @@ def advance_slot(connection: Connection, name: str, lsn: int) -> None:
     table = schema.pg_replication_slots
     connection.execute(
         update(table)
-        .where(table.c.slot_name == name, table.c.confirmed_flush_lsn < lsn)
+        .where(
+            table.c.slot_name == name,
+            table.c.confirmed_flush_lsn < lsn,
+            table.c.invalidation_reason.is_(None),
+        )
         .values(confirmed_flush_lsn=lsn, restart_lsn=lsn)
     )
 
 
+def alter_slot(
+    connection: Connection,
+    name: str,
+    *,
+    failover: bool | None = None,
+    two_phase: bool | None = None,
+) -> None:
+    """Change properties of a slot; None leaves one as it is.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    get_slot(connection, name)
+    table = schema.pg_replication_slots
+    given = {"failover": failover, "two_phase": two_phase}
+    values = {key: value for key, value in given.items() if value is not None}
+    connection.execute(update(table).where(table.c.slot_name == name).values(**values))
+
+
+def note_inactive(connection: Connection, name: str, since: int) -> None:
+    """Nobody reads a slot any more, since a time in microseconds since 1970."""
+    table = schema.pg_replication_slots
+    connection.execute(update(table).where(table.c.slot_name == name).values(inactive_since=since))
+
+
 def delete_slot(connection: Connection, name: str) -> None:
-    """Drop a slot."""
+    """Drop a slot.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    get_slot(connection, name)
+    for table in (schema.pg_replication_slots, schema.pg_stat_replication_slots):
+        connection.execute(delete(table).where(table.c.slot_name == name))
+
+
+def drop_slots_of(connection: Connection, owner: str) -> None:
+    """Drop the temporary slots of a session."""
+    for slot in list_slots(connection):
+        if slot.owner == owner:
+            delete_slot(connection, slot.name)
+
+
+def drop_abandoned_slots(cluster: Cluster) -> None:
+    """Drop the temporary slots of sessions whose processes have died."""
+    with cluster.begin(write=False) as connection:
+        owners = {slot.owner for slot in list_slots(connection) if slot.owner is not None}
+    dead = [owner for owner in owners if not is_owner_alive(cluster, owner)]
+    if dead:
+        with cluster.begin(write=True) as connection:
+            for owner in dead:
+                drop_slots_of(connection, owner)
+
+
+def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
+    """Whether a session may use a slot: a temporary one is its session's alone.
+
+    Raises:
+        ObjectInUse: it is another session's (55006).
+    """
+    if slot.owner is not None and slot.owner != session_key:
+        raise ObjectInUse(f'replication slot "{slot.name}" is active for PID {slot.owner_pid}')
+
+
+def count_decoded(connection: Connection, name: str, transactions: int, size: int) -> None:
+    """Note what was read from a slot: how many transactions, and bytes of output."""
+    table = schema.pg_stat_replication_slots
     connection.execute(
-        delete(schema.pg_replication_slots).where(schema.pg_replication_slots.c.slot_name == name)
+        update(table)
+        .where(table.c.slot_name == name)
+        .values(
+            total_txns=table.c.total_txns + transactions, total_bytes=table.c.total_bytes + size
+        )
     )
+
+
+def reset_statistics(connection: Connection, name: str | None) -> None:
+    """Forget what was read from a slot, or from all of them (None)."""
+    table = schema.pg_stat_replication_slots
+    change = update(table).values(total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000)
+    connection.execute(change if name is None else change.where(table.c.slot_name == name))
 
 
 def find_origin(connection: Connection, name: str) -> int | None:
@@ -160,14 +313,80 @@ def create_origin(connection: Connection, name: str, remote_lsn: int) -> None:
     )
 
 
-def advance_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
-    """Note progress: changes up to `remote_lsn` are in, by the local commit at `local_lsn`."""
+def advance_origin(
+    connection: Connection, name: str, remote_lsn: int, local_lsn: int | None
+) -> None:
+    """Note progress: changes up to `remote_lsn` are in, by the local commit at `local_lsn` (None:
+    as before)."""
+    table = schema.pg_replication_origin
+    values = {"remote_lsn": remote_lsn, "local_lsn": local_lsn}
+    known = {column: value for column, value in values.items() if value is not None}
+    connection.execute(update(table).where(table.c.roname == name).values(known))
+
+
+def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
+    """As `advance_origin`, by a session that may have been further (replorigin_session_advance)."""
     table = schema.pg_replication_origin
     connection.execute(
         update(table)
         .where(table.c.roname == name)
-        .values(remote_lsn=remote_lsn, local_lsn=local_lsn)
+        .values(remote_lsn=func.max(table.c.remote_lsn, remote_lsn), local_lsn=local_lsn)
     )
+
+
+def commit_with_origin(
+    connection: Connection,
+    xid: int,
+    origin: SessionOrigin | None,
+    *,
+    changes_catalog: bool,
+    savepoints: Sequence[int] = (),
+) -> int:
+    """Enter a commit that carries an origin, whose progress moves with it; its LSN.
+
+    Args:
+        changes_catalog, savepoints: as in `commit_transaction`.
+    """
+    if origin is None:
+        return commit_transaction(
+            connection, xid, changes_catalog=changes_catalog, savepoints=savepoints
+        )
+    lsn = commit_transaction(
+        connection,
+        xid,
+        changes_catalog=changes_catalog,
+        savepoints=savepoints,
+        origin=origin.name,
+        origin_lsn=origin.lsn,
+        commit_time=origin.timestamp,
+    )
+    raise_origin(connection, origin.name, origin.lsn, lsn)
+    return lsn
+
+
+def origin_owner(cluster: Cluster, connection: Connection, name: str) -> str | None:
+    """The session, alive, that has an origin set up."""
+    table = schema.pg_replication_origin
+    owner = connection.execute(select(table.c.owner).where(table.c.roname == name)).scalar_one()
+    return owner if owner is not None and is_owner_alive(cluster, owner) else None
+
+
+def own_origin(connection: Connection, name: str, owner: str | None) -> None:
+    """An origin is set up in a session; None: in none any more."""
+    table = schema.pg_replication_origin
+    connection.execute(update(table).where(table.c.roname == name).values(owner=owner))
+
+
+def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
+    """OID, name and progress (remote and local LSN) of the origins that have any, or that a session
+    has set up."""
+    table = schema.pg_replication_origin
+    query = (
+        select(table.c.roident, table.c.roname, table.c.remote_lsn, table.c.local_lsn)
+        .where(or_(table.c.remote_lsn != 0, table.c.local_lsn != 0, table.c.owner.is_not(None)))
+        .order_by(table.c.roident)
+    )
+    return [(int(a), str(b), int(c), int(d)) for a, b, c, d in connection.execute(query)]
 
 
 def drop_origin(connection: Connection, name: str) -> None:
@@ -184,8 +403,12 @@ def _slot(row: Any) -> ReplicationSlot:
         database_oid=int(row.datoid),
         restart_lsn=int(row.restart_lsn),
         confirmed_flush_lsn=int(row.confirmed_flush_lsn),
-        temporary=bool(row.temporary),
         two_phase=bool(row.two_phase),
         failover=bool(row.failover),
         invalidation_reason=row.invalidation_reason,
+        type=str(row.slot_type),
+        synced=bool(row.synced),
+        standby_home=row.standby_home,
+        inactive_since=row.inactive_since,
+        owner=row.owner,
     )

@@ -69,6 +69,18 @@ def insert_sequence(catalog: Catalog, sequence: Sequence) -> None:
     )
 
 
+def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
+    """Put what a sequence counts in, and how far, in the place of what that was."""
+    table = schema.pg_sequence
+    catalog.update(
+        table,
+        table.c.seqrelid == sequence.relid,
+        seqtypid=type_oid(sequence.type),
+        seqmax=sequence.maximum,
+        seqmin=sequence.minimum,
+    )
+
+
 def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
     """The sequence with that OID."""
     table = schema.pg_sequence
@@ -112,6 +124,11 @@ def last_value(catalog: Catalog, relid: int) -> int | None:
     """The value that a sequence has given last; None if it has given none yet."""
     value, is_called = _state(catalog.connection, relid)
     return value if is_called else None
+
+
+def sequence_state(catalog: Catalog, relid: int) -> tuple[int, bool]:
+    """The row of a sequence's relation: its value, and whether that was given already."""
+    return _state(catalog.connection, relid)
 
 
 def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:

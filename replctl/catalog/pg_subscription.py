@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
+from replctl.errors import PostgresError
 
 
 class RelState(Enum):
@@ -58,6 +61,18 @@ class Subscription:
         """The name of the replication origin that holds its progress."""
         return f"pg_{self.oid}"
 
+    def table_origin_name(self, relid: int) -> str:
+        """The name of the origin that holds the progress of a table's synchronization."""
+        return f"{self.origin_name}_{relid}"
+
+    def table_slot_name(self, relid: int, system_identifier: int) -> str:
+        """The name of the slot that holds back what a table's synchronization needs.
+
+        Args:
+            system_identifier: the subscriber's.
+        """
+        return f"{self.origin_name}_sync_{relid}_{system_identifier}"
+
 
 @dataclass(frozen=True, slots=True)
 class CopySnapshot:
@@ -81,7 +96,8 @@ class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
     Changes of the table count from after `lsn`, a position in the publisher's log (None: from
-    wherever the subscription is).  `snapshot` is what state d has fixed for its copy.
+    wherever the subscription is).  `snapshot` is what state d has fixed for its copy, which
+    `replaces` the rows that are there, or is added to them.
     """
 
     subscription_oid: int
@@ -89,18 +105,45 @@ class SubscriptionRelation:
     state: RelState
     lsn: int | None = None
     snapshot: CopySnapshot | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
     """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version,
-    step)."""
+    step).
+
+    `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
+    """
 
     subscription_oid: int
     from_lsn: int
     to_lsn: int
     xid: int
     targets: dict[int, tuple[int | None, int]]
+    relid: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionError:
+    """What has stopped a subscription.
+
+    Attributes:
+        time: microseconds since 1970.
+        message: with its DETAIL and CONTEXT.
+    """
+
+    time: int
+    sqlstate: str
+    message: str
+
+    @staticmethod
+    def of(error: PostgresError) -> SubscriptionError:
+        """What stops it now."""
+        lines = [error.message]
+        lines += [f"DETAIL:  {error.detail}"] if error.detail else []
+        lines += [f"CONTEXT:  {error.context}"] if error.context else []
+        return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
 
 
 def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
@@ -142,6 +185,8 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
         (schema.pg_stat_subscription_stats, schema.pg_stat_subscription_stats.c.subid),
         (schema.apply_batch, schema.apply_batch.c.subid),
         (schema.apply_step, schema.apply_step.c.subid),
+        (schema.logical_worker, schema.logical_worker.c.subid),
+        (schema.subscription_error, schema.subscription_error.c.subid),
     ):
         catalog.delete(table, column == oid)
 
@@ -157,27 +202,40 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             RelState(row.srsubstate),
             row.srsublsn,
             None if row.snapshot is None else _snapshot(row.snapshot),
+            bool(row.replaces),
         )
         for row in catalog.connection.execute(query)
     ]
 
 
-def put_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
-    """Add a table to a subscription, or put its new state in the place of the old one."""
-    table = schema.pg_subscription_rel
-    values = {
-        "srsubstate": relation.state.value,
-        "srsublsn": relation.lsn,
-        "snapshot": None if relation.snapshot is None else json.dumps(asdict(relation.snapshot)),
-    }
-    statement = sqlite_insert(table).values(
-        srsubid=relation.subscription_oid, srrelid=relation.relid, **values
-    )
+def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
+    """Add a table to a subscription."""
     catalog.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[table.c.srsubid, table.c.srrelid], set_=values
+        insert(schema.pg_subscription_rel).values(
+            srsubid=relation.subscription_oid, srrelid=relation.relid, **_state(relation)
         )
     )
+
+
+def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
+    """Put a table's new state in the place of the old one, if it still belongs to the
+    subscription."""
+    table = schema.pg_subscription_rel
+    catalog.connection.execute(
+        update(table)
+        .where(table.c.srsubid == relation.subscription_oid, table.c.srrelid == relation.relid)
+        .values(**_state(relation))
+    )
+
+
+def _state(relation: SubscriptionRelation) -> dict[str, Any]:
+    snapshot = relation.snapshot
+    return {
+        "srsubstate": relation.state.value,
+        "srsublsn": relation.lsn,
+        "snapshot": None if snapshot is None else json.dumps(asdict(snapshot)),
+        "replaces": relation.replaces,
+    }
 
 
 def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid: int) -> None:
@@ -200,20 +258,63 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
 
 def count_error(catalog: Catalog, subscription_oid: int, kind: str) -> None:
     """Count an error of a subscription: kind apply or sync."""
+    _add_to_statistics(catalog, subscription_oid, {f"{kind}_error_count": 1})
+
+
+def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str, int]) -> None:
+    """Count conflicts of a subscription, by their kind: insert_exists and so on."""
+    added = {f"confl_{kind}": count for kind, count in counts.items() if count}
+    if added:
+        _add_to_statistics(catalog, subscription_oid, added)
+
+
+def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
+    """Begin to count anew for one subscription, or for all (None)."""
     table = schema.pg_stat_subscription_stats
-    column = table.c[f"{kind}_error_count"]
-    statement = sqlite_insert(table).values(subid=subscription_oid, **{column.name: 1})
+    everything = list_subscriptions(catalog, all_databases=True)
+    oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]
+    for oid in oids:
+        catalog.connection.execute(delete(table).where(table.c.subid == oid))
+        catalog.connection.execute(
+            insert(table).values(subid=oid, stats_reset=time.time_ns() // 1000)
+        )
+
+
+def _add_to_statistics(catalog: Catalog, subscription_oid: int, added: dict[str, int]) -> None:
+    table = schema.pg_stat_subscription_stats
+    statement = sqlite_insert(table).values(subid=subscription_oid, **added)
     catalog.connection.execute(
         statement.on_conflict_do_update(
-            index_elements=[table.c.subid], set_={column.name: column + 1}
+            index_elements=[table.c.subid],
+            set_={name: table.c[name] + count for name, count in added.items()},
         )
     )
 
 
-def get_apply_batch(catalog: Catalog, subscription_oid: int) -> ApplyBatch | None:
-    """The batch that a subscription has begun and not finished."""
+def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
+    """What has stopped the last attempt to apply a subscription; None if it went well."""
+    table = schema.subscription_error
+    row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
+    return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
+
+
+def put_subscription_error(
+    connection: Connection, subscription_oid: int, error: PostgresError | None
+) -> None:
+    """Note how the last attempt to apply a subscription has ended."""
+    table = schema.subscription_error
+    connection.execute(delete(table).where(table.c.subid == subscription_oid))
+    if error is not None:
+        noted = SubscriptionError.of(error)
+        connection.execute(insert(table).values(subid=subscription_oid, **asdict(noted)))
+
+
+def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
+    """The batch that a subscription's apply, or the synchronization of one table, has begun and
+    not finished."""
     table = schema.apply_batch
-    row = catalog.connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
+    query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
+    row = catalog.connection.execute(query).first()
     return None if row is None else _batch(row)
 
 
@@ -224,9 +325,13 @@ def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
 
 
-def list_apply_batches(catalog: Catalog) -> list[ApplyBatch]:
-    """All batches that were begun and not finished."""
-    return [_batch(row) for row in catalog.connection.execute(select(schema.apply_batch))]
+def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
+    """The batches that were begun and not finished: all, or one subscription's."""
+    table = schema.apply_batch
+    query = select(table)
+    if subscription_oid is not None:
+        query = query.where(table.c.subid == subscription_oid)
+    return [_batch(row) for row in catalog.connection.execute(query)]
 
 
 def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
@@ -234,6 +339,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
     catalog.connection.execute(
         insert(schema.apply_batch).values(
             subid=batch.subscription_oid,
+            relid=batch.relid,
             from_lsn=batch.from_lsn,
             to_lsn=batch.to_lsn,
             xid=batch.xid,
@@ -242,30 +348,44 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
     )
 
 
-def delete_apply_batch(catalog: Catalog, subscription_oid: int) -> None:
+def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
     """The batch is written."""
+    table = schema.apply_batch
     catalog.connection.execute(
-        delete(schema.apply_batch).where(schema.apply_batch.c.subid == subscription_oid)
+        delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     )
 
 
 def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
     """A number that grows with each write of a subscription into a table, from 1."""
+    return _put_apply_step(catalog, subscription_oid, relid, schema.apply_step.c.step + 1)
+
+
+def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: int) -> None:
+    """Let the next number be greater than `step`, which a forgotten write has taken."""
+    known = func.max(schema.apply_step.c.step, step)
+    _put_apply_step(catalog, subscription_oid, relid, known, first=step)
+
+
+def _put_apply_step(
+    catalog: Catalog,
+    subscription_oid: int,
+    relid: int,
+    step: ColumnElement[int],
+    first: int = 1,
+) -> int:
+    """The step of a subscription into a table: `first` where there is none, else `step`."""
     table = schema.apply_step
-    where = (table.c.subid == subscription_oid, table.c.relid == relid)
-    last = catalog.connection.execute(select(table.c.step).where(*where)).scalar_one_or_none()
-    if last is None:
-        catalog.connection.execute(
-            insert(table).values(subid=subscription_oid, relid=relid, step=1)
-        )
-        return 1
-    catalog.connection.execute(update(table).where(*where).values(step=last + 1))
-    return int(last) + 1
+    put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)
+    put = put.on_conflict_do_update(index_elements=["subid", "relid"], set_={"step": step})
+    return int(catalog.connection.execute(put.returning(table.c.step)).scalar_one())
 
 
 def _batch(row: Any) -> ApplyBatch:
     targets = _targets(json.loads(row.targets))
-    return ApplyBatch(int(row.subid), int(row.from_lsn), int(row.to_lsn), int(row.xid), targets)
+    return ApplyBatch(
+        int(row.subid), int(row.from_lsn), int(row.to_lsn), int(row.xid), targets, int(row.relid)
+    )
 
 
 def _snapshot(text: str) -> CopySnapshot:
@@ -281,7 +401,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
     return {
         "oid": subscription.oid,
         "subdbid": subscription.database_oid,
-        "subskiplsn": subscription.skip_lsn,
+        "subskiplsn": _signed(subscription.skip_lsn),
         "subname": subscription.name,
         "subowner": subscription.owner,
         "subenabled": subscription.enabled,
@@ -300,6 +420,11 @@ def _values(subscription: Subscription) -> dict[str, Any]:
     }
 
 
+def _signed(lsn: int) -> int:
+    """An LSN that a user has chosen, as SQLite keeps it in 64 bits."""
+    return lsn - 2**64 if lsn >= 2**63 else lsn
+
+
 def _subscription(row: Any) -> Subscription:
     return Subscription(
         oid=int(row.oid),
@@ -310,7 +435,7 @@ def _subscription(row: Any) -> Subscription:
         publications=tuple(json.loads(row.subpublications)),
         slot_name=row.subslotname,
         enabled=bool(row.subenabled),
-        skip_lsn=int(row.subskiplsn),
+        skip_lsn=int(row.subskiplsn) % 2**64,
         binary=bool(row.subbinary),
         streaming=str(row.substream),
         two_phase_state=str(row.subtwophasestate),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog import schema
+from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
 from replctl.types import builtin
 
@@ -80,9 +81,10 @@ def insert_type(
     oid, array_oid = catalog.new_oid(), catalog.new_oid()
     common = {"typnamespace": schema_oid, "typowner": owner, "typbasetype": 0}
     category = {"e": "E", "c": "C"}[kind]
+    acl = new_object_acl(catalog, "type", owner, schema_oid) if kind == "e" else None
     catalog.insert(
         schema.pg_type, oid=oid, typname=name, typtype=kind, typcategory=category, typrelid=relid,
-        typelem=0, typarray=array_oid, **common,
+        typelem=0, typarray=array_oid, typacl=acl, **common,
     )  # fmt: skip
     catalog.insert(
         schema.pg_type, oid=array_oid, typname=_array_name(catalog, name, schema_oid), typtype="b",

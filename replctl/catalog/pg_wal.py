@@ -1,13 +1,14 @@
-"""The commit log as it is stored: what each transaction did to which Delta version of which"
-" relation."""
+"""The commit log as it is stored: what each transaction did to which Delta version of which
+relation."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, func, insert, or_, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import (
@@ -17,8 +18,11 @@ from replctl.catalog.transaction import (
     next_lsn,
 )
 
-#: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`.
-CHANGE, TRUNCATE, NONE = "change", "truncate", "none"
+#: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`; `message`
+#: is what pg_logical_emit_message() wrote, of no relation.
+CHANGE, TRUNCATE, NONE, MESSAGE = "change", "truncate", "none", "message"
+#: The transaction of what is none's.
+NO_XID = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,24 @@ class LogEntry:
     version: int | None
     action: str
     detail: dict[str, object]
+
+    @property
+    def statement_lsn(self) -> int:
+        """What the entries of one TRUNCATE have in common."""
+        return int(str(self.detail.get("statement", self.lsn)))
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A transaction that was committed; `commit_time` is in microseconds since 1970."""
+
+    xid: int
+    commit_lsn: int
+    commit_time: int
+    origin: str | None
+    origin_lsn: int | None
+    changes_catalog: bool
+    entries: tuple[LogEntry, ...]
 
 
 def last_logged_version(catalog: Catalog, relid: int) -> int | None:
@@ -52,6 +74,29 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
         .join(xact, xact.c.xid == wal.c.xid)
         .where(wal.c.relid == relid, xact.c.status == "c")
     ).scalar_one_or_none()
+
+
+def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
+    """Whether the newest changes of a relation from some origins were found in the table: the
+    catalog has forgotten the transaction that made them, and so what it applied."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    newest = (
+        select(xact.c.origin_lsn)
+        .join(wal, wal.c.xid == xact.c.xid)
+        .where(wal.c.relid == relid, wal.c.action == CHANGE, xact.c.origin.in_(origins))
+        .order_by(wal.c.version.desc())
+        .limit(1)
+    )
+    row = catalog.connection.execute(newest).first()
+    return row is not None and row.origin_lsn is None
+
+
+def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
+    """How far a committed transaction has brought its origin; None if it is not known, or has
+    none."""
+    xact = schema.pg_xact
+    query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
+    return catalog.connection.execute(query).scalar_one_or_none()
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
@@ -106,7 +151,7 @@ def enter(
 
 
 def entries_between(
-    catalog: Catalog, from_lsn: int, to_lsn: int, relids: Collection[int] | None = None
+    catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = (CHANGE, TRUNCATE)
 ) -> list[LogEntry]:
     """The entries of transactions committed in (from_lsn, to_lsn], by commit and then by LSN."""
     wal, xact = schema.pg_wal, schema.pg_xact
@@ -115,15 +160,13 @@ def entries_between(
         .join(xact, xact.c.xid == wal.c.xid)
         .where(
             wal.c.dbid == catalog.database_oid,
-            wal.c.action != NONE,
+            wal.c.action.in_(actions),
             xact.c.status == "c",
             xact.c.commit_lsn > from_lsn,
             xact.c.commit_lsn <= to_lsn,
         )
         .order_by(xact.c.commit_lsn, wal.c.lsn)
     )
-    if relids is not None:
-        query = query.where(wal.c.relid.in_(sorted(relids)))
     return [
         LogEntry(
             int(row.lsn),
@@ -138,3 +181,57 @@ def entries_between(
         )
         for row in catalog.connection.execute(query)
     ]
+
+
+def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
+    """The transactions committed in (from_lsn, to_lsn], in order, with their entries."""
+    entries: dict[int, list[LogEntry]] = defaultdict(list)
+    for entry in entries_between(catalog, from_lsn, to_lsn, (CHANGE, TRUNCATE, MESSAGE)):
+        entries[entry.xid].append(entry)
+    xact = schema.pg_xact
+    query = (
+        select(xact)
+        .where(
+            xact.c.dbid == catalog.database_oid,
+            xact.c.status == "c",
+            or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),  # no savepoints
+            xact.c.commit_lsn > from_lsn,
+            xact.c.commit_lsn <= to_lsn,
+        )
+        .order_by(xact.c.commit_lsn)
+    )
+    return [
+        Commit(
+            int(row.xid),
+            int(row.commit_lsn),
+            int(row.commit_time),
+            row.origin,
+            row.origin_lsn,
+            bool(row.changes_catalog),
+            tuple(entries[int(row.xid)]),
+        )
+        for row in catalog.connection.execute(query)
+    ]
+
+
+def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = NO_XID) -> int:
+    """Add a message to the log, as a part of a transaction or (NO_XID) of none; its LSN."""
+    detail: dict[str, object] = {"prefix": prefix, "content": content.hex()}
+    return enter(catalog, xid, 0, None, MESSAGE, detail)
+
+
+def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
+    """The messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
+    wal = schema.pg_wal
+    query = (
+        select(wal.c.lsn, wal.c.detail)
+        .where(
+            wal.c.dbid == catalog.database_oid,
+            wal.c.xid == NO_XID,
+            wal.c.lsn > from_lsn,
+            wal.c.lsn <= to_lsn,
+        )
+        .order_by(wal.c.lsn)
+    )
+    found = [(int(lsn), json.loads(text)) for lsn, text in catalog.connection.execute(query)]
+    return [(lsn, d["prefix"], bytes.fromhex(d["content"])) for lsn, d in found]

@@ -1,5 +1,5 @@
-"""PostgreSQL's functions of replication slots and origins, by their names in pg_proc.prosrc
-(slotfuncs.c, origin.c).
+"""PostgreSQL's functions of replication slots, by their names in pg_proc.prosrc (slotfuncs.c,
+logicalfuncs.c).
 
 They take effect at once, whatever becomes of the transaction.
 """
@@ -11,21 +11,34 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import pg_replication_slots as slots
+from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_replication_slots import ReplicationSlot
+from replctl.catalog.pg_subscription import reset_statistics
+from replctl.catalog.pg_wal import NO_XID, enter_message
+from replctl.catalog.slot_limits import (
+    check_decoding_requirements,
+    create_slot_at_end,
+    create_slot_within_limits,
+)
+from replctl.catalog.slotsync import check_creatable, check_droppable, check_not_synced
 from replctl.catalog.transaction import insert_lsn
+from replctl.catalog.worker import check_inactive
 from replctl.errors import (
+    ActiveSqlTransaction,
     FeatureNotSupported,
+    InsufficientPrivilege,
     InternalError,
+    InvalidParameterValue,
     ObjectNotInPrerequisiteState,
-    PostgresError,
-    ReservedName,
     UndefinedFile,
-    UniqueViolation,
 )
 from replctl.lsn import INVALID_LSN, format_lsn
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from replctl.catalog.functions import FunctionContext
+    from replctl.session import Session
 
 _PLUGINS = ("pgoutput", "test_decoding")
 
@@ -38,56 +51,143 @@ def _create_slot(
     two_phase: int = 0,
     failover: int = 0,
 ) -> tuple[str, int]:
-    slots.validate_slot_name(name)
-    if temporary:
-        raise FeatureNotSupported("temporary replication slots are not supported")
-    with context.cluster.begin(write=True) as connection:
-        lsn = insert_lsn(connection)
-        slot = ReplicationSlot(
+    check_slot_permissions(context)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        check_creatable(connection, failover=bool(failover))
+        slot = create_slot_at_end(
+            connection,
+            context.settings.setting,
             name,
             plugin,
             context.catalog.database_oid,
-            lsn,
-            lsn,
             two_phase=bool(two_phase),
             failover=bool(failover),
+            owner=_owner(context, temporary),
         )
-        if slots.find_slot(connection, name) is None and plugin not in _PLUGINS:
-            raise UndefinedFile(f'could not access file "{plugin}": No such file or directory')
-        slots.create_slot(connection, slot)
-    return name, lsn
+        _check_creation(context, slot)
+    return name, slot.confirmed_flush_lsn
+
+
+def _owner(context: FunctionContext, is_temporary: int) -> str | None:
+    """The session that a new slot goes with."""
+    if not is_temporary:
+        return None
+    context.session.has_temporary_slots = True
+    return context.session.key
+
+
+def _check_creation(context: FunctionContext, slot: ReplicationSlot) -> None:
+    """What is wrong only after a slot was made, which then is not (CreateInitDecodingContext)."""
+    if slot.plugin not in _PLUGINS:
+        raise UndefinedFile(f'could not access file "{slot.plugin}": No such file or directory')
+    if context.catalog.xids.top is not None:
+        raise ActiveSqlTransaction(
+            "cannot create logical replication slot in transaction that has performed writes"
+        )
 
 
 def _copy_slot(
     context: FunctionContext,
     source: str,
     name: str,
-    temporary: int = 0,
+    temporary: int | None = None,
     plugin: str | None = None,
 ) -> tuple[str, int]:
-    slots.validate_slot_name(name)
-    if temporary:
-        raise FeatureNotSupported("temporary replication slots are not supported")
-    with context.cluster.begin(write=True) as connection:
+    check_slot_permissions(context)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        check_decoding_requirements(context.settings.setting)
         old = slots.get_slot(connection, source)
-        copied = replace(old, name=name, plugin=plugin or old.plugin, failover=False)
-        slots.create_slot(connection, copied)
+        if not old.is_logical:
+            raise FeatureNotSupported(
+                f'cannot copy logical replication slot "{source}" as a physical replication slot'
+            )
+        if old.restart_lsn == INVALID_LSN:
+            raise ObjectNotInPrerequisiteState(
+                "cannot copy a replication slot that doesn't reserve WAL"
+            )
+        copied = replace(
+            old,
+            name=name,
+            plugin=plugin or old.plugin,
+            database_oid=context.catalog.database_oid,
+            two_phase=False,
+            failover=False,
+            synced=False,
+            owner=_owner(context, old.temporary if temporary is None else temporary),
+        )
+        create_slot_within_limits(connection, copied, context.settings.setting)
+        _check_creation(context, copied)
     return name, copied.confirmed_flush_lsn
 
 
+def _create_physical_slot(
+    context: FunctionContext, name: str, immediately_reserve: int = 0, temporary: int = 0
+) -> tuple[str, int | None]:
+    """A slot that a standby can be made to follow by (replctl standby create --slot)."""
+    check_slot_permissions(context)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
+        owner = _owner(context, temporary)
+        slot = ReplicationSlot(name, "", 0, lsn, lsn, type="physical", owner=owner)
+        create_slot_within_limits(connection, slot, context.settings.setting)
+    return name, lsn or None
+
+
+def _copy_physical_slot(
+    context: FunctionContext, source: str, name: str, temporary: int | None = None
+) -> tuple[str, int | None]:
+    check_slot_permissions(context)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        old = slots.get_slot(connection, source)
+        if old.is_logical:
+            raise FeatureNotSupported(
+                f'cannot copy physical replication slot "{source}" as a logical replication slot'
+            )
+        if old.restart_lsn == INVALID_LSN:
+            raise ObjectNotInPrerequisiteState(
+                "cannot copy a replication slot that doesn't reserve WAL"
+            )
+        owner = _owner(context, old.temporary if temporary is None else temporary)
+        copied = replace(old, name=name, standby_home=None, owner=owner)
+        create_slot_within_limits(connection, copied, context.settings.setting)
+    return name, None
+
+
 def _drop_slot(context: FunctionContext, name: str) -> str:
-    with context.cluster.begin(write=True) as connection:
-        slots.get_slot(connection, name)
+    check_slot_permissions(context)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        check_droppable(connection, acquired_slot(context.session, connection, name))
         slots.delete_slot(connection, name)
     return ""
 
 
+def acquired_slot(session: Session, connection: Connection, name: str) -> ReplicationSlot:
+    """A slot that nobody else uses (ReplicationSlotAcquire).
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+        ObjectInUse: another process reads it, or it goes with another session (55006).
+        ObjectNotInPrerequisiteState: as `check_decoding_requirements`.
+    """
+    check_decoding_requirements(session.setting)
+    slot = slots.get_slot(connection, name)
+    check_inactive(session.cluster, connection, name)
+    slots.check_not_owned(slot, session.key)
+    return slot
+
+
 def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, int]:
+    check_slot_permissions(context)
     if lsn == INVALID_LSN:
         raise InternalError("invalid target WAL LSN")
-    with context.cluster.begin(write=True) as connection:
-        slot = slots.get_slot(connection, name)
-        slots.check_database(slot, context.catalog.database_oid)
+    with context.cluster.begin(write=True, in_recovery=True) as connection:
+        slot = acquired_slot(context.session, connection, name)
+        check_not_synced(connection, slot)
+        if slot.restart_lsn == INVALID_LSN:
+            raise ObjectNotInPrerequisiteState(
+                f'replication slot "{name}" cannot be advanced',
+                detail="This slot has never previously reserved WAL, or it has been invalidated.",
+            )
         goal = min(lsn, insert_lsn(connection))
         if goal < slot.confirmed_flush_lsn:
             raise ObjectNotInPrerequisiteState(
@@ -98,48 +198,55 @@ def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, i
     return name, goal
 
 
-def _create_origin(context: FunctionContext, name: str) -> int:
-    if name.startswith("pg_") or name.lower() in ("any", "none"):
-        raise _reserved(name)
-    with context.cluster.begin(write=True) as connection:
-        if slots.find_origin(connection, name) is not None:
-            raise UniqueViolation(
-                "duplicate key value violates unique constraint"
-                ' "pg_replication_origin_roname_index"',
-                detail=f"Key (roname)=({name}) already exists.",
-            )
-        slots.create_origin(connection, name, INVALID_LSN)
-        return slots.get_origin(connection, name)
+def check_slot_permissions(context: FunctionContext) -> None:
+    """Whether the role may use slots (CheckSlotPermissions).
+
+    Raises:
+        InsufficientPrivilege: it may not (42501).
+    """
+    role = find_role(context.catalog, context.role_name)
+    if role is None or not (role.is_superuser or role.can_replicate):
+        raise InsufficientPrivilege(
+            "permission denied to use replication slots",
+            detail="Only roles with the REPLICATION attribute may use replication slots.",
+        )
 
 
-def _drop_origin(context: FunctionContext, name: str) -> str:
+def _reset_statistics(context: FunctionContext, name: str | None) -> str:
     with context.cluster.begin(write=True) as connection:
-        slots.get_origin(connection, name)
-        slots.drop_origin(connection, name)
+        if name is not None and slots.find_slot(connection, name) is None:
+            raise InvalidParameterValue(f'replication slot "{name}" does not exist')
+        slots.reset_statistics(connection, name)
     return ""
 
 
-def _advance_origin(context: FunctionContext, name: str, lsn: int) -> str:
-    with context.cluster.begin(write=True) as connection:
-        slots.get_origin(connection, name)
-        slots.advance_origin(connection, name, lsn, INVALID_LSN)
+def _emit_message(
+    context: FunctionContext, is_transactional: int, prefix: str, message: str, flush: int = 0
+) -> int:
+    return _logged_message(context, is_transactional, prefix, message.encode())
+
+
+def _emit_bytes(
+    context: FunctionContext, is_transactional: int, prefix: str, message: str, flush: int = 0
+) -> int:
+    content = bytes.fromhex(message.removeprefix("\\x"))
+    return _logged_message(context, is_transactional, prefix, content)
+
+
+def _logged_message(
+    context: FunctionContext, is_transactional: int, prefix: str, content: bytes
+) -> int:
+    with context.session.write(changes_definitions=False) as catalog:
+        xid = catalog.top_xid if is_transactional else NO_XID
+        return enter_message(catalog, prefix, content, xid=xid)
+
+
+def _reset_subscription_stats(context: FunctionContext, oid: int | None) -> str:
+    if oid == 0:
+        raise InvalidParameterValue(f"invalid subscription OID {oid}")
+    with context.cluster.write(context.catalog.database_oid) as catalog:
+        reset_statistics(catalog, oid)
     return ""
-
-
-def _origin_oid(context: FunctionContext, name: str) -> int | None:
-    return slots.find_origin(context.catalog.connection, name)
-
-
-def _origin_progress(context: FunctionContext, name: str, flush: int) -> int | None:
-    slots.get_origin(context.catalog.connection, name)
-    return slots.origin_progress(context.catalog.connection, name) or None
-
-
-def _reserved(name: str) -> PostgresError:
-    return ReservedName(
-        f'replication origin name "{name}" is reserved',
-        detail='Origin names "any", "none", and names starting with "pg_" are reserved.',
-    )
 
 
 #: prosrc -> function that returns a row.
@@ -148,15 +255,17 @@ ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "pg_copy_logical_replication_slot_a": _copy_slot,
     "pg_copy_logical_replication_slot_b": _copy_slot,
     "pg_copy_logical_replication_slot_c": _copy_slot,
+    "pg_create_physical_replication_slot": _create_physical_slot,
+    "pg_copy_physical_replication_slot_a": _copy_physical_slot,
+    "pg_copy_physical_replication_slot_b": _copy_physical_slot,
     "pg_replication_slot_advance": _advance_slot,
 }
 
 #: prosrc -> function.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_drop_replication_slot": _drop_slot,
-    "pg_replication_origin_create": _create_origin,
-    "pg_replication_origin_drop": _drop_origin,
-    "pg_replication_origin_advance": _advance_origin,
-    "pg_replication_origin_oid": _origin_oid,
-    "pg_replication_origin_progress": _origin_progress,
+    "pg_stat_reset_replication_slot": _reset_statistics,
+    "pg_logical_emit_message_text": _emit_message,
+    "pg_logical_emit_message_bytea": _emit_bytes,
+    "pg_stat_reset_subscription_stats": _reset_subscription_stats,
 }

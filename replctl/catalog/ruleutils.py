@@ -17,19 +17,30 @@ from replctl.catalog.pg_class import (
 from replctl.expr import nodes
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.deparse_constant import constant
-from replctl.types.quote import quote_identifier
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _ACTIONS = {"a": "", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
 
-def get_expr(environment: CatalogEnvironment, relation: Relation, expr: nodes.Expr) -> str:
+def get_expr(
+    environment: CatalogEnvironment,
+    relation: Relation,
+    expr: nodes.Expr,
+    *,
+    is_pretty: bool = False,
+) -> str:
     """An expression over a relation's columns, as pg_get_expr() prints it."""
     columns = {column.attnum: column.name for column in relation.columns}
-    return deparse(expr, DeparseContext(environment, relation.name, columns))
+    context = DeparseContext(environment, relation.name, columns, is_pretty=is_pretty)
+    return deparse(expr, context)
 
 
 def constraint_definition(
-    environment: CatalogEnvironment, relation: Relation, constraint: Constraint
+    environment: CatalogEnvironment,
+    relation: Relation,
+    constraint: Constraint,
+    *,
+    is_pretty: bool = False,
 ) -> str:
     """`PRIMARY KEY (a, c)`, `CHECK ((a > 5))`, ... as pg_get_constraintdef() prints it."""
     match constraint.kind:
@@ -42,7 +53,8 @@ def constraint_definition(
         case "c":
             assert constraint.check is not None
             tail = " NO INHERIT" if constraint.no_inherit else ""
-            return f"CHECK ({get_expr(environment, relation, constraint.check)}){tail}"
+            expr = get_expr(environment, relation, constraint.check, is_pretty=is_pretty)
+            return f"CHECK ({expr}){tail}"
         case "f":
             return _foreign_key(environment, relation, constraint)
 
@@ -66,13 +78,28 @@ def _foreign_key(
     return text
 
 
-def index_columns(environment: CatalogEnvironment, relation: Relation, index: Index) -> str:
+def index_definition(
+    environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
+) -> str:
+    """`CREATE UNIQUE INDEX i ON public.t USING btree (a)`, as pg_get_indexdef() prints it."""
+    unique = "UNIQUE " if index.is_unique else ""
+    only = "ONLY " if relation.is_partitioned else ""
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    if is_pretty:
+        name = environment.relation_name(relation.oid) or name
+    columns = index_columns(environment, relation, index, is_pretty=is_pretty)
+    return f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {only}{name} USING {columns}"
+
+
+def index_columns(
+    environment: CatalogEnvironment, relation: Relation, index: Index, *, is_pretty: bool = False
+) -> str:
     """`btree (a, c) INCLUDE (d) WHERE (a > 5)`: an index without its name and table."""
     text = f"btree ({column_names(relation, index.key)}){_including(relation, index)}"
     if index.nulls_not_distinct:
         text += " NULLS NOT DISTINCT"
     if index.predicate is not None:
-        predicate = get_expr(environment, relation, index.predicate)
+        predicate = get_expr(environment, relation, index.predicate, is_pretty=is_pretty)
         text += f" WHERE {predicate}"
     return text
 
@@ -89,9 +116,25 @@ def partition_key(environment: CatalogEnvironment, relation: Relation) -> str:
             continue
         expr = next(exprs)
         text = get_expr(environment, relation, expr)
-        items.append(text if isinstance(expr, nodes.FuncExpr) else f"({text.strip('()')})")
+        items.append(text if isinstance(expr, nodes.FuncExpr) else f"({text})")
     word = {"r": "RANGE", "l": "LIST", "h": "HASH"}[key.strategy]
     return f"{word} ({', '.join(items)})"
+
+
+def partition_key_types(relation: Relation) -> list[tuple[str, int]]:
+    """(type, typmod) of each column of the key that a table is partitioned by."""
+    key = relation.partition_key
+    assert key is not None
+    exprs = iter(key.exprs)
+    types = []
+    for attnum in key.attnums:
+        if attnum:
+            column = relation.column_at(attnum)
+            types.append((column.type, column.typmod))
+        else:
+            expr = next(exprs)
+            types.append((expr.type, nodes.typmod(expr)))
+    return types
 
 
 def partition_bound(

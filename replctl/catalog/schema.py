@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 #: The newest revision in migrations/versions: what this program reads and writes.
-REVISION = "0003"
+REVISION = "0017"
 
 metadata = MetaData()
 
@@ -72,6 +72,8 @@ def _bool(name: str, *, default: bool = False) -> Column[bool]:
 
 # -- the cluster -----------------------------------------------------------------------------
 
+#: One row. `is_in_recovery` tells a standby; `promoted_to` is the home of the standby that has
+#: taken this cluster's place.
 pg_control = Table(
     "pg_control",
     metadata,
@@ -79,6 +81,9 @@ pg_control = Table(
     _int("next_xid"),
     _int("next_oid"),
     _int("insert_lsn"),
+    _int("timeline", default=1),
+    _bool("is_in_recovery"),
+    _text("promoted_to", nullable=True),
 )
 
 pg_authid = _versioned(
@@ -98,17 +103,44 @@ pg_authid = _versioned(
     shared=True,
 )
 
+pg_auth_members = _versioned(
+    "pg_auth_members",
+    _oid(),
+    _oid("roleid"),
+    _oid("member"),
+    _oid("grantor"),
+    _bool("admin_option"),
+    _bool("inherit_option", default=True),
+    _bool("set_option", default=True),
+    shared=True,
+)
+
+#: Access lists are stored in a form of their own (acl.py).
 pg_database = _versioned(
     "pg_database",
     _oid(),
     _text("datname"),
     _oid("datdba"),
+    _text("datacl", nullable=True),
     shared=True,
+)
+
+#: What ALTER ROLE and ALTER DATABASE say of settings, `name=value` in JSON; 0 is every database, or
+#: every role.
+pg_db_role_setting = _versioned(
+    "pg_db_role_setting",
+    _oid("setdatabase"),
+    _oid("setrole"),
+    _text("setconfig"),
+    shared=True,
+    key=("setdatabase", "setrole"),
 )
 
 # -- objects of a database -------------------------------------------------------------------
 
-pg_namespace = _versioned("pg_namespace", _oid(), _text("nspname"), _oid("nspowner"))
+pg_namespace = _versioned(
+    "pg_namespace", _oid(), _text("nspname"), _oid("nspowner"), _text("nspacl", nullable=True)
+)
 
 pg_class = _versioned(
     "pg_class",
@@ -120,9 +152,13 @@ pg_class = _versioned(
     _text("relkind"),
     _text("relpersistence", default="p"),
     _text("relreplident", default="d"),
+    _bool("relispopulated", default=True),
     _bool("relispartition"),
     _text("relpartbound", nullable=True),
+    _bool("relrowsecurity"),
+    _bool("relforcerowsecurity"),
     _text("reloptions", nullable=True),
+    _text("relacl", nullable=True),
 )
 Index("pg_class_name_index", pg_class.c.relname, pg_class.c.relnamespace)
 
@@ -143,6 +179,8 @@ pg_attribute = _versioned(
     _bool("attislocal", default=True),
     _int("attinhcount", default=0),
     _text("attmissingval", nullable=True),
+    _int("attfilenode", default=0),
+    _text("attacl", nullable=True),
     key=("attrelid", "attnum"),
 )
 
@@ -238,6 +276,7 @@ pg_type = _versioned(
     _oid("typelem"),
     _oid("typarray"),
     _oid("typbasetype"),
+    _text("typacl", nullable=True),
 )
 Index("pg_type_name_index", pg_type.c.typname)
 
@@ -261,6 +300,7 @@ pg_proc = _versioned(
     _text("proargtypes"),
     _text("proargnames", nullable=True),
     _text("prosrc"),
+    _text("proacl", nullable=True),
 )
 Index("pg_proc_name_index", pg_proc.c.proname)
 
@@ -276,6 +316,64 @@ pg_operator = _versioned(
     _oid("oprcode"),
 )
 Index("pg_operator_name_index", pg_operator.c.oprname)
+
+#: Collations that users made of built-in ones; `collsource` is whose copy it is.
+pg_collation = _versioned(
+    "pg_collation",
+    _oid(),
+    _text("collname"),
+    _oid("collnamespace"),
+    _oid("collowner"),
+    _text("collsource"),
+)
+
+#: What a view or a materialized view selects: a query tree (query/stored.py).
+pg_rewrite = _versioned(
+    "pg_rewrite", _oid(), _text("rulename"), _oid("ev_class"), _text("ev_action")
+)
+Index("pg_rewrite_ev_class_index", pg_rewrite.c.ev_class)
+
+#: What ALTER DEFAULT PRIVILEGES says: access lists that new objects get; namespace 0 is everywhere.
+pg_default_acl = _versioned(
+    "pg_default_acl",
+    _oid(),
+    _oid("defaclrole"),
+    _oid("defaclnamespace"),
+    _text("defaclobjtype"),
+    _text("defaclacl"),
+)
+
+#: Expressions are stored as those of tables are, with query trees in them (query/stored.py).
+pg_policy = _versioned(
+    "pg_policy",
+    _oid(),
+    _text("polname"),
+    _oid("polrelid"),
+    _text("polcmd"),
+    _bool("polpermissive", default=True),
+    _text("polroles"),  # OIDs in JSON, 0 for PUBLIC
+    _text("polqual", nullable=True),
+    _text("polwithcheck", nullable=True),
+)
+Index("pg_policy_polrelid_index", pg_policy.c.polrelid)
+
+_COMMENT_KEY = ("objoid", "classoid", "objsubid")
+pg_description = _versioned(
+    "pg_description",
+    _oid("objoid"),
+    _oid("classoid"),
+    _int("objsubid", default=0),
+    _text("description"),
+    key=_COMMENT_KEY,
+)
+pg_shdescription = _versioned(
+    "pg_shdescription",
+    _oid("objoid"),
+    _oid("classoid"),
+    _text("description"),
+    shared=True,
+    key=_COMMENT_KEY[:2],
+)
 
 # -- publications and subscriptions ----------------------------------------------------------
 
@@ -339,6 +437,7 @@ pg_subscription_rel = Table(
     _text("srsubstate"),
     _int("srsublsn", nullable=True),
     _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
+    _bool("replaces"),  # the copy replaces the rows that are there
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -353,6 +452,14 @@ pg_stat_subscription_stats = Table(
     Column("subid", Integer, primary_key=True),
     _int("apply_error_count", default=0),
     _int("sync_error_count", default=0),
+    _int("stats_reset", nullable=True),
+    _int("confl_insert_exists", default=0),
+    _int("confl_update_origin_differs", default=0),
+    _int("confl_update_exists", default=0),
+    _int("confl_update_missing", default=0),
+    _int("confl_delete_origin_differs", default=0),
+    _int("confl_delete_missing", default=0),
+    _int("confl_multiple_unique_conflicts", default=0),
 )
 
 # -- the log ---------------------------------------------------------------------------------
@@ -404,6 +511,24 @@ intent = Table(
 )
 Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
 
+#: Locks of blocks that are open (lock.py): what they have changed, or rely on.
+object_lock = Table(
+    "object_lock",
+    metadata,
+    _int("xid"),
+    _text("name"),
+    _int("mode"),
+)
+Index("object_lock_xid_index", object_lock.c.xid)
+
+#: Blocks that wait for others.
+lock_wait = Table(
+    "lock_wait",
+    metadata,
+    _int("xid"),
+    _int("holder"),
+)
+
 # -- storage ---------------------------------------------------------------------------------
 
 #: Where a relation's Delta table lies; `is_made` tells whether it exists yet.
@@ -419,7 +544,9 @@ storage_table = Table(
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
 #: column. `since_version` is the Delta version from which the column has its own values, NULL if it
-#: is not there yet.
+#: is not there yet.  A column whose type has changed has another column for each type: `attnum` is
+#: then the number that pg_attribute.attfilenode says instead of the column's own; those before it
+#: say whose they were (`owner`), and which type they have.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -427,8 +554,19 @@ storage_column = Table(
     _int("attnum"),
     _text("name"),
     _int("since_version", nullable=True),
+    _int("owner", nullable=True),
+    _int("atttypid", nullable=True),
+    _int("atttypmod", nullable=True),
 )
 Index("storage_column_key_index", storage_column.c.relid, storage_column.c.attnum, unique=True)
+
+#: Whose a schema of temporary relations is (Session.key); the row may be there without the schema.
+temporary_namespace = Table(
+    "temporary_namespace",
+    metadata,
+    Column("nspid", Integer, primary_key=True, autoincrement=False),
+    _text("owner"),
+)
 
 #: How far sequences have come: no transaction takes that back.
 sequence_state = Table(
@@ -457,6 +595,18 @@ pg_replication_slots = Table(
     _bool("synced"),
     _text("invalidation_reason", nullable=True),
     _int("inactive_since", nullable=True),
+    _text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
+    _text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
+)
+
+#: What SQL has read from slots.
+pg_stat_replication_slots = Table(
+    "pg_stat_replication_slots",
+    metadata,
+    Column("slot_name", Text, primary_key=True),
+    _int("total_txns"),
+    _int("total_bytes"),
+    _int("stats_reset"),  # microseconds since 1970
 )
 
 pg_replication_origin = Table(
@@ -466,19 +616,23 @@ pg_replication_origin = Table(
     _text("roname"),
     _int("remote_lsn", default=0),
     _int("local_lsn", default=0),
+    _text("owner", nullable=True),  # the session that has it set up
 )
 Index("pg_replication_origin_name_index", pg_replication_origin.c.roname, unique=True)
 
-#: A batch of changes that an applier has begun to write: enough to finish it after a crash.
+#: A batch of changes that an applier has begun to write: enough to finish it after a crash.  The
+#: subscription's apply has `relid` 0, the synchronization of one table that table's.
 apply_batch = Table(
     "apply_batch",
     metadata,
-    Column("subid", Integer, primary_key=True),
+    _int("subid"),
+    _int("relid", default=0),
     _int("from_lsn"),
     _int("to_lsn"),
     _int("xid"),
     _text("targets"),  # JSON: for each target relation its version before and its step number
 )
+Index("apply_batch_key_index", apply_batch.c.subid, apply_batch.c.relid, unique=True)
 
 #: The last step that a subscription has taken in a table: with the table, Delta's transaction
 #: identifier.
@@ -490,3 +644,41 @@ apply_step = Table(
     _int("step"),
 )
 Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)
+
+#: Who is at work (catalog/worker.py): for each subscription its apply worker (`relid` 0) and its
+#: table synchronization workers.
+logical_worker = Table(
+    "logical_worker",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    Column("relid", Integer, primary_key=True),
+    _text("backend"),  # the process (Cluster.backend); the row counts while that lives
+    _bool("is_held"),
+    _int("received_lsn", nullable=True),
+    _int("last_msg_time"),
+)
+
+#: Those that replication slots are read by.
+walsender = Table(
+    "walsender",
+    metadata,
+    Column("slot_name", Text, primary_key=True),
+    _text("client"),  # the subscription: system identifier of its cluster and OID
+    _text("backend"),
+    _bool("is_held"),
+    _text("application_name"),
+    _int("usesysid"),
+    _int("backend_start"),
+    _text("state"),
+    _int("reply_time"),
+)
+
+#: What has stopped a subscription in its last attempt; the next one that succeeds removes it.
+subscription_error = Table(
+    "subscription_error",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    _int("time"),
+    _text("sqlstate"),
+    _text("message"),  # with DETAIL and CONTEXT, as it was reported
+)

@@ -8,22 +8,31 @@ them in a database without such features, else NULL.  Values are as in catalog.f
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
 
 from replctl.catalog import schema
+from replctl.catalog.acl import decode_acl
+from replctl.catalog.aclchk import acl_items
+from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.functions import FunctionContext
-from replctl.catalog.pg_class import get_relation, load_relations, relation_oids
+from replctl.catalog.horizon import oldest_xid_behind
+from replctl.catalog.pg_authid import memberships
+from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_publication import Memberships, list_publications
-from replctl.catalog.pg_replication_slots import list_slots
+from replctl.catalog.pg_replication_slots import list_slots, origin_status
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.pg_type import type_oid
-from replctl.catalog.ruleutils import get_expr, partition_bound
+from replctl.catalog.ruleutils import get_expr, index_definition
+from replctl.catalog.wal_availability import WalLimits, wal_availability
+from replctl.catalog.worker import APPLY, live_walsenders, live_workers
 from replctl.errors import FeatureNotSupported
-from replctl.types import builtin, text
+from replctl.types import builtin, guc, text
 
 Row = dict[str, Any]
 
@@ -36,6 +45,8 @@ def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]
     """
     relation = builtin.system_relations()[name]
     rows = _VIEWS.get(name)
+    if name in _EMPTY and name not in schema.metadata.tables:
+        rows = _nothing
     if rows is None and name not in schema.metadata.tables:
         raise FeatureNotSupported(f'catalog "{name}" is not supported')
     found = _stored_rows(context, name) if rows is None else rows(context)
@@ -48,7 +59,22 @@ def _stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
     """The visible rows of one of our tables."""
     catalog = context.catalog
     for row in catalog.connection.execute(select(catalog.rows_of(schema.metadata.tables[name]))):
-        yield dict(row._mapping)
+        values = dict(row._mapping)
+        acl = _ACL_COLUMNS.get(name)
+        if acl is not None and values[acl] is not None:
+            values[acl] = _array(acl_items(catalog, decode_acl(values[acl])) or [])
+        yield values
+
+
+_ACL_COLUMNS = {
+    "pg_class": "relacl",
+    "pg_attribute": "attacl",
+    "pg_namespace": "nspacl",
+    "pg_database": "datacl",
+    "pg_proc": "proacl",
+    "pg_type": "typacl",
+    "pg_default_acl": "defaclacl",
+}
 
 
 def _array(items: list[Any], type_name: str = "_text") -> str:
@@ -72,46 +98,44 @@ def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
         }  # fmt: skip
 
 
+_SYSTEM_SCHEMAS = {
+    "pg_catalog": PG_CATALOG_NAMESPACE,
+    "information_schema": INFORMATION_SCHEMA,
+}
+
+
 def _pg_class(context: FunctionContext) -> Iterator[Row]:
     oids = []
-    for relation in builtin.system_relations().values():
+    for relation in builtin.system_relations_by_oid().values():
         yield {
-            "oid": relation.oid, "relname": relation.name, "relnamespace": 11, "relowner": 10,
+            "oid": relation.oid, "relname": relation.name, "relowner": 10,
+            "relnamespace": _SYSTEM_SCHEMAS[relation.schema],
             "relkind": relation.kind, "relnatts": len(relation.columns), "relreplident": "n",
         }  # fmt: skip
     rows = list(_stored_rows(context, "pg_class"))
     oids = [int(row["oid"]) for row in rows]
     relations = load_relations(context.catalog, oids)
     parents = {oid for relation in relations.values() for oid in relation.parents}
+    triggered = _with_triggers(context)
     for row in rows:
         relation_ = relations[int(row["oid"])]
         yield {
             **row,
             "relnatts": len(relation_.columns) + len(relation_.dropped_attnums),
+            "reloptions": _array([f"{k}={v}" for k, v in relation_.options.items()])
+            if relation_.options
+            else None,
+            "relhasrules": int(relation_.kind in "vm"),
+            "relhastriggers": int(relation_.oid in triggered),
             "relhasindex": int(bool(relation_.indexes)),
             "relchecks": len(relation_.checks()),
             "relhassubclass": int(relation_.oid in parents),
             "relam": 403 if relation_.kind in ("i", "I") else 2 if relation_.kind == "r" else 0,
-            "relpartbound": None
-            if relation_.partition_bound is None
-            else _bound_text(context, relation_.oid),
         }
 
 
-def _bound_text(context: FunctionContext, relid: int) -> str | None:
-    relation = get_relation(context.catalog, relid)
-    if relation is None or relation.partition_bound is None:
-        return None
-    parent = get_relation(context.catalog, relation.parents[0])
-    if parent is None or parent.partition_key is None:
-        return None
-    columns = [parent.column_at(attnum) for attnum in parent.partition_key.attnums if attnum]
-    types = [(column.type, column.typmod) for column in columns]
-    return partition_bound(context.environment, relation.partition_bound, types)
-
-
 def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
-    for relation in builtin.system_relations().values():
+    for relation in builtin.system_relations_by_oid().values():
         for attnum, (name, type_name) in enumerate(relation.columns, start=1):
             type_ = builtin.types().get(type_name)  # arrays of catalogs' rows are not among them
             yield {
@@ -121,7 +145,20 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
             }  # fmt: skip
     for row in _stored_rows(context, "pg_attribute"):
         known = context.environment.type_by_oid(int(row["atttypid"]))
-        yield {**row, "attlen": -1 if known is None else known.length}
+        length = -1 if known is None else known.length
+        yield {**row, "attlen": length, "atthasdef": row["atthasdef"] and not row["attidentity"]}
+
+
+def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
+    """The defaults but for those of identity columns, which are our own way to say so."""
+    identities = {
+        (row["attrelid"], row["attnum"])
+        for row in _stored_rows(context, "pg_attribute")
+        if row["attidentity"]
+    }
+    for row in _stored_rows(context, "pg_attrdef"):
+        if (row["adrelid"], row["adnum"]) not in identities:
+            yield row
 
 
 def _pg_type(context: FunctionContext) -> Iterator[Row]:
@@ -134,6 +171,7 @@ def _pg_type(context: FunctionContext) -> Iterator[Row]:
             "typdelim": type_.delimiter, "typalign": type_.align, "typstorage": type_.storage,
             "typelem": types[type_.element].oid if type_.element else 0,
             "typarray": types[type_.array].oid if type_.array else 0,
+            "typcollation": builtin.collations()[type_.collation] if type_.collation else 0,
         }  # fmt: skip
     yield from _stored_rows(context, "pg_type")
 
@@ -168,8 +206,29 @@ def _pg_operator(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_index(context: FunctionContext) -> Iterator[Row]:
+    collations = {
+        (row["attrelid"], row["attnum"]): row["attcollation"]
+        for row in _stored_rows(context, "pg_attribute")
+    }
     for row in _stored_rows(context, "pg_index"):
-        yield {**row, "indnatts": len(row["indkey"].split())}
+        attnums = row["indkey"].split()
+        keys = attnums[: row["indnkeyatts"]]
+        yield {
+            **row, "indnatts": len(attnums), "indoption": " ".join("0" for _ in keys),
+            "indcollation": " ".join(
+                str(collations.get((row["indrelid"], int(attnum)), 0)) for attnum in keys
+            ),
+        }  # fmt: skip
+
+
+def _pg_db_role_setting(context: FunctionContext) -> Iterator[Row]:
+    for row in _stored_rows(context, "pg_db_role_setting"):
+        yield {**row, "setconfig": _array(json.loads(row["setconfig"]))}
+
+
+def _pg_policy(context: FunctionContext) -> Iterator[Row]:
+    for row in _stored_rows(context, "pg_policy"):
+        yield {**row, "polroles": _array(json.loads(row["polroles"]), "_oid")}
 
 
 def _pg_constraint(context: FunctionContext) -> Iterator[Row]:
@@ -187,14 +246,22 @@ def _pg_partitioned_table(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_tables(context: FunctionContext) -> Iterator[Row]:
-    relations = _user_relations(context, "rp")
-    for relation in relations:
+    triggered = _with_triggers(context)
+    for relation in _user_relations(context, "rp"):
         yield {
             "schemaname": relation.schema, "tablename": relation.name,
             "tableowner": context.environment.role_name(relation.owner),
-            "hasindexes": int(bool(relation.indexes)), "hasrules": 0, "hastriggers": 0,
-            "rowsecurity": 0,
+            "hasindexes": int(bool(relation.indexes)), "hasrules": 0,
+            "hastriggers": int(relation.oid in triggered),
+            "rowsecurity": int(relation.has_row_security),
         }  # fmt: skip
+
+
+def _with_triggers(context: FunctionContext) -> set[int]:
+    """The tables at both ends of foreign keys, which triggers of PostgreSQL's check."""
+    table = schema.pg_constraint
+    rows = context.catalog.select(table, table.c.contype == "f")
+    return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
 
 
 def _user_relations(context: FunctionContext, kinds: str) -> list[Any]:
@@ -212,8 +279,22 @@ def _pg_roles(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
-    for name in sorted(context.settings):
-        yield {"name": name, "setting": context.settings[name], "vartype": "string"}
+    configured = context.settings.configured
+    for key, setting in guc.settings().items():
+        if key in context.settings.settings:
+            source = "session"
+        else:
+            source = "configuration file" if key in configured else "default"
+        yield {
+            "name": setting.name, "setting": context.settings.setting(key),
+            "unit": setting.unit or None, "category": setting.category,
+            "short_desc": setting.description, "extra_desc": setting.extra_description or None,
+            "context": setting.context, "vartype": setting.type, "source": source,
+            "min_val": setting.minimum or None, "max_val": setting.maximum or None,
+            "enumvals": _array(list(setting.values)) if setting.values else None,
+            "boot_val": setting.boot_value,
+            "reset_val": configured.get(key, setting.boot_value), "pending_restart": 0,
+        }  # fmt: skip
 
 
 # -- publications and subscriptions
@@ -237,7 +318,7 @@ def _pg_publication_tables(context: FunctionContext) -> Iterator[Row]:
                 "pubname": publication.name,
                 "schemaname": relation.schema,
                 "tablename": relation.name,
-                "attnames": _array(names, "_name"),
+                "attnames": _array(names, "_name") if names else None,
                 "rowfilter": None
                 if row_filter is None
                 else get_expr(context.environment, relation, row_filter),
@@ -249,50 +330,126 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
         yield {**row, "subpublications": _array(json.loads(row["subpublications"]))}
 
 
-def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
-    return {s.oid: s.name for s in list_subscriptions(context.catalog)}
+def _subscriptions(context: FunctionContext) -> dict[int, str]:
+    """The subscriptions of all databases."""
+    return {int(row["oid"]): row["subname"] for row in _stored_rows(context, "pg_subscription")}
 
 
 def _pg_subscription_rel(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_subscription_rel
-    own = _own_subscriptions(context)
+    own = {subscription.oid for subscription in list_subscriptions(context.catalog)}
     for row in context.catalog.connection.execute(select(table)):
         if row.srsubid in own:
             yield dict(row._mapping)
 
 
 def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
-    """No process stands by: a subscription is worked on while a sync runs."""
-    for oid, name in _own_subscriptions(context).items():
-        yield {"subid": oid, "subname": name}
+    workers = live_workers(context.cluster, context.catalog.connection)
+    for oid, name in _subscriptions(context).items():
+        found = [worker for worker in workers if worker.subscription_oid == oid]
+        if not found:
+            yield {"subid": oid, "subname": name}
+        for worker in found:
+            is_apply = worker.relid == APPLY
+            yield {
+                "subid": oid,
+                "subname": name,
+                "worker_type": "apply" if is_apply else "table synchronization",
+                "pid": worker.pid,
+                "relid": None if is_apply else worker.relid,
+                "received_lsn": worker.received_lsn,
+                "last_msg_send_time": worker.last_msg_time,
+                "last_msg_receipt_time": worker.last_msg_time,
+                "latest_end_lsn": worker.received_lsn,
+                "latest_end_time": worker.last_msg_time,
+            }
+
+
+def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
+    connection = context.catalog.connection
+    walsenders = live_walsenders(context.cluster, connection)
+    for slot in list_slots(connection):
+        walsender = walsenders.get(slot.name)
+        if walsender is None:
+            continue
+        lsn = slot.confirmed_flush_lsn
+        yield {
+            "pid": walsender.pid, "usesysid": walsender.role_oid,
+            "usename": context.environment.role_name(walsender.role_oid),
+            "application_name": walsender.application_name,
+            "backend_start": walsender.backend_start, "state": walsender.state,
+            "sent_lsn": lsn, "write_lsn": lsn, "flush_lsn": lsn, "replay_lsn": lsn,
+            "sync_priority": 0, "sync_state": "async", "reply_time": walsender.reply_time,
+        }  # fmt: skip
 
 
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
-    for oid, name in _own_subscriptions(context).items():
+    for oid, name in _subscriptions(context).items():
         row = counts.get(oid)
         yield {
             "subid": oid,
             "subname": name,
             "apply_error_count": 0 if row is None else row.apply_error_count,
             "sync_error_count": 0 if row is None else row.sync_error_count,
+            "stats_reset": None if row is None else row.stats_reset,
         }
+
+
+def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
+    """What pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
+    table = schema.pg_stat_subscription_stats
+    counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
+    kinds = [column.name for column in table.c if column.name.startswith("confl_")]
+    for oid, name in _subscriptions(context).items():
+        row = counts.get(oid)
+        counted = {kind: 0 if row is None else getattr(row, kind) for kind in kinds}
+        reset = None if row is None else row.stats_reset
+        yield {"subid": oid, "subname": name, **counted, "stats_reset": reset}
+
+
+#: What physical slots do not have.
+_NO_DATABASE = dict.fromkeys(
+    ("plugin", "datoid", "catalog_xmin", "confirmed_flush_lsn", "conflicting")
+)
 
 
 def _pg_replication_slots(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_database
     names = {int(row.oid): row.datname for row in context.catalog.select(table)}
-    for slot in list_slots(context.catalog.connection):
+    connection = context.catalog.connection
+    limits = WalLimits.of(context.settings.setting)
+    walsenders = live_walsenders(context.cluster, connection)
+    for slot in list_slots(connection):
+        wal = wal_availability(connection, slot, limits)
+        walsender = walsenders.get(slot.name)
         yield {
-            "slot_name": slot.name, "plugin": slot.plugin, "slot_type": "logical",
+            "slot_name": slot.name, "plugin": slot.plugin, "slot_type": slot.type,
             "datoid": slot.database_oid, "database": names.get(slot.database_oid),
-            "temporary": int(slot.temporary), "active": 0, "restart_lsn": slot.restart_lsn,
-            "confirmed_flush_lsn": slot.confirmed_flush_lsn, "wal_status": "reserved",
-            "two_phase": int(slot.two_phase), "conflicting": 0,
+            "temporary": int(slot.temporary),
+            "active": int(slot.temporary or walsender is not None),
+            "active_pid": slot.owner_pid if walsender is None else walsender.pid,
+            "catalog_xmin": oldest_xid_behind(connection, slot.confirmed_flush_lsn),
+            "restart_lsn": slot.restart_lsn or None,
+            "confirmed_flush_lsn": slot.confirmed_flush_lsn, "wal_status": wal.status,
+            "safe_wal_size": wal.safe_size, "two_phase": int(slot.two_phase),
+            "inactive_since": slot.inactive_since if walsender is None else None,
+            "conflicting": 0,
             "invalidation_reason": slot.invalidation_reason, "failover": int(slot.failover),
-            "synced": 0,
+            "synced": int(slot.synced),
+            **({} if slot.is_logical else _NO_DATABASE),
         }  # fmt: skip
+
+
+def _pg_stat_replication_slots(context: FunctionContext) -> Iterator[Row]:
+    connection = context.catalog.connection
+    table = schema.pg_stat_replication_slots
+    counts = {row.slot_name: dict(row._mapping) for row in connection.execute(select(table))}
+    for slot in list_slots(connection):
+        if slot.is_logical:
+            nothing = {"slot_name": slot.name, "total_txns": 0, "total_bytes": 0}
+            yield counts.get(slot.name, nothing)
 
 
 def _pg_replication_origin(context: FunctionContext) -> Iterator[Row]:
@@ -302,13 +459,12 @@ def _pg_replication_origin(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_replication_origin_status(context: FunctionContext) -> Iterator[Row]:
-    table = schema.pg_replication_origin
-    for row in context.catalog.connection.execute(select(table)):
+    for oid, name, remote_lsn, local_lsn in origin_status(context.catalog.connection):
         yield {
-            "local_id": row.roident,
-            "external_id": row.roname,
-            "remote_lsn": row.remote_lsn,
-            "local_lsn": row.local_lsn,
+            "local_id": oid,
+            "external_id": name,
+            "remote_lsn": remote_lsn,
+            "local_lsn": local_lsn,
         }
 
 
@@ -316,13 +472,146 @@ def _nothing(context: FunctionContext) -> Iterator[Row]:
     return iter(())
 
 
+#: Catalogs and views of what there cannot be here.
+_EMPTY = frozenset(
+    """pg_trigger pg_event_trigger pg_foreign_table pg_foreign_server pg_foreign_data_wrapper
+    pg_user_mapping pg_user_mappings pg_extension pg_available_extensions
+    pg_available_extension_versions pg_statistic pg_statistic_ext pg_statistic_ext_data pg_stats
+    pg_stats_ext pg_stats_ext_exprs pg_prepared_xacts pg_prepared_statements pg_cursors pg_seclabel
+    pg_seclabels pg_shseclabel pg_transform pg_largeobject pg_largeobject_metadata
+    pg_parameter_acl pg_rules pg_stat_wal_receiver pg_stat_progress_vacuum
+    pg_stat_progress_analyze pg_stat_progress_basebackup pg_stat_progress_cluster
+    pg_stat_progress_copy pg_stat_progress_create_index pg_stat_user_functions
+    pg_stat_xact_user_functions pg_default_acl pg_db_role_setting pg_policy pg_policies
+    pg_hba_file_rules pg_ident_file_mappings pg_file_settings""".split()
+)
+
+
+def _pg_user(context: FunctionContext) -> Iterator[Row]:
+    """The roles that may log in."""
+    for row in _stored_rows(context, "pg_authid"):
+        if row["rolcanlogin"]:
+            yield {
+                "usename": row["rolname"], "usesysid": row["oid"],
+                "usecreatedb": row["rolcreatedb"], "usesuper": row["rolsuper"],
+                "userepl": row["rolreplication"], "usebypassrls": row["rolbypassrls"],
+                "passwd": "********",
+            }  # fmt: skip
+
+
+def _pg_group(context: FunctionContext) -> Iterator[Row]:
+    """The roles that may not log in, with their members."""
+    members = memberships(context.catalog)
+    for row in _stored_rows(context, "pg_authid"):
+        if not row["rolcanlogin"]:
+            oids = [member.member for member in members if member.role == row["oid"]]
+            yield {
+                "groname": row["rolname"], "grosysid": row["oid"],
+                "grolist": _array(oids, "_oid"),
+            }  # fmt: skip
+
+
+def _pg_indexes(context: FunctionContext) -> Iterator[Row]:
+    for table in _user_relations(context, "rpm"):
+        for index in table.indexes:
+            yield {
+                "schemaname": table.schema, "tablename": table.name, "indexname": index.name,
+                "indexdef": index_definition(context.environment, table, index),
+            }  # fmt: skip
+
+
+def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
+    for oid, name in ((1663, "pg_default"), (1664, "pg_global")):
+        yield {"oid": oid, "spcname": name, "spcowner": 10}
+
+
+def _pg_language(context: FunctionContext) -> Iterator[Row]:
+    """The languages that functions may be declared in."""
+    for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
+        yield {
+            "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,
+            "lanpltrusted": is_trusted, "lanplcallfoid": 0, "laninline": 0, "lanvalidator": 0,
+        }  # fmt: skip
+
+
+def _pg_am(context: FunctionContext) -> Iterator[Row]:
+    for oid, name, handler, kind in (
+        (2, "heap", 3, "t"), (403, "btree", 330, "i"), (405, "hash", 331, "i"),
+        (783, "gist", 332, "i"), (2742, "gin", 333, "i"), (3580, "brin", 335, "i"),
+        (4000, "spgist", 334, "i"),
+    ):  # fmt: skip
+        yield {"oid": oid, "amname": name, "amhandler": handler, "amtype": kind}
+
+
+def _pg_collation(context: FunctionContext) -> Iterator[Row]:
+    for name, oid in builtin.collations().items():
+        yield {
+            "oid": oid, "collname": name, "collnamespace": 11, "collowner": 10,
+            "collprovider": "d" if name == "default" else "c", "collisdeterministic": 1,
+            "collencoding": -1, "collcollate": None if name == "default" else name,
+            "collctype": None if name == "default" else name,
+        }  # fmt: skip
+
+
+def _pg_cast(context: FunctionContext) -> Iterator[Row]:
+    types = builtin.types()
+    for number, cast in enumerate(builtin.casts().values()):
+        if cast.source in types and cast.target in types:
+            yield {
+                "oid": 10000 + number, "castsource": types[cast.source].oid,
+                "casttarget": types[cast.target].oid, "castfunc": cast.function_oid,
+                "castcontext": cast.context, "castmethod": cast.method,
+            }  # fmt: skip
+
+
+def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
+    """This session: others are not known."""
+    session = context.session
+    yield {
+        "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),
+        "usesysid": session.login_oid, "usename": session.login_name,
+        "application_name": session.setting("application_name"), "state": "active",
+        "backend_type": "client backend", "xact_start": _micros(session.transaction_start),
+        "query_start": _micros(session.transaction_start),
+    }  # fmt: skip
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000)
+
+
+def _pg_depend(context: FunctionContext) -> Iterator[Row]:
+    """Sequences on the columns that own them, and on their schemas: as far as tools ask."""
+    pg_class = builtin.system_relations()["pg_class"].oid
+    for relation in _user_relations(context, "S"):
+        sequence = get_sequence(context.catalog, relation.oid)
+        common = {"classid": pg_class, "objid": relation.oid, "objsubid": 0}
+        yield {
+            **common, "refclassid": builtin.system_relations()["pg_namespace"].oid,
+            "refobjid": relation.schema_oid, "refobjsubid": 0, "deptype": "n",
+        }  # fmt: skip
+        if sequence is not None and sequence.owner_relid:
+            yield {
+                **common, "refclassid": pg_class, "refobjid": sequence.owner_relid,
+                "refobjsubid": sequence.owner_attnum, "deptype": sequence.ownership,
+            }  # fmt: skip
+
+
+def _pg_rewrite(context: FunctionContext) -> Iterator[Row]:
+    for row in _stored_rows(context, "pg_rewrite"):
+        yield {**row, "ev_type": "1", "ev_enabled": "O", "is_instead": 1, "ev_qual": "<>"}
+
+
 _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     "pg_class": _pg_class,
     "pg_attribute": _pg_attribute,
+    "pg_attrdef": _pg_attrdef,
     "pg_type": _pg_type,
     "pg_proc": _pg_proc,
     "pg_operator": _pg_operator,
     "pg_index": _pg_index,
+    "pg_policy": _pg_policy,
+    "pg_db_role_setting": _pg_db_role_setting,
     "pg_constraint": _pg_constraint,
     "pg_partitioned_table": _pg_partitioned_table,
     "pg_sequences": _pg_sequences,
@@ -334,19 +623,31 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
     "pg_subscription_rel": _pg_subscription_rel,
     "pg_stat_subscription": _pg_stat_subscription,
     "pg_stat_subscription_stats": _pg_stat_subscription_stats,
+    "pg_stat_subscription_conflicts": _pg_stat_subscription_conflicts,
     "pg_replication_slots": _pg_replication_slots,
+    "pg_stat_replication_slots": _pg_stat_replication_slots,
     "pg_replication_origin": _pg_replication_origin,
     "pg_replication_origin_status": _pg_replication_origin_status,
-    "pg_stat_replication": _nothing,
-    "pg_views": _nothing,
-    "pg_matviews": _nothing,
-    "pg_trigger": _nothing,
-    "pg_rewrite": _nothing,
-    "pg_description": _nothing,
+    "pg_stat_replication": _pg_stat_replication,
+    "pg_user": _pg_user,
+    "pg_group": _pg_group,
+    "pg_indexes": _pg_indexes,
+    "pg_tablespace": _pg_tablespace,
+    "pg_language": _pg_language,
+    "pg_am": _pg_am,
+    "pg_collation": _pg_collation,
+    "pg_cast": _pg_cast,
+    "pg_stat_activity": _pg_stat_activity,
+    "pg_depend": _pg_depend,
+    "pg_rewrite": _pg_rewrite,
 }
 
 #: What columns have in PostgreSQL where nothing else is known.
 _DEFAULTS: dict[str, Row] = {
+    "pg_stat_replication_slots": {
+        "spill_txns": 0, "spill_count": 0, "spill_bytes": 0,
+        "stream_txns": 0, "stream_count": 0, "stream_bytes": 0,
+    },
     "pg_class": {
         "reloftype": 0, "relfilenode": 0, "reltablespace": 0, "relpages": 0, "reltuples": -1,
         "relallvisible": 0, "reltoastrelid": 0, "relhasindex": 0, "relisshared": 0,
@@ -361,7 +662,7 @@ _DEFAULTS: dict[str, Row] = {
     },
     "pg_type": {
         "typisdefined": 1, "typdelim": ",", "typrelid": 0, "typnotnull": 0, "typbasetype": 0,
-        "typtypmod": -1, "typndims": 0, "typispreferred": 0,
+        "typtypmod": -1, "typcollation": 0, "typndims": 0, "typispreferred": 0,
     },
     "pg_proc": {"prosecdef": 0, "proleakproof": 0, "provariadic": 0, "pronargdefaults": 0},
     "pg_operator": {"oprcanmerge": 0, "oprcanhash": 0, "oprcom": 0, "oprnegate": 0},

@@ -7,8 +7,9 @@ own changes, or the state at an LSN, which decoding asks for (PostgreSQL's histo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -21,7 +22,6 @@ from sqlalchemy import (
     delete,
     exc,
     exists,
-    func,
     insert,
     or_,
     select,
@@ -29,7 +29,8 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
-from replctl.errors import InternalError, LockNotAvailable
+from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
+from replctl.errors import InternalError, TransactionInProgress
 
 #: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this
 #: size).
@@ -97,6 +98,7 @@ class Catalog:
         self._is_block = block is not None
         self.has_changes = False
         self._looked_up: dict[Hashable, Any] = {}
+        self._locked: set[ObjectLock] = set()
         others = connection.execute(
             select(schema.pg_xact.c.xid).where(schema.pg_xact.c.status == "i")
         ).scalars()
@@ -134,6 +136,11 @@ class Catalog:
     ) -> list[Row[Any]]:
         """The visible rows of `table` that satisfy all of `where`."""
         query = select(table).where(self.visible(table), *where).order_by(*order_by)
+        return list(self.connection.execute(query))
+
+    def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
+        """The visible rows of `table` of all databases that satisfy all of `where`."""
+        query = select(table).where(self._is_alive(table), *where)
         return list(self.connection.execute(query))
 
     def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
@@ -191,49 +198,63 @@ class Catalog:
         return self.xids.top is not None
 
     def insert(self, table: Table, **values: Any) -> None:
-        """Add a row."""
+        """Add a row.
+
+        Raises:
+            TransactionInProgress: another transaction that is still open has changed an object that
+                it belongs to (55P03).
+        """
         self._changed()
-        if table.info.get("versioned"):
-            values["xmin"] = self.xid
         if "dbid" in table.c:
             values.setdefault("dbid", self.database_oid)
+        if table.info.get("versioned"):
+            self.lock(locks_of(table, values))
+            values["xmin"] = self.xid
         self.connection.execute(insert(table).values(**values))
 
     def update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
         """Change the visible rows that satisfy `where`; how many there were.
 
         Raises:
-            LockNotAvailable: another transaction that is still open has changed one of them
-                (55P03).
+            TransactionInProgress: as `insert`.
         """
         self._changed()
         if not table.info.get("versioned"):
             return self.connection.execute(update(table).where(*where).values(**values)).rowcount
         old_rows = self.select(table, *where)
-        self.delete(table, *where)
+        self._remove(table, *where)
         for row in old_rows:
             new_row = {**row._mapping, **values, "xmin": self.xid, "xmax": 0}
+            self.lock(locks_of(table, new_row))
             self.connection.execute(insert(table).values(new_row))
         return len(old_rows)
 
     def delete(self, table: Table, *where: ColumnElement[bool]) -> int:
-        """Remove the visible rows that satisfy `where`; how many there were.
+        """Remove the visible rows that satisfy `where`; how many there were.  The comments on
+        objects go with their rows.
 
         Raises:
-            LockNotAvailable: as `update`.
+            TransactionInProgress: as `insert`.
         """
+        if table.info.get("versioned") and "oid" in table.c:
+            gone = [int(row.oid) for row in self.select(table, *where)]
+            for comments in (schema.pg_description, schema.pg_shdescription):
+                self._remove(comments, comments.c.objoid.in_(gone))
+        return self._remove(table, *where)
+
+    def _remove(self, table: Table, *where: ColumnElement[bool]) -> int:
         self._changed()
         if not table.info.get("versioned"):
             return self.connection.execute(delete(table).where(*where)).rowcount
         condition = and_(self.visible(table), *where)
         if self.snapshot.in_progress:
-            locked = self.connection.execute(
-                select(func.count()).select_from(table).where(condition, table.c.xmax != 0)
-            )
-            if locked.scalar_one():
-                raise LockNotAvailable(
-                    "could not obtain lock on row in catalog: another transaction has changed it"
-                )
+            removed = select(table.c.xmax).where(condition, table.c.xmax != 0)
+            holders = set(self.connection.execute(removed).scalars())
+            if holders:
+                raise TransactionInProgress(holders)
+        if self._is_block or self._foreign_locks:
+            for row in self.select(table, *where):
+                self.lock(locks_of(table, dict(row._mapping)))
         own = self.connection.execute(
             delete(table).where(condition, table.c.xmin == self.xid)
         ).rowcount
@@ -241,6 +262,28 @@ class Catalog:
             update(table).where(condition).values(xmax=self.xid)
         ).rowcount
         return own + marked
+
+    def lock(self, locks: Collection[ObjectLock]) -> None:
+        """Lock objects, in a block until its end.
+
+        Raises:
+            TransactionInProgress: another block has locked one of them so that they exclude each
+                other.
+        """
+        new = set(locks).difference(self._locked)
+        for lock in new:
+            holders = self._foreign_locks.get(lock.name, ())
+            blocking = {xid for xid, mode in holders if mode.conflicts_with(lock.mode)}
+            if blocking:
+                raise TransactionInProgress(blocking)
+        if self._is_block:
+            hold_locks(self.connection, self.xid, new)
+            self._locked |= new
+
+    @cached_property
+    def _foreign_locks(self) -> dict[str, list[tuple[int, LockMode]]]:
+        others = self.snapshot.in_progress
+        return locks_held(self.connection, others) if others else {}
 
     def _changed(self) -> None:
         self.has_changes = True
@@ -372,8 +415,19 @@ def abort_transaction(connection: Connection, xid: int) -> None:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmin == xid))
             connection.execute(update(table).where(table.c.xmax == xid).values(xmax=0))
-    for table in (schema.pg_wal, schema.intent, schema.pg_xact):
+    for table in (
+        schema.pg_wal,
+        schema.intent,
+        schema.object_lock,
+        schema.lock_wait,
+        schema.pg_xact,
+    ):
         connection.execute(delete(table).where(table.c.xid == xid))
+
+
+def next_xid(connection: Connection) -> int:
+    """The number that the next transaction is going to have."""
+    return int(connection.execute(select(schema.pg_control.c.next_xid)).scalar_one())
 
 
 def next_lsn(connection: Connection) -> int:
@@ -392,3 +446,11 @@ def next_insert_lsn(connection: Connection) -> int:
 def insert_lsn(connection: Connection) -> int:
     """The end of the log: the LSN that the newest record has."""
     return int(connection.execute(select(schema.pg_control.c.insert_lsn)).scalar_one())
+
+
+def switch_segment(connection: Connection, size: int) -> int:
+    """Go on with the log at the next multiple of `size`, unless it is at one; where it ended."""
+    end = insert_lsn(connection)
+    goal = -(-end // size) * size
+    connection.execute(update(schema.pg_control).values(insert_lsn=goal))
+    return end

@@ -79,7 +79,7 @@ def _refuse(statement: ast.CreateTable) -> None:
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
         raise FeatureNotSupported("LIKE with LOCATION is not supported")
     if statement.options:
-        raise FeatureNotSupported("storage parameters of tables are not supported")
+        raise FeatureNotSupported("storage parameters with LOCATION are not supported")
 
 
 def _switch_change_feed_on(session: Session, location: str) -> None:

@@ -8,25 +8,48 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import schema
+from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import (
     Relation,
     children_of,
     find_relation_oid,
-    get_relation,
     update_column,
     update_constraint,
     update_relation,
 )
 from replctl.catalog.pg_namespace import find_schema, rename_schema
-from replctl.catalog.pg_publication import find_publication, update_publication
-from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.pg_publication import (
+    Publication,
+    find_publication,
+    published_schemas,
+    update_publication,
+)
+from replctl.catalog.pg_sequence import get_sequence, owned_sequences
 from replctl.catalog.pg_subscription import find_subscription, update_subscription
 from replctl.catalog.pg_type import find_type, type_oid, type_schema_oid
-from replctl.commands.alter_table import change_owner
+from replctl.catalog.worker import client_name, rename_walsender
+from replctl.commands.alter_table import change_owner, check_new_owner
 from replctl.commands.column import check_column_name
 from replctl.commands.database import find_database
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.schema import check_schema_name, role_oid
+from replctl.commands.find_object import (
+    find_database_oid,
+    find_function,
+    find_operator,
+    find_relation,
+    find_schema_oid,
+    find_user_type,
+    publication_of_name,
+    subscription_of_name,
+)
+from replctl.commands.policy import rename_policy
+from replctl.commands.role import rename_role, role_oid
+from replctl.commands.schema import check_schema_name
+from replctl.commands.subscription_permission import (
+    check_password_requirement,
+    check_subscription_owner,
+)
+from replctl.conninfo import application_name
 from replctl.errors import (
     DuplicateColumn,
     DuplicateDatabase,
@@ -35,20 +58,22 @@ from replctl.errors import (
     DuplicateTable,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidCatalogName,
-    InvalidSchemaName,
     InvalidTableDefinition,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
-from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.types.builtin import FIRST_USER_OID, Type
+from replctl.types.builtin import Type
 
-_RELATIONS = ("table", "index", "view", "materialized view", "sequence", "foreign table")
+_RELKINDS = {
+    "index": "iI",
+    "view": "v",
+    "materialized view": "m",
+    "sequence": "S",
+    "foreign table": "",
+}
 
 
 def rename(session: Session, statement: ast.Rename) -> str:
@@ -86,18 +111,22 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
     kind, new = statement.object_type, statement.new_name
     match kind:
         case "table" | "index" | "view" | "materialized view" | "sequence" | "foreign table":
-            relation = _relation(ddl, statement.name, missing_ok=statement.missing_ok)
+            relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
                 _check_kind(relation, kind)
+                _check_renamed(ddl, relation)
                 rename_relation(ddl, relation, new)
         case "column":
-            relation = _relation(ddl, statement.name, missing_ok=statement.missing_ok)
+            relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
+                _check_kind(relation, statement.relation_type)
+                ddl.privileges.check_relation_owner(relation)
                 _rename_column(ddl, relation, statement.sub_name or "", new, parents=0)
-            return "ALTER TABLE"
+            return f"ALTER {statement.relation_type.upper()}"
         case "constraint":
-            relation = _relation(ddl, statement.name, missing_ok=statement.missing_ok)
+            relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
             if relation is not None:
+                ddl.privileges.check_relation_owner(relation)
                 _rename_constraint(ddl, relation, statement.sub_name or "", new, parents=0)
             return "ALTER TABLE"
         case "schema":
@@ -105,19 +134,25 @@ def _rename(ddl: Ddl, statement: ast.Rename) -> str:
         case "database":
             _rename_database(ddl, statement.name[-1], new)
         case "publication":
-            publication = find_publication(ddl.catalog, statement.name[-1])
-            if publication is None:
-                raise UndefinedObject(f'publication "{statement.name[-1]}" does not exist')
+            publication = publication_of_name(ddl, statement.name[-1])
+            ddl.privileges.check_owner(publication.owner, "publication", publication.name)
             if find_publication(ddl.catalog, new) is not None:
                 raise DuplicateObject(f'publication "{new}" already exists')
             update_publication(ddl.catalog, replace(publication, name=new))
         case "subscription":
-            subscription = find_subscription(ddl.catalog, statement.name[-1])
-            if subscription is None:
-                raise UndefinedObject(f'subscription "{statement.name[-1]}" does not exist')
+            subscription = subscription_of_name(ddl, statement.name[-1])
+            check_subscription_owner(ddl.privileges, subscription)
+            ddl.privileges.check_database(ddl.session.database_name, "C")
             if find_subscription(ddl.catalog, new) is not None:
                 raise DuplicateObject(f'subscription "{new}" already exists')
             update_subscription(ddl.catalog, replace(subscription, name=new))
+            client = client_name(ddl.session.cluster.system_identifier, subscription.oid)
+            application = application_name(subscription.conninfo, new)
+            rename_walsender(ddl.catalog.connection, client, subscription.slot_name, application)
+        case "policy":
+            rename_policy(ddl, statement)
+        case "role":
+            rename_role(ddl, statement.name[-1], new)
         case "type":
             _rename_type(ddl, statement.name, new)
         case _:
@@ -181,7 +216,9 @@ def _rename_constraint(ddl: Ddl, relation: Relation, old: str, new: str, *, pare
 
 
 def _rename_schema(ddl: Ddl, old: str, new: str) -> None:
-    oid = _schema(ddl, old)
+    oid = find_schema_oid(ddl, old)
+    ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_namespace", oid), "schema", old)
+    ddl.privileges.check_database(ddl.session.database_name, "C")
     if find_schema(ddl.catalog, new) is not None:
         raise DuplicateSchema(f'schema "{new}" already exists')
     check_schema_name(new)
@@ -189,7 +226,10 @@ def _rename_schema(ddl: Ddl, old: str, new: str) -> None:
 
 
 def _rename_database(ddl: Ddl, old: str, new: str) -> None:
-    oid = _database(ddl, old)
+    oid = find_database_oid(ddl, old)
+    ddl.privileges.check_owner(owner_of(ddl.catalog, "pg_database", oid), "database", old)
+    if not ddl.privileges.is_superuser and not ddl.privileges.role.may_create_databases:
+        raise InsufficientPrivilege("permission denied to rename database")
     if find_database(ddl.catalog, new) is not None:
         raise DuplicateDatabase(f'database "{new}" already exists')
     if oid == ddl.session.database_oid:
@@ -198,7 +238,10 @@ def _rename_database(ddl: Ddl, old: str, new: str) -> None:
 
 
 def _rename_type(ddl: Ddl, name: tuple[str, ...], new: str) -> None:
-    type_ = _type(ddl, name)
+    type_ = find_user_type(ddl, name)
+    ddl.privileges.check_owner(
+        owner_of(ddl.catalog, "pg_type", type_oid(type_.name)), "type", type_.sql_name
+    )
     if type_.kind == "c":
         shown = ddl.environment.format_type(type_.name)
         raise WrongObjectType(f"{shown} is a table's row type", hint="Use ALTER TABLE instead.")
@@ -226,57 +269,118 @@ def _set_type_name(ddl: Ddl, type_: Type, new: str) -> None:
 
 def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
     kind, name = statement.object_type, statement.name
-    owner = role_oid(ddl.catalog, statement.new_owner)
     catalog = ddl.catalog
+    if kind in ("table", "view", "materialized view", "sequence"):  # before the role is looked up
+        relation = find_relation(ddl, name, missing_ok=statement.missing_ok)
+        if relation is not None:
+            _check_kind(relation, kind)
+            change_owner(ddl, relation, role_oid(ddl.session, catalog, statement.new_owner))
+        return f"ALTER {kind.upper()}"
+    owner = role_oid(ddl.session, catalog, statement.new_owner)
     match kind:
-        case "table":
-            relation = _relation(ddl, name)
-            assert relation is not None
-            change_owner(ddl, relation, owner)
         case "schema":
-            oid = _schema(ddl, name[-1])
+            oid = find_schema_oid(ddl, name[-1])
+            _check_given(ddl, "pg_namespace", oid, "schema", name[-1], owner)
+            if not ddl.privileges.is_superuser:
+                ddl.privileges.check_database(ddl.session.database_name, "C")
             catalog.update(schema.pg_namespace, schema.pg_namespace.c.oid == oid, nspowner=owner)
         case "database":
-            oid = _database(ddl, name[-1])
+            oid = find_database_oid(ddl, name[-1])
+            _check_given(ddl, "pg_database", oid, "database", name[-1], owner)
+            if not ddl.privileges.is_superuser and not ddl.privileges.role.may_create_databases:
+                raise InsufficientPrivilege("permission denied to change owner of database")
             catalog.update(schema.pg_database, schema.pg_database.c.oid == oid, datdba=owner)
         case "publication":
-            publication = find_publication(catalog, name[-1])
-            if publication is None:
-                raise UndefinedObject(f'publication "{name[-1]}" does not exist')
-            update_publication(catalog, replace(publication, owner=owner))
+            publication = publication_of_name(ddl, name[-1])
+            _give_publication(ddl, publication, owner)
         case "subscription":
-            subscription = find_subscription(catalog, name[-1])
-            if subscription is None:
-                raise UndefinedObject(f'subscription "{name[-1]}" does not exist')
+            subscription = subscription_of_name(ddl, name[-1])
+            if owner != subscription.owner:
+                privileges = ddl.privileges
+                check_subscription_owner(privileges, subscription)
+                check_password_requirement(privileges, subscription)
+                check_new_owner(ddl, owner)
+                if not privileges.is_superuser:
+                    privileges.check_database(ddl.session.database_name, "C")
             update_subscription(catalog, replace(subscription, owner=owner))
         case "type":
-            oid = type_oid(_type(ddl, name).name)
+            oid = type_oid(find_user_type(ddl, name).name)
+            _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
             catalog.update(schema.pg_type, schema.pg_type.c.oid == oid, typowner=owner)
+        case "function":
+            oid = find_function(ddl, name, statement.arguments).oid
+            _check_given(ddl, "pg_proc", oid, "function", name[-1], owner)
+            catalog.update(schema.pg_proc, schema.pg_proc.c.oid == oid, proowner=owner)
+        case "operator":
+            oid = find_operator(ddl, name, statement.arguments or ()).oid
+            _check_given(ddl, "pg_operator", oid, "operator", name[-1], owner)
+            catalog.update(schema.pg_operator, schema.pg_operator.c.oid == oid, oprowner=owner)
         case _:
             raise FeatureNotSupported(f"ALTER {kind.upper()} ... OWNER TO is not supported")
     return f"ALTER {kind.upper()}"
 
 
+def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owner: int) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: the current role may not give an object away, or not to that role.
+    """
+    ddl.privileges.check_owner(owner_of(ddl.catalog, class_name, oid), word, name)
+    check_new_owner(ddl, owner)
+
+
+def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:
+    """AlterPublicationOwner_internal."""
+    if owner == publication.owner:
+        return
+    if not ddl.privileges.is_superuser:
+        ddl.privileges.check_owner(publication.owner, "publication", publication.name)
+        check_new_owner(ddl, owner)
+        taker = ddl.environment.privileges_of(owner)
+        taker.check_database(ddl.session.database_name, "C")
+        what = "FOR ALL TABLES" if publication.all_tables else ""
+        if published_schemas(ddl.catalog, publication.oid):
+            what = "FOR TABLES IN SCHEMA"
+        if what and not taker.is_superuser:
+            raise InsufficientPrivilege(
+                f'permission denied to change owner of publication "{publication.name}"',
+                hint=f"The owner of a {what} publication must be a superuser.",
+            )
+    update_publication(ddl.catalog, replace(publication, owner=owner))
+
+
+def _check_renamed(ddl: Ddl, relation: Relation) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: the relation is another's, or nothing may be made in its schema.
+    """
+    ddl.privileges.check_relation_owner(relation)
+    ddl.privileges.check_schema(relation.schema_oid, relation.schema, "C")
+
+
 def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
-    relation = _relation(ddl, statement.name, missing_ok=statement.missing_ok)
+    tag = f"ALTER {statement.object_type.upper()}"
+    relation = find_relation(ddl, statement.name, missing_ok=statement.missing_ok)
     if relation is None:
-        return "ALTER TABLE"
-    _check_kind(relation, "table")
-    if relation.kind == "S":
-        raise FeatureNotSupported("ALTER SEQUENCE ... SET SCHEMA is not supported")
-    place = _schema(ddl, statement.new_schema)
+        return tag
+    _check_kind(relation, statement.object_type)
+    ddl.privileges.check_relation_owner(relation)
+    _check_moved(ddl, relation)
+    place = find_schema_oid(ddl, statement.new_schema)
+    ddl.privileges.check_schema(place, statement.new_schema, "C")
     if place == relation.schema_oid:
-        return "ALTER TABLE"
+        return tag
     if find_relation_oid(ddl.catalog, relation.name, place) is not None:
         raise DuplicateTable(
             f'relation "{relation.name}" already exists in schema "{statement.new_schema}"'
         )
     update_relation(ddl.catalog, replace(relation, schema_oid=place))
     pg_type, pg_constraint = schema.pg_type, schema.pg_constraint
-    row_type = ddl.environment.type(relation.row_type)
-    for name in (row_type.name, row_type.array or ""):
-        if name:
-            ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
+    if relation.row_type:
+        row_type = ddl.environment.type(relation.row_type)
+        for name in (row_type.name, row_type.array or ""):
+            if name:
+                ddl.catalog.update(pg_type, pg_type.c.oid == type_oid(name), typnamespace=place)
     sequences = owned_sequences(ddl.catalog, relation.oid)
     for oid in [*(index.oid for index in relation.indexes), *(s.relid for s in sequences)]:
         member = ddl.relation(oid)
@@ -286,53 +390,31 @@ def _alter_schema(ddl: Ddl, statement: ast.AlterObjectSchema) -> str:
             )
         update_relation(ddl.catalog, replace(member, schema_oid=place))
     ddl.catalog.update(pg_constraint, pg_constraint.c.conrelid == relation.oid, connamespace=place)
-    return "ALTER TABLE"
+    return tag
 
 
-# ---------------------------------------------------------------------------------------------
-# Objects by name
-
-
-def _relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
-    schema_name, last = split_name(ddl.environment, name)
-    oid = ddl.environment.relation_oid(schema_name, last)
-    if oid is None:
-        shown = last if schema_name is None else f"{schema_name}.{last}"
-        if not missing_ok:
-            raise UndefinedTable(f'relation "{shown}" does not exist')
-        ddl.notice(f'relation "{last}" does not exist, skipping')
-        return None
-    if oid < FIRST_USER_OID:
-        raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
-    return get_relation(ddl.catalog, oid)
+def _check_moved(ddl: Ddl, relation: Relation) -> None:
+    """
+    Raises:
+        FeatureNotSupported: it is a sequence that goes with a table's column.
+        WrongObjectType: it is an index.
+    """
+    sequence = get_sequence(ddl.catalog, relation.oid)
+    if sequence is not None and sequence.owner_relid:
+        owner = ddl.relation(sequence.owner_relid).name
+        raise FeatureNotSupported(
+            "cannot move an owned sequence into another schema",
+            detail=f'Sequence "{relation.name}" is linked to table "{owner}".',
+        )
+    if relation.kind in "iI":
+        raise WrongObjectType(
+            f'cannot change schema of index "{relation.name}"',
+            hint="Change the schema of the table instead.",
+        )
 
 
 def _check_kind(relation: Relation, kind: str) -> None:
-    """ALTER TABLE takes indexes, too; the others take their own kind only."""
-    if kind == "index" and relation.kind not in "iI":
-        raise WrongObjectType(f'"{relation.name}" is not an index')
-    if kind not in ("table", "index") and (kind, relation.kind) != ("sequence", "S"):
+    """ALTER TABLE takes every kind of relation; the others take their own kind only."""
+    if kind != "table" and relation.kind not in _RELKINDS[kind]:
         article = "an" if kind[0] in "aeiou" else "a"
         raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')
-
-
-def _schema(ddl: Ddl, name: str) -> int:
-    oid = find_schema(ddl.catalog, name)
-    if oid is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
-    return oid
-
-
-def _database(ddl: Ddl, name: str) -> int:
-    oid = find_database(ddl.catalog, name)
-    if oid is None:
-        raise InvalidCatalogName(f'database "{name}" does not exist')
-    return oid
-
-
-def _type(ddl: Ddl, name: tuple[str, ...]) -> Type:
-    schema_name, last = split_name(ddl.environment, name)
-    type_ = ddl.environment.find_type(schema_name, last)
-    if type_ is None or type_.is_builtin:
-        raise UndefinedObject(f'type "{".".join(name)}" does not exist')
-    return type_

@@ -4,18 +4,27 @@ constraint's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
+from replctl.catalog import schema
+from replctl.catalog.acl import with_owner
+from replctl.catalog.aclchk import put_relation_acl, relation_acl
 from replctl.catalog.pg_class import (
+    DELETION_VECTORS,
     RELKIND_PLURAL,
     Relation,
     get_relation,
     update_index,
     update_relation,
 )
-from replctl.commands import alter_column, alter_constraint, attach
+from replctl.catalog.pg_sequence import owned_sequences
+from replctl.commands import alter_column, alter_constraint, alter_type, attach
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.schema import role_oid
+from replctl.commands.policy import set_row_security
+from replctl.commands.reloptions import changed_options
+from replctl.commands.role import role_oid
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -23,6 +32,7 @@ from replctl.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from replctl.expr.type_names import schema_of_relation
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
@@ -32,6 +42,7 @@ _TAG = "ALTER TABLE"
 #: Actions in the order in which they are carried out (AlterTablePass), each with how it is called.
 _PASSES = (
     ("drop_column", "drop_constraint", "drop_default", "drop_not_null"),
+    ("alter_type",),
     ("add_column",),
     ("add_constraint check",),
     ("set_not_null",),
@@ -41,13 +52,9 @@ _PASSES = (
 
 #: What ALTER TABLE does not do yet, by the words for it.
 _REFUSED = {
-    "alter_type": "ALTER COLUMN ... TYPE",
     "validate_constraint": "VALIDATE CONSTRAINT",
-    "set_options": "SET (...)",
-    "reset_options": "RESET (...)",
     "set_storage": "ALTER COLUMN ... SET STORAGE",
     "set_statistics": "ALTER COLUMN ... SET STATISTICS",
-    "row_level_security": "ROW LEVEL SECURITY",
 }
 
 
@@ -72,8 +79,18 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
         ddl.notice(f'relation "{statement.relation.name}" does not exist, skipping')
         return _TAG
     recurses = statement.relation.inherit
-    for command in sorted(statement.commands, key=_pass):
-        _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
+    changes = [
+        change
+        for command in statement.commands
+        if command.kind == "alter_type"
+        for change in alter_type.prepare_type(ddl, relation, command, recurses=recurses)
+    ]
+    for kind, commands in groupby(sorted(statement.commands, key=_pass), key=lambda c: c.kind):
+        if kind == "alter_type":
+            alter_type.change_types(ddl, changes)
+            continue
+        for command in commands:
+            _carry_out(ddl, ddl.relation(relation.oid), command, recurses=recurses)
     return _TAG
 
 
@@ -90,7 +107,7 @@ def find_table(
         WrongObjectType, InsufficientPrivilege: it is no table of a user.
     """
     shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-    oid = ddl.environment.relation_oid(name.schema, name.name)
+    oid = ddl.environment.relation_oid(schema_of_relation(ddl.environment, name), name.name)
     if oid is None:
         if missing_ok:
             return None
@@ -104,6 +121,7 @@ def find_table(
             f'ALTER action {action} cannot be performed on relation "{relation.name}"',
             detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
         )
+    ddl.privileges.check_relation_owner(relation)
     return relation
 
 
@@ -113,8 +131,12 @@ def _action(command: ast.AlterTableCmd) -> str:
     match command.kind:
         case "set_default" | "drop_default":
             return "ALTER COLUMN ... SET DEFAULT"
+        case "alter_type":
+            return "ALTER COLUMN ... SET DATA TYPE"
         case "set_not_null" | "drop_not_null":
             return f"ALTER COLUMN ... {words}"
+        case "row_level_security":
+            return f"{(command.value or '').upper()} ROW SECURITY"
         case _:
             return words
 
@@ -154,18 +176,70 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
             attach.add_parent(ddl, relation, command)
         case "no_inherit":
             attach.remove_parent(ddl, relation, command)
+        case "row_level_security":
+            set_row_security(ddl, relation, command.value or "")
+        case "set_options" | "reset_options":
+            resets = command.kind == "reset_options"
+            _change_options(ddl, relation, command.options, resets=resets)
         case "owner_to":
-            change_owner(ddl, relation, role_oid(ddl.catalog, name))
+            change_owner(ddl, relation, role_oid(ddl.session, ddl.catalog, name))
         case other:
             raise AssertionError(f"{other} is refused before")
 
 
+def _change_options(
+    ddl: Ddl, relation: Relation, changes: Sequence[ast.DefElem], *, resets: bool
+) -> None:
+    options = changed_options(relation.options, changes, relation.kind, resets=resets)
+    is_made = relation.storage is not None and relation.storage.is_made
+    if is_made and options.get(DELETION_VECTORS) != relation.options.get(DELETION_VECTORS):
+        raise FeatureNotSupported(
+            f'the option "{DELETION_VECTORS}" of a table that has been written cannot be changed',
+            hint="Make a new table with it, and copy the rows.",
+        )
+    update_relation(ddl.catalog, replace(relation, options=options))
+
+
 def change_owner(ddl: Ddl, relation: Relation, owner: int) -> None:
-    """Give a table, and its indexes, to a role."""
-    update_relation(ddl.catalog, replace(relation, owner=owner))
-    for index in relation.indexes:
-        index_relation = ddl.relation(index.oid)
-        update_relation(ddl.catalog, replace(index_relation, owner=owner))
+    """Give a relation to a role, with its row type, its indexes and the sequences that it owns.
+
+    Raises:
+        InsufficientPrivilege: the current role may not, or the new owner may not have it there.
+    """
+    if relation.owner == owner:
+        return
+    ddl.privileges.check_relation_owner(relation)
+    check_new_owner(ddl, owner, relation.schema_oid)
+    give_relation(ddl, relation, owner)
+
+
+def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
+    """As `change_owner`, without looking who may."""
+    members = [index.oid for index in relation.indexes]
+    members += [sequence.relid for sequence in owned_sequences(ddl.catalog, relation.oid)]
+    for member in (relation, *map(ddl.relation, members)):
+        update_relation(ddl.catalog, replace(member, owner=owner))
+        acl = relation_acl(ddl.catalog, member.oid)
+        if acl is not None:
+            put_relation_acl(ddl.catalog, member.oid, with_owner(acl, member.owner, owner))
+        if member.row_type:
+            table = schema.pg_type
+            ddl.catalog.update(table, table.c.typrelid == member.oid, typowner=owner)
+
+
+def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:
+    """Whether the current role may give something to another, which may have it in its schema.
+
+    Raises:
+        InsufficientPrivilege: it may not.
+    """
+    privileges = ddl.privileges
+    if privileges.is_superuser:
+        return
+    privileges.check_become(owner, ddl.environment.role_name(owner) or "")
+    if schema_oid is not None:
+        name = ddl.environment.schema_name(schema_oid) or ""
+        ddl.environment.privileges_of(owner).check_schema(schema_oid, name, "C")
 
 
 # ---------------------------------------------------------------------------------------------

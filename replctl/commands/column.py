@@ -79,7 +79,7 @@ def column_draft(
         definition.name,
         type_.name,
         typmod,
-        _collation(environment, definition, type_),
+        column_collation(environment, definition.collation, type_),
         dimensions=len(type_name.array_bounds),
     )
     if not serial:
@@ -202,16 +202,21 @@ def check_column_count(count: int) -> None:
         raise FeatureNotSupported(f"tables can have at most {_MAX_COLUMNS} columns")
 
 
-def _collation(
-    environment: CatalogEnvironment, definition: ast.ColumnDef, type_: Type
+def column_collation(
+    environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type
 ) -> str | None:
-    """The collation asked for, else the type's; arrays have that of their elements."""
+    """The collation asked for, else the type's; arrays have that of their elements.
+
+    Raises:
+        UndefinedObject: there is none of that name.
+        DatatypeMismatch: the type has none.
+    """
     element = type_ if type_.element is None else environment.type(type_.element)
-    if not definition.collation:
+    if not collation:
         return element.collation
-    shown = ".".join(definition.collation)
-    schema_name = definition.collation[-2] if len(definition.collation) > 1 else None
-    found = environment.collation(schema_name, definition.collation[-1])
+    shown = ".".join(collation)
+    schema_name = collation[-2] if len(collation) > 1 else None
+    found = environment.collation(schema_name, collation[-1])
     if found is None:
         raise UndefinedObject(f'collation "{shown}" for encoding "UTF8" does not exist')
     if element.collation is None:

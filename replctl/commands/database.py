@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from replctl.catalog import schema
-from replctl.catalog.cluster import initial_schemas
-from replctl.catalog.pg_replication_slots import list_slots
+from replctl.catalog.cluster import initial_comments, initial_schemas
+from replctl.catalog.pg_db_role_setting import delete_settings_of_database
+from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.transaction import BlockXids, Catalog
+from replctl.catalog.worker import live_walsenders
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.schema import role_oid
-from replctl.errors import DuplicateDatabase, FeatureNotSupported, InvalidCatalogName, ObjectInUse
+from replctl.commands.role import role_oid
+from replctl.errors import (
+    DuplicateDatabase,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidCatalogName,
+    ObjectInUse,
+)
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -39,17 +47,23 @@ def _create_database(ddl: Ddl, statement: ast.CreateDatabase) -> str:
     for option in statement.options:
         value = (option.value or "").lower()
         if option.name == "owner":
-            owner = role_oid(ddl.catalog, option.value or "")
+            owner = role_oid(ddl.session, ddl.catalog, option.value or "")
         elif value not in _HARMLESS.get(option.name, ()):
             raise FeatureNotSupported(
                 f'option "{option.name}" of CREATE DATABASE is not supported', position=option.pos
             )
+    privileges = ddl.privileges
+    if not privileges.is_superuser and not privileges.role.may_create_databases:
+        raise InsufficientPrivilege("permission denied to create database")
+    privileges.check_become(owner, ddl.environment.role_name(owner) or "")
     if find_database(ddl.catalog, statement.name) is not None:
         raise DuplicateDatabase(f'database "{statement.name}" already exists')
     oid = ddl.catalog.new_oid()
     ddl.catalog.insert(schema.pg_database, oid=oid, datname=statement.name, datdba=owner)
     for row in initial_schemas(oid):
         ddl.catalog.insert(schema.pg_namespace, **row)
+    for row in initial_comments(oid):
+        ddl.catalog.insert(schema.pg_description, **row)
     return "CREATE DATABASE"
 
 
@@ -72,14 +86,19 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
             raise InvalidCatalogName(f'database "{name}" does not exist')
         ddl.notice(f'database "{name}" does not exist, skipping')
         return "DROP DATABASE"
+    row = ddl.catalog.first(schema.pg_database, schema.pg_database.c.oid == oid)
+    assert row is not None
+    ddl.privileges.check_owner(int(row.datdba), "database", name)
     if oid == ddl.session.database_oid:
         raise ObjectInUse("cannot drop the currently open database")
-    slots = [s for s in list_slots(ddl.catalog.connection) if s.database_oid == oid]
-    if slots:
-        verb, noun = ("is", "slot") if len(slots) == 1 else ("are", "slots")
+    connection = ddl.catalog.connection
+    slots = [slot.name for slot in list_slots(connection) if slot.database_oid == oid]
+    active = live_walsenders(ddl.session.cluster, connection).keys() & set(slots)
+    if active:
+        verb, noun = ("is", "slot") if len(active) == 1 else ("are", "slots")
         raise ObjectInUse(
             f'database "{name}" is used by an active logical replication slot',
-            detail=f"There {verb} {len(slots)} active {noun}.",
+            detail=f"There {verb} {len(active)} active {noun}.",
         )
     subscriptions = [
         s for s in list_subscriptions(ddl.catalog, all_databases=True) if s.database_oid == oid
@@ -90,7 +109,10 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
             f'database "{name}" is being used by logical replication subscription',
             detail=f"There {verb} {len(subscriptions)} subscription{noun}.",
         )
+    for slot in slots:
+        delete_slot(connection, slot)
     _empty(ddl, oid)
+    delete_settings_of_database(ddl.catalog, oid)
     ddl.catalog.delete(schema.pg_database, schema.pg_database.c.oid == oid)
     return "DROP DATABASE"
 

@@ -2,22 +2,25 @@
 before.
 
 Spark must not run while the catalog is locked.  So a statement is carried out without it first; if
-rows have to satisfy something, that is taken back, the rows are looked at under the locks of their
-tables, and the statement is carried out again.
+rows have to satisfy something, or to be written again, that is taken back, the rows are looked at,
+or written, under the locks of their tables, and the statement is carried out again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.transaction import Catalog
-from replctl.errors import Notice, PostgresError
+from replctl.errors import Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
+from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
 from replctl.lake.table_write import recover
 from replctl.session import Session
 from replctl.spark import StagedColumn
@@ -40,8 +43,8 @@ class RowCheck:
     error: Callable[[Sequence[str | None]], PostgresError] = field(compare=False)
 
 
-class _RowsToCheck(Exception):
-    """Not an error: the transaction is to be taken back."""
+class _RowsFirst(Exception):
+    """Not an error: the transaction is to be taken back, to look at rows or to write them."""
 
 
 class Ddl:
@@ -51,9 +54,15 @@ class Ddl:
         session, catalog: whose it is, and the catalogs to change.
         environment: the database as it is now.
         made: OIDs of the relations that the statement has made, which have no rows.
+        rewrites: tables that have to be written before the statement takes effect.
     """
 
-    def __init__(self, session: Session, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        session: Session,
+        catalog: Catalog,
+        rewritten: Mapping[TableRewrite, RewrittenTable] = MappingProxyType({}),
+    ) -> None:
         self.session = session
         self.catalog = catalog
         self.environment = session.environment(catalog)
@@ -62,6 +71,13 @@ class Ddl:
         self.notices: list[Notice] = []
         self.row_checks: list[RowCheck] = []
         self.concerned: set[int] = set()
+        self.rewrites: list[TableRewrite] = []
+        self._rewritten = rewritten
+
+    @property
+    def privileges(self) -> Privileges:
+        """What the current role may do."""
+        return self.environment.privileges
 
     def notice(
         self,
@@ -92,10 +108,20 @@ class Ddl:
         """Ask for rows to be looked at before the statement takes effect."""
         self.row_checks.append(check)
 
+    def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
+        """What the rewrite of a table has made; None, and it is asked for, if it is still to be
+        done, or somebody has written the table since."""
+        made = self._rewritten.get(rewrite)
+        storage = self.relation(rewrite.relid).storage
+        if made is None or storage is None or latest_version(storage.location) != made.version:
+            self.rewrites.append(rewrite)
+            return None
+        return made
+
 
 @contextmanager
 def without_position() -> Iterator[None]:
-    """ALTER TABLE does not say where in the statement an expression is wrong."""
+    """ALTER TABLE and policies do not say where in the statement an expression is wrong."""
     try:
         yield
     except PostgresError as error:
@@ -110,6 +136,7 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
         PostgresError: what `change` raises, or the error of a row that does not fit.
     """
     locked: set[int] = set()
+    rewritten: dict[TableRewrite, RewrittenTable] = {}
     passed: dict[RowCheck, dict[int, int | None]] = {}
     while True:
         with ExitStack() as stack:
@@ -119,19 +146,21 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
             while True:
                 try:
                     with changing_definitions(session) as catalog:
-                        ddl = Ddl(session, catalog)
+                        ddl = Ddl(session, catalog, rewritten)
                         result = _attempt(ddl, change)
                         versions = _versions(ddl)
                         failing = [c for c in ddl.row_checks if passed.get(c) != versions]
-                        if failing or not ddl.concerned <= locked:
-                            raise _RowsToCheck
+                        if failing or ddl.rewrites or not ddl.concerned <= locked:
+                            raise _RowsFirst
                     _report(ddl)
                     return result
-                except _RowsToCheck:
+                except _RowsFirst:
                     if not ddl.concerned <= locked:
                         locked |= ddl.concerned
                         break  # take the locks, in their order
-                for check in failing:
+                for rewrite in ddl.rewrites:
+                    rewritten[rewrite] = rewrite_table(session, rewrite)
+                for check in () if ddl.rewrites else failing:
                     _look(session, check, ddl)
                     passed[check] = versions
 
@@ -139,6 +168,8 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
 def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:
     try:
         return change(ddl)
+    except TransactionInProgress:  # it is going to be repeated
+        raise
     except PostgresError:
         _report(ddl)
         raise
@@ -153,7 +184,7 @@ def _look(session: Session, check: RowCheck, ddl: Ddl) -> None:
 
 def _report(ddl: Ddl) -> None:
     for notice in ddl.notices:
-        ddl.session.on_notice(notice)
+        ddl.session.report(notice)
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:

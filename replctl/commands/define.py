@@ -7,7 +7,8 @@ from collections.abc import Container, Sequence
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
 
-_BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+_WORDS = {"true": True, "on": True, "false": False, "off": False}
+_NUMBERS = {1: True, 0: False}
 
 
 def options_by_name(
@@ -51,51 +52,8 @@ def get_boolean(option: ast.DefElem) -> bool:
     """
     if option.value is None:
         return True
-    value = _BOOLEANS.get(option.value.lower())
+    is_number = option.is_integer
+    value = _NUMBERS.get(int(option.value)) if is_number else _WORDS.get(option.value.lower())
     if value is None:
         raise SqlSyntaxError(f"{option.name} requires a Boolean value")
     return value
-
-
-def get_names(value: str) -> list[str] | None:
-    """`insert, "Update"` -> ["insert", "Update"]: a list of identifiers, None if it is none
-    (SplitIdentifierString)."""
-    names: list[str] = []
-    position, rest = 0, value.strip()
-    while position < len(rest):
-        if rest[position] == '"':
-            name, position = _quoted(rest, position + 1)
-            if name is None:
-                return None
-        else:
-            end = position
-            while end < len(rest) and rest[end] != "," and not rest[end].isspace():
-                end += 1
-            name, position = rest[position:end].lower(), end
-            if not name:
-                return None
-        names.append(name)
-        while position < len(rest) and rest[position].isspace():
-            position += 1
-        if position == len(rest):
-            return names
-        if rest[position] != ",":
-            return None
-        position += 1
-        while position < len(rest) and rest[position].isspace():
-            position += 1
-        if position == len(rest):
-            return None
-    return names
-
-
-def _quoted(text: str, position: int) -> tuple[str | None, int]:
-    name: list[str] = []
-    while position < len(text):
-        if text[position] == '"':
-            if text[position + 1 : position + 2] != '"':
-                return "".join(name), position + 1
-            position += 1
-        name.append(text[position])
-        position += 1
-    return None, position

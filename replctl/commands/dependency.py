@@ -25,7 +25,10 @@ from replctl.catalog.pg_class import (
     relation_oids,
     update_column,
 )
+from replctl.catalog.pg_collation import delete_collation, list_collations
+from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_namespace import delete_schema, schema_names
+from replctl.catalog.pg_policy import delete_policies, list_policies
 from replctl.catalog.pg_proc import (
     delete_function,
     delete_operator,
@@ -47,19 +50,34 @@ from replctl.catalog.pg_subscription import (
     subscriptions_of_relation,
 )
 from replctl.catalog.pg_type import delete_type, type_name
+from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl
 from replctl.commands.expression import columns_used
 from replctl.commands.function import function_signature, operator_signature
 from replctl.commands.index import uses_column
+from replctl.commands.view_dependency import (
+    policies_of_column,
+    policies_of_function,
+    policies_of_operator,
+    policies_of_relation,
+    policies_of_types,
+    views_of_column,
+    views_of_function,
+    views_of_operator,
+    views_of_relation,
+    views_of_types,
+)
 from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
-from replctl.types.quote import quote_identifier
+from replctl.expr.environment import user_collation
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
 Kind = Literal[
-    "schema", "table", "column", "default", "constraint", "index", "sequence", "type", "function",
-    "operator", "membership",
+    "schema", "table", "view", "materialized view", "column", "default", "constraint", "index",
+    "sequence", "type", "function", "operator", "collation", "membership",
+    "policy",
 ]  # fmt: skip
 
 
@@ -70,6 +88,22 @@ class Object:
     kind: Kind
     oid: int
     number: int = 0
+
+
+_RELATIONS: dict[str, Kind] = {
+    "r": "table",
+    "p": "table",
+    "v": "view",
+    "m": "materialized view",
+    "i": "index",
+    "I": "index",
+    "S": "sequence",
+}
+
+
+def relation_object(relation: Relation) -> Object:
+    """A relation as an object that can be dropped."""
+    return Object(_RELATIONS[relation.kind], relation.oid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +124,12 @@ def drop_objects(
         DependentObjectsStillExist: without CASCADE, if anything does (2BP01).
     """
     found: dict[Object, Dependent] = {}
-    order: list[Object] = []
+    order: dict[Object, None] = {}
     for target in objects:
-        _collect(ddl, target, set(objects), found, order)
-    in_order = [found[gone] for gone in reversed(order)]
+        if target not in order:
+            _collect(ddl, target, set(objects), found, order)
+            order[target] = None
+    in_order = [found[gone] for gone in reversed(order) if gone in found]
     loud = [dependent for dependent in in_order if not dependent.is_silent]
     if loud and behavior == "restrict":
         if len(objects) == 1:
@@ -114,7 +150,7 @@ def drop_objects(
     elif loud:
         lines = [f"drop cascades to {describe(ddl, dependent.object)}" for dependent in loud]
         ddl.notice(f"drop cascades to {len(loud)} other objects", detail=_listed(lines))
-    for gone in [*order, *reversed(objects)]:
+    for gone in order:
         _delete(ddl, gone)
 
 
@@ -123,19 +159,23 @@ def _collect(
     target: Object,
     objects: set[Object],
     found: dict[Object, Dependent],
-    order: list[Object],
+    order: dict[Object, None],
 ) -> None:
-    """Find what depends on an object; `order` gets it as it is deleted: the newest first, and
-    before an object all that depends on it (findDependentObjects)."""
+    """Find what depends on an object, beside `objects`, which go anyway; `order` gets it as it is
+    deleted: the newest first, and before an object all that depends on it
+    (findDependentObjects)."""
     dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
     for dependent in dependents:
         if dependent.object in objects:
+            if dependent.object not in order:
+                _collect(ddl, dependent.object, objects, found, order)
+                order[dependent.object] = None
             continue
         known = found.get(dependent.object)
         if known is None:
             found[dependent.object] = dependent
             _collect(ddl, dependent.object, objects, found, order)
-            order.append(dependent.object)
+            order[dependent.object] = None
         elif dependent.is_silent and not known.is_silent:
             found[dependent.object] = dependent
 
@@ -165,12 +205,24 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             for other, constraint in references_to(ddl, relation):
                 if other.oid != relation.oid:
                     yield Dependent(Object("constraint", constraint.oid), target)
+            for constraint in relation.foreign_keys():  # theirs, where both tables are dropped
+                yield Dependent(Object("constraint", constraint.oid), target, is_silent=True)
             if relation.row_type:
                 yield from _users_of_type(ddl, relation.row_type, target)
             yield from _owned(ddl, target)
+            yield from _views(ddl, target, views_of_relation)
+            yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
+        case "view" | "materialized view":
+            yield from _users_of_type(ddl, ddl.relation(target.oid).row_type, target)
+            yield from _views(ddl, target, views_of_relation)
+            yield from _policies(ddl, target, policies_of_relation(ddl.catalog, target.oid))
         case "column":
             yield from _users_of_column(ddl, ddl.relation(target.oid), target)
             yield from _owned(ddl, target)
+            for view in views_of_column(ddl.catalog, target.oid, target.number):
+                yield Dependent(relation_object(ddl.relation(view)), target)
+            policies = policies_of_column(ddl.catalog, target.oid, target.number)
+            yield from _policies(ddl, target, policies)
         case "sequence":
             yield from _users_in_expressions(
                 ddl, target, lambda node: node == nodes.Const("regclass", str(target.oid))
@@ -202,10 +254,26 @@ def _dependents(ddl: Ddl, target: Object) -> Iterator[Dependent]:
             yield from _users_in_expressions(
                 ddl, target, lambda node: getattr(node, "function_oid", 0) == target.oid
             )
+            yield from _views(ddl, target, views_of_function)
+            yield from _policies(ddl, target, policies_of_function(ddl.catalog, target.oid))
         case "operator":
             yield from _users_in_expressions(
                 ddl, target, lambda node: getattr(node, "operator_oid", 0) == target.oid
             )
+            yield from _views(ddl, target, views_of_operator)
+            yield from _policies(ddl, target, policies_of_operator(ddl.catalog, target.oid))
+
+
+def _policies(ddl: Ddl, target: Object, policies: Sequence[int]) -> Iterator[Dependent]:
+    for oid in policies:
+        yield Dependent(Object("policy", oid), target)
+
+
+def _views(
+    ddl: Ddl, target: Object, find: Callable[[Catalog, int], Sequence[int]]
+) -> Iterator[Dependent]:
+    for view in find(ddl.catalog, target.oid):
+        yield Dependent(relation_object(ddl.relation(view)), target)
 
 
 def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
@@ -221,8 +289,12 @@ def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
 
 
 def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
-    made = [Object("table", oid) for oid in relation_oids(ddl.catalog, "rp", schema_oid)]
-    made += [Object("sequence", oid) for oid in relation_oids(ddl.catalog, "S", schema_oid)]
+    made = [
+        relation_object(relation)
+        for relation in load_relations(
+            ddl.catalog, relation_oids(ddl.catalog, "rpvmS", schema_oid)
+        ).values()
+    ]
     pg_type = schema.pg_type
     for row in ddl.catalog.select(
         pg_type, pg_type.c.typnamespace == schema_oid, pg_type.c.typtype == "e"
@@ -237,6 +309,11 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
         Object("operator", operator.oid)
         for operator in list_operators(ddl.catalog)
         if operator.schema_oid == schema_oid
+    ]
+    made += [
+        Object("collation", collation.oid)
+        for collation in list_collations(ddl.catalog)
+        if collation.schema_oid == schema_oid
     ]
     return made
 
@@ -282,11 +359,12 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
         if is_generated and column.default and attnum in columns_used(column.default):
             yield Dependent(Object("column", relation.oid, column.attnum), target)
     for membership in published_tables(ddl.catalog, relids=[relation.oid]):
-        if _uses(membership, attnum):
+        if is_membership_of_column(membership, attnum):
             yield Dependent(Object("membership", membership.oid), target)
 
 
-def _uses(membership: PublishedTable, attnum: int) -> bool:
+def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
+    """Whether a table is in a publication with a row filter or a list that has the column."""
     used = set() if membership.row_filter is None else columns_used(membership.row_filter)
     return attnum in used or attnum in (membership.columns or ())
 
@@ -298,6 +376,9 @@ def _users_of_type(ddl: Ddl, name: str, target: Object) -> Iterator[Dependent]:
         for column in relation.columns:
             if column.type in names:
                 yield Dependent(Object("column", relation.oid, column.attnum), target)
+    for view in views_of_types(ddl.catalog, names):
+        yield Dependent(relation_object(ddl.relation(view)), target)
+    yield from _policies(ddl, target, policies_of_types(ddl.catalog, names))
     for function in list_functions(ddl.catalog):
         if names & {function.result, *function.arguments}:
             yield Dependent(Object("function", function.oid), target)
@@ -344,7 +425,7 @@ def describe(ddl: Ddl, target: Object) -> str:
     match target.kind:
         case "schema":
             return f"schema {quote_identifier(schema_names(ddl.catalog)[target.oid])}"
-        case "table" | "index" | "sequence":
+        case "table" | "view" | "materialized view" | "index" | "sequence":
             return f"{target.kind} {environment.relation_name(target.oid)}"
         case "column" | "default":
             name = quote_identifier(ddl.relation(target.oid).column_at(target.number).name)
@@ -362,12 +443,21 @@ def describe(ddl: Ddl, target: Object) -> str:
         case "operator":
             operator = next(o for o in list_operators(ddl.catalog) if o.oid == target.oid)
             return f"operator {operator_signature(ddl, operator)}"
+        case "collation":
+            collation = next(c for c in list_collations(ddl.catalog) if c.oid == target.oid)
+            is_visible = environment.collation(None, collation.name) == user_collation(target.oid)
+            place = None if is_visible else environment.schema_name(collation.schema_oid)
+            return f"collation {quote_qualified_identifier(place, collation.name)}"
         case "membership":
             member = next(m for m in published_tables(ddl.catalog) if m.oid == target.oid)
             publication = publications_by_oid(ddl.catalog, [member.publication_oid])
             name = quote_identifier(publication[member.publication_oid].name)
             table = environment.relation_name(member.relid)
             return f"publication of table {table} in publication {name}"
+        case "policy":
+            policy = next(p for p in list_policies(ddl.catalog) if p.oid == target.oid)
+            table = environment.relation_name(policy.relid)
+            return f"policy {quote_identifier(policy.name)} on table {table}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -379,10 +469,11 @@ def _delete(ddl: Ddl, target: Object) -> None:
     catalog = ddl.catalog
     match target.kind:
         case "schema":
-            table = schema.pg_publication_namespace
-            catalog.delete(table, table.c.pnnspid == target.oid)
+            memberships, defaults = schema.pg_publication_namespace, schema.pg_default_acl
+            catalog.delete(memberships, memberships.c.pnnspid == target.oid)
+            catalog.delete(defaults, defaults.c.defaclnamespace == target.oid)
             delete_schema(catalog, target.oid)
-        case "table":
+        case "table" | "view" | "materialized view":
             relation = get_relation(catalog, target.oid)
             if relation is not None:
                 _forget_subscriptions(ddl, relation)
@@ -408,8 +499,12 @@ def _delete(ddl: Ddl, target: Object) -> None:
             delete_function(catalog, target.oid)
         case "operator":
             delete_operator(catalog, target.oid)
+        case "collation":
+            delete_collation(catalog, target.oid)
         case "membership":
             delete_published_table(catalog, target.oid)
+        case "policy":
+            delete_policies(catalog, [target.oid])
 
 
 def _delete_column(ddl: Ddl, target: Object) -> None:
@@ -427,6 +522,7 @@ def _delete_column(ddl: Ddl, target: Object) -> None:
         dimensions=column.dimensions,
     )
     update_column(ddl.catalog, relation.oid, dropped)
+    set_comment(ddl.catalog, "pg_class", relation.oid, None, number=column.attnum)
 
 
 def _delete_constraint(ddl: Ddl, oid: int) -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog import schema
+from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_collation import list_collations
 from replctl.catalog.pg_namespace import find_schema
-from replctl.catalog.pg_proc import list_functions, list_operators
+from replctl.catalog.pg_policy import find_policy
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.catalog.pg_type import type_oid
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.commands.dependency import Object, describe, drop_objects, indexed_relation
+from replctl.commands.dependency import (
+    Object,
+    describe,
+    drop_objects,
+    indexed_relation,
+    relation_object,
+)
+from replctl.commands.find_object import find_function, find_operator
 from replctl.commands.index import constraint_of
 from replctl.errors import (
-    AmbiguousFunction,
     DependentObjectsStillExist,
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -25,16 +33,21 @@ from replctl.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from replctl.expr.environment import SYSTEM_SCHEMA
-from replctl.expr.type_names import split_name
+from replctl.expr.environment import SYSTEM_SCHEMA, user_collation
+from replctl.expr.type_names import split_name, split_relation_name
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.quote import quote_identifier
 
-#: Kinds of relations that there are none of yet: their names can only be missing.
-_WITHOUT_OBJECTS = ("view", "materialized view", "foreign table")
-_RELKINDS = {"table": "rp", "index": "iI", "sequence": "S"}
-_WORD = {"r": "table", "p": "table", "i": "index", "I": "index", "S": "sequence"}
+_RELKINDS = {
+    "table": "rp",
+    "index": "iI",
+    "sequence": "S",
+    "view": "v",
+    "materialized view": "m",
+    "foreign table": "",
+}
 
 
 def drop(session: Session, statement: ast.Drop) -> str:
@@ -53,30 +66,68 @@ def drop(session: Session, statement: ast.Drop) -> str:
 
 def _drop(ddl: Ddl, statement: ast.Drop) -> str:
     objects: list[Object] = []
-    for name in statement.names:
-        found = _find(ddl, statement, name)
+    for number in range(len(statement.names)):
+        found = _find(ddl, statement, number)
         if found is not None and found not in objects:
+            _check_owner(ddl, found, statement.names[number][-1])
             objects.append(found)
     drop_objects(ddl, objects, statement.behavior)
     return f"DROP {statement.object_type.upper()}"
 
 
-def _find(ddl: Ddl, statement: ast.Drop, name: tuple[str, ...]) -> Object | None:
+_CLASSES = {
+    "schema": "pg_namespace",
+    "type": "pg_type",
+    "function": "pg_proc",
+    "operator": "pg_operator",
+    "collation": "pg_collation",
+}
+
+
+def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: neither the object nor its schema is the current role's.
+    """
+    privileges = ddl.privileges
+    if privileges.is_superuser:
+        return
+    if target.kind == "policy":
+        row = ddl.catalog.first(schema.pg_policy, schema.pg_policy.c.oid == target.oid)
+        assert row is not None
+        relation = ddl.relation(int(row.polrelid))
+        privileges.check_owner(relation.owner, "relation", relation.name)
+        return
+    class_name = _CLASSES.get(target.kind, "pg_class")
+    if target.kind != "schema":
+        table = schema.metadata.tables[class_name]
+        column = next(c for c in table.c if c.name.endswith("namespace"))
+        row = ddl.catalog.first(table, table.c.oid == target.oid)
+        place = 0 if row is None else int(row._mapping[column.name])
+        if row is not None and privileges.acts_for(owner_of(ddl.catalog, "pg_namespace", place)):
+            return
+    privileges.check_owner(owner_of(ddl.catalog, class_name, target.oid), target.kind, name)
+
+
+def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
     """The object that a name means; None, with a notice, if it is missing and may be."""
+    name = statement.names[number]
     try:
         match statement.object_type:
             case "table" | "index" | "view" | "materialized view" | "sequence" | "foreign table":
                 return _relation(ddl, statement.object_type, name)
+            case "policy":
+                return _policy(ddl, name)
             case "schema":
                 return _schema(ddl, name[-1])
             case "type" | "domain":
                 return _type(ddl, name)
             case "function":
-                return _function(ddl, name)
+                return _function(ddl, name, statement.arguments[number])
+            case "collation":
+                return _collation(ddl, name)
             case "operator":
-                return _operator(ddl, name)
-            case "role":
-                raise FeatureNotSupported("DROP ROLE is not supported")
+                return _operator(ddl, name, statement.operands[number])
             case other:
                 raise FeatureNotSupported(f"DROP {other.upper()} is not supported")
     except _Missing as missing:
@@ -95,8 +146,9 @@ class _Missing(Exception):
         self.shown = shown
 
 
-def _split(ddl: Ddl, name: tuple[str, ...]) -> tuple[str | None, str]:
-    schema_name, last = split_name(ddl.environment, name)
+def _split(ddl: Ddl, name: tuple[str, ...], *, is_relation: bool = False) -> tuple[str | None, str]:
+    split = split_relation_name if is_relation else split_name
+    schema_name, last = split(ddl.environment, name)
     if schema_name is not None and not ddl.environment.has_schema(schema_name):
         message = f'schema "{schema_name}" does not exist'
         raise _Missing(InvalidSchemaName(message), f'schema "{schema_name}"')
@@ -104,7 +156,7 @@ def _split(ddl: Ddl, name: tuple[str, ...]) -> tuple[str | None, str]:
 
 
 def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
-    schema_name, last = _split(ddl, name)
+    schema_name, last = _split(ddl, name, is_relation=True)
     oid = ddl.environment.relation_oid(schema_name, last)
     if oid is None:
         shown = f'{kind} "{last}"'
@@ -114,8 +166,8 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
         raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
     relation = get_relation(ddl.catalog, oid)
     assert relation is not None
-    if kind in _WITHOUT_OBJECTS or relation.kind not in _RELKINDS[kind]:
-        actual = _WORD[relation.kind]
+    if relation.kind not in _RELKINDS[kind]:
+        actual = relation_object(relation).kind
         article = "an" if kind == "index" else "a"
         raise WrongObjectType(
             f'"{last}" is not {article} {kind}',
@@ -126,7 +178,7 @@ def _relation(ddl: Ddl, kind: str, name: tuple[str, ...]) -> Object:
         _check_index(ddl, relation)
     if kind == "sequence":
         _check_sequence(ddl, oid)
-    return Object(kind, oid)  # type: ignore[arg-type]
+    return relation_object(relation)
 
 
 def _check_sequence(ddl: Ddl, oid: int) -> None:
@@ -164,15 +216,28 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
     )
 
 
+def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
+    """A policy, whose name follows on its table's."""
+    *table, own = name
+    schema_name, last = _split(ddl, tuple(table))
+    oid = ddl.environment.relation_oid(schema_name, last)
+    if oid is None:
+        shown = f'relation "{".".join(table)}"'
+        raise _Missing(UndefinedTable(f"{shown} does not exist"), f'relation "{last}"')
+    policy = find_policy(ddl.catalog, oid, own)
+    if policy is None:
+        message = f'policy "{own}" for table "{last}" does not exist'
+        raise _Missing(UndefinedObject(message), f'policy "{own}" for relation "{last}"')
+    return Object("policy", policy.oid)
+
+
 def _schema(ddl: Ddl, name: str) -> Object:
     oid = find_schema(ddl.catalog, name)
     if oid is None:
         shown = f'schema "{name}"'
         raise _Missing(InvalidSchemaName(f"{shown} does not exist"), shown)
     if name in (SYSTEM_SCHEMA, "information_schema"):
-        raise DependentObjectsStillExist(
-            f"cannot drop schema {name} because it is required by the database system"
-        )
+        raise _required_by_system(f"schema {name}")
     return Object("schema", oid)
 
 
@@ -184,9 +249,7 @@ def _type(ddl: Ddl, name: tuple[str, ...]) -> Object:
         raise _Missing(UndefinedObject(f"{shown} does not exist"), shown)
     if type_.is_builtin:
         shown = ddl.environment.format_type(type_.name)
-        raise DependentObjectsStillExist(
-            f"cannot drop type {shown} because it is required by the database system"
-        )
+        raise _required_by_system(f"type {shown}")
     target = Object("type", type_oid(type_.name))
     if type_.kind == "c":
         relid = _row_type_relation(ddl, target.oid)
@@ -198,51 +261,53 @@ def _type(ddl: Ddl, name: tuple[str, ...]) -> Object:
 
 
 def _row_type_relation(ddl: Ddl, oid: int) -> int:
-    from replctl.catalog import schema
-
     row = ddl.catalog.first(schema.pg_type, schema.pg_type.c.oid == oid)
     assert row is not None
     return int(row.typrelid)
 
 
-def _function(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    schema_name, last = _split(ddl, name)
-    found = [
-        function
-        for function in list_functions(ddl.catalog)
-        if function.name == last and function.schema_oid in _places(ddl.environment, schema_name)
-    ]
-    if not found:
-        shown = ".".join(name)
-        raise _Missing(
-            UndefinedFunction(f'could not find a function named "{shown}"'), f"function {shown}()"
-        )
-    if len(found) > 1:
-        raise AmbiguousFunction(
-            f'function name "{".".join(name)}" is not unique',
-            hint="Specify the argument list to select the function unambiguously.",
-        )
-    return Object("function", found[0].oid)
+def _function(
+    ddl: Ddl, name: tuple[str, ...], parameters: Sequence[ast.FunctionParameter] | None
+) -> Object:
+    arguments = None if parameters is None else [parameter.type_name for parameter in parameters]
+    _split(ddl, name)
+    try:
+        function = find_function(ddl, name, arguments)
+    except UndefinedFunction as error:
+        listed = "" if arguments is None else ",".join(".".join(a.names) for a in arguments)
+        raise _Missing(error, f"function {'.'.join(name)}({listed})") from None
+    if function.oid < FIRST_USER_OID:
+        listed = ",".join(ddl.environment.format_type(item) for item in function.argument_types)
+        raise _required_by_system(f"function {function.name}({listed})")
+    return Object("function", function.oid)
 
 
-def _operator(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    schema_name, last = _split(ddl, name)
-    found = [
-        operator
-        for operator in list_operators(ddl.catalog)
-        if operator.name == last and operator.schema_oid in _places(ddl.environment, schema_name)
-    ]
-    if not found:
-        shown = ".".join(name)
-        raise _Missing(UndefinedFunction(f"operator does not exist: {shown}"), f"operator {shown}")
-    if len(found) > 1:
-        raise AmbiguousFunction(f'operator name "{".".join(name)}" is not unique')
-    return Object("operator", found[0].oid)
+def _collation(ddl: Ddl, name: tuple[str, ...]) -> Object:
+    found = ddl.environment.collation(*_split(ddl, name))
+    shown = ".".join(name)
+    if found is None:
+        error = UndefinedObject(f'collation "{shown}" for encoding "UTF8" does not exist')
+        raise _Missing(error, f'collation "{shown}"')
+    for collation in list_collations(ddl.catalog):
+        if user_collation(collation.oid) == found:
+            return Object("collation", collation.oid)
+    raise _required_by_system(f"collation {quote_identifier(found)}")
 
 
-def _places(environment: CatalogEnvironment, schema_name: str | None) -> Sequence[int]:
-    """The OIDs of the schemas in which a name may be found."""
-    if schema_name is None:
-        return [oid for _name, oid in environment.path]
-    oid = environment.schema_oid(schema_name)
-    return [] if oid is None else [oid]
+def _operator(ddl: Ddl, name: tuple[str, ...], operands: Sequence[ast.TypeName | None]) -> Object:
+    _split(ddl, name)
+    try:
+        operator = find_operator(ddl, name, operands)
+    except UndefinedFunction as error:
+        raise _Missing(error, f"operator {'.'.join(name)}") from None
+    if operator.oid < FIRST_USER_OID:
+        types = (operator.left, operator.right)
+        shown = ",".join(ddl.environment.format_type(t) if t else "NONE" for t in types)
+        raise _required_by_system(f"operator {operator.name}({shown})")
+    return Object("operator", operator.oid)
+
+
+def _required_by_system(shown: str) -> DependentObjectsStillExist:
+    return DependentObjectsStillExist(
+        f"cannot drop {shown} because it is required by the database system"
+    )

@@ -62,9 +62,6 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         raise InvalidForeignKey(
             "number of referencing and referenced columns for foreign key disagree"
         )
-    coercion = Coercion(ddl.environment)
-    for column, ref_column in zip(columns, ref_columns, strict=True):
-        _check_types(ddl, coercion, name, column, ref_column)
     constraint = Constraint(
         ddl.catalog.new_oid(),
         name,
@@ -78,6 +75,7 @@ def add_foreign_key(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
         match="f" if raw.match == "full" else "s",
         no_inherit=not relation.is_partitioned,
     )
+    check_key_types(ddl, relation, constraint, other)
     insert_constraint(ddl.catalog, relation, constraint)
     require_references(ddl, relation, constraint, other)
     for child_oid in children_of(ddl.catalog, relation.oid):
@@ -169,9 +167,14 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
     if other.kind not in ("r", "p"):
         raise WrongObjectType(f'referenced relation "{other.name}" is not a table')
+    ddl.privileges.check_relation(other, "x", ())
     if other.persistence != "p" and relation.persistence == "p":
         raise InvalidTableDefinition(
             "constraints on permanent tables may reference only permanent tables"
+        )
+    if other.persistence != "t" and relation.persistence == "t":
+        raise InvalidTableDefinition(
+            "constraints on temporary tables may reference only temporary tables"
         )
     return other
 
@@ -210,16 +213,22 @@ def _index_of(other: Relation, columns: Sequence[Column]) -> int:
     return found[0].oid if found else 0
 
 
-def _check_types(
-    ddl: Ddl, coercion: Coercion, name: str, column: Column, ref_column: Column
-) -> None:
-    types = {column.type, ref_column.type}
-    is_comparable = any(types <= family for family in _FAMILIES)
-    if is_comparable or coercion.can_coerce_implicitly(column.type, ref_column.type):
-        return
-    shown = [ddl.environment.format_type(c.type) for c in (column, ref_column)]
-    raise DatatypeMismatch(
-        f'foreign key constraint "{name}" cannot be implemented',
-        detail=f'Key columns "{column.name}" and "{ref_column.name}" are of incompatible types:'
-        f" {shown[0]} and {shown[1]}.",
-    )
+def check_key_types(ddl: Ddl, relation: Relation, constraint: Constraint, other: Relation) -> None:
+    """
+    Raises:
+        DatatypeMismatch: the columns of a foreign key cannot be compared with those that they refer
+            to.
+    """
+    coercion = Coercion(ddl.environment)
+    for attnum, ref_attnum in zip(constraint.columns, constraint.ref_columns, strict=True):
+        column, ref_column = relation.column_at(attnum), other.column_at(ref_attnum)
+        types = {column.type, ref_column.type}
+        is_comparable = any(types <= family for family in _FAMILIES)
+        if is_comparable or coercion.can_coerce_implicitly(column.type, ref_column.type):
+            continue
+        shown = [ddl.environment.format_type(c.type) for c in (column, ref_column)]
+        raise DatatypeMismatch(
+            f'foreign key constraint "{constraint.name}" cannot be implemented',
+            detail=f'Key columns "{column.name}" and "{ref_column.name}" are of incompatible types:'
+            f" {shown[0]} and {shown[1]}.",
+        )

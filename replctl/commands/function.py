@@ -1,5 +1,5 @@
-"""CREATE FUNCTION and CREATE OPERATOR: catalog only, so that row filters can refuse what they name
-(functioncmds.c, operatorcmds.c).
+"""CREATE FUNCTION and CREATE OPERATOR (functioncmds.c, operatorcmds.c); what a function's body says
+is found out when it is called (query/inline_function.py, query/sql_function.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VOLATILITY = {"immutable": "i", "stable": "s", "volatile": "v"}
 
 
 def create_function(session: Session, statement: ast.CreateFunction) -> str:
-    """Enter a function; it can be named, but not called.
+    """Enter a function.
 
     Raises:
         PostgresError: what PostgreSQL finds wrong with its declaration.
@@ -62,6 +62,8 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
     result, _typmod = type_of(ddl.environment, replace(statement.returns, pos=-1))
+    if options.get("security") == "true":
+        raise FeatureNotSupported("SECURITY DEFINER functions are not supported")
     if "as" not in options:
         raise InvalidFunctionDefinition("no function body specified")
     function = UserFunction(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
     Column,
     Constraint,
     Index,
@@ -37,6 +38,8 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
+from replctl.expr.cast_path import CastPaths
+from replctl.expr.sorting import is_sortable
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
@@ -80,11 +83,12 @@ def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
     )
     if isinstance(found, SystemRelation):
         raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')
-    if found.kind == "S":
+    if found.kind in "Sv":
         raise WrongObjectType(
             f'cannot create index on relation "{found.name}"',
-            detail="This operation is not supported for sequences.",
+            detail=f"This operation is not supported for {RELKIND_PLURAL[found.kind]}.",
         )
+    ddl.privileges.check_relation_owner(found)
     relation, tag = found, "CREATE INDEX"
     _refuse(statement)
     if statement.name is not None and _exists(ddl, relation, statement.name):
@@ -158,7 +162,7 @@ def define_index(
     key = [_key_column(relation, name) for name in draft.columns]
     including = tuple(_key_column(relation, name) for name in draft.including)
     for attnum in key:
-        _check_indexable(ddl, relation, attnum)
+        check_indexable(ddl, relation, attnum)
     if draft.is_unique and relation.is_partitioned:
         _check_partition_key(relation, key, draft)
     name = draft.name or _chosen_name(ddl, relation, draft)
@@ -321,12 +325,15 @@ def _key_column(relation: Relation, name: str) -> int:
     raise UndefinedColumn(f'column "{name}" does not exist')
 
 
-def _check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
-    type_ = ddl.environment.type(relation.column_at(attnum).type)
-    element = type_ if type_.element is None else ddl.environment.type(type_.element)
-    if not element.has_btree:
+def check_indexable(ddl: Ddl, relation: Relation, attnum: int) -> None:
+    """
+    Raises:
+        UndefinedObject: values of the column's type have no order.
+    """
+    type_ = relation.column_at(attnum).type
+    if not is_sortable(CastPaths(ddl.environment), type_):
         raise UndefinedObject(
-            f"data type {ddl.environment.format_type(type_.name)} has no default operator class for"
+            f"data type {ddl.environment.format_type(type_)} has no default operator class for"
             ' access method "btree"',
             hint="You must specify an operator class for the index or define a default operator"
             " class"

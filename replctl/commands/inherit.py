@@ -41,6 +41,11 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
         parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
         if isinstance(parent, SystemRelation):
             raise InsufficientPrivilege(f'permission denied: "{parent.name}" is a system catalog')
+        if parent.kind not in "rp":
+            raise WrongObjectType(
+                f'inherited relation "{parent.name}" is not a table or foreign table'
+            )
+        ddl.privileges.check_relation_owner(parent)
         if parent.oid in {other.oid for other in parents}:
             raise DuplicateTable(f'relation "{parent.name}" would be inherited from more than once')
         parents.append(parent)

@@ -28,6 +28,11 @@ class Schema:
     oid: int
     name: str
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it goes with its session."""
+        return self.name.startswith("pg_temp_")
+
 
 def creation_schema(
     environment: CatalogEnvironment,
@@ -43,7 +48,7 @@ def creation_schema(
     Raises:
         InvalidSchemaName: there is none.
         FeatureNotSupported: it is another database's.
-        InsufficientPrivilege: it is pg_catalog.
+        InsufficientPrivilege: it is pg_catalog, or the role may not make anything in it.
     """
     if database is not None and database != environment.database:
         raise FeatureNotSupported(
@@ -51,9 +56,10 @@ def creation_schema(
             position=pos,
         )
     if schema_name is None:
-        if not environment.path:
+        if not environment.creation_path:
             raise InvalidSchemaName("no schema has been selected to create in", position=pos)
-        found_name, oid = environment.path[0]
+        found_name, oid = environment.creation_path[0]
+        _check_create(environment, oid, found_name, pos)
         return Schema(oid, found_name)
     found = environment.schema_oid(schema_name)
     if found is None:
@@ -63,7 +69,16 @@ def creation_schema(
             f'permission denied to create "{schema_name}.{name}"',
             detail="System catalog modifications are currently disallowed.",
         )
+    _check_create(environment, found, schema_name, pos)
     return Schema(found, schema_name)
+
+
+def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int) -> None:
+    try:
+        environment.privileges.check_schema(oid, name, "C")
+    except InsufficientPrivilege as error:
+        error.position = pos
+        raise
 
 
 def object_name(first: str, second: str | None, label: str) -> str:

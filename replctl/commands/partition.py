@@ -24,6 +24,8 @@ from replctl.errors import (
     UndefinedColumn,
     UndefinedObject,
 )
+from replctl.expr.cast_path import CastPaths
+from replctl.expr.sorting import is_hashable, is_sortable
 from replctl.lake.partition import own_rules, partition_tree
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
@@ -44,6 +46,7 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
     parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
     if isinstance(parent, SystemRelation) or not parent.is_partitioned:
         raise InvalidObjectDefinition(f'"{parent.name}" is not partitioned')
+    ddl.privileges.check_relation_owner(parent)
     return parent
 
 
@@ -95,8 +98,8 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
             "COLLATE and operator classes of partition keys are not supported", position=pos
         )
     method = "hash" if strategy == "h" else "btree"
-    type_ = ddl.environment.type(column.type)
-    if not (type_.has_hash if strategy == "h" else type_.has_btree):
+    has_class = is_hashable if strategy == "h" else is_sortable
+    if not has_class(CastPaths(ddl.environment), column.type):
         raise UndefinedObject(
             f"data type {ddl.environment.format_type(column.type)} has no default operator class"
             f" for"

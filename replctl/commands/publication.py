@@ -13,6 +13,7 @@ from replctl.catalog.pg_class import (
     get_relation,
     load_relations,
 )
+from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_publication import (
     Publication,
     PublishedTable,
@@ -28,9 +29,10 @@ from replctl.catalog.pg_publication import (
     update_publication,
 )
 from replctl.catalog.transaction import Catalog
-from replctl.commands.define import get_boolean, get_names, get_string, options_by_name
+from replctl.commands.define import get_boolean, get_string, options_by_name
 from replctl.errors import (
     DuplicateObject,
+    InsufficientPrivilege,
     InvalidColumnReference,
     InvalidParameterValue,
     InvalidSchemaName,
@@ -42,6 +44,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.nodes import Expr
+from replctl.expr.type_names import schema_of_relation
 from replctl.lake.definition import changing_definitions
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
@@ -49,6 +52,7 @@ from replctl.query.range_table import FromScope
 from replctl.replication.row_filter import analyze_row_filter
 from replctl.session import Session
 from replctl.types import builtin
+from replctl.types.quote import split_identifiers
 
 _ACTIONS = ("insert", "update", "delete", "truncate")
 _OPTIONS = ("publish", "publish_via_partition_root")
@@ -63,6 +67,10 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
         PostgresError: what is wrong with an option, a table, a column list or a row filter.
     """
     with changing_definitions(session) as catalog:
+        privileges = session.privileges(catalog)
+        privileges.check_database(session.database_name, "C")
+        if statement.for_all_tables and not privileges.is_superuser:
+            raise InsufficientPrivilege("must be superuser to create FOR ALL TABLES publication")
         if find_publication(catalog, statement.name) is not None:
             raise DuplicateObject(f'publication "{statement.name}" already exists')
         publication = _with_options(
@@ -73,9 +81,20 @@ def create_publication(session: Session, statement: ast.CreatePublication) -> st
         insert_publication(catalog, publication)
         members = _Members(session, catalog, publication)
         tables, schemas = members.named(statement.objects)
+        if schemas and not privileges.is_superuser:
+            raise InsufficientPrivilege(
+                "must be superuser to create FOR TABLES IN SCHEMA publication"
+            )
         if tables:
             members.add_tables(members.transformed(tables, has_schemas=bool(schemas)))
         members.add_schemas(schemas)
+    if session.setting("wal_level") != "logical":
+        session.notice(
+            '"wal_level" is insufficient to publish logical changes',
+            severity="WARNING",
+            sqlstate="55000",
+            hint='Set "wal_level" to "logical" before creating subscriptions.',
+        )
     return "CREATE PUBLICATION"
 
 
@@ -91,6 +110,8 @@ def alter_publication(session: Session, statement: ast.AlterPublication) -> str:
         publication = find_publication(catalog, statement.name)
         if publication is None:
             raise UndefinedObject(f'publication "{statement.name}" does not exist')
+        privileges = session.privileges(catalog)
+        privileges.check_owner(publication.owner, "publication", publication.name)
         members = _Members(session, catalog, publication)
         if statement.action == "options":
             changed = _with_options(publication, statement.options)
@@ -112,6 +133,7 @@ def drop_publications(session: Session, statement: ast.Drop) -> str:
         for (name,) in statement.names:
             publication = find_publication(catalog, name)
             if publication is not None:
+                session.privileges(catalog).check_owner(publication.owner, "publication", name)
                 delete_publication(catalog, publication.oid)
             elif statement.missing_ok:
                 session.notice(f'publication "{name}" does not exist, skipping')
@@ -123,6 +145,8 @@ def drop_publications(session: Session, statement: ast.Drop) -> str:
 def _alter_members(members: _Members, statement: ast.AlterPublication) -> None:
     publication, is_set = members.publication, statement.action == "set"
     tables, schemas = members.named(statement.objects)
+    if statement.action in ("add", "set") and schemas and not members.is_superuser:
+        raise InsufficientPrivilege("must be superuser to add or set schemas")
     for objects, what in ((schemas, "Schemas"), (tables, "Tables")):
         if objects and publication.all_tables:
             raise ObjectNotInPrerequisiteState(
@@ -152,7 +176,7 @@ def _with_options(publication: Publication, options: Sequence[ast.DefElem]) -> P
     given = options_by_name(options, _OPTIONS, "publication")
     if "publish" in given:
         value = get_string(given["publish"])
-        names = get_names(value)
+        names = split_identifiers(value)
         if names is None:
             raise SqlSyntaxError('invalid list syntax in parameter "publish"')
         for name in names:
@@ -203,6 +227,7 @@ class _Members:
             item.relid: item for item in published_tables(catalog, publication_oid=publication.oid)
         }
         self.schemas = published_schemas(catalog, publication.oid)
+        self.is_superuser = session.privileges(catalog).is_superuser
 
     # -- names
 
@@ -210,6 +235,7 @@ class _Members:
         self, objects: Sequence[ast.PublicationObject]
     ) -> tuple[list[_NamedTable], list[int]]:
         """The tables and the OIDs of the schemas of a list, each once (OpenTableList)."""
+        environment = self._environment
         schemas: list[int] = []
         for item in objects:
             if isinstance(item, ast.PublicationSchema):
@@ -217,7 +243,10 @@ class _Members:
                 if schema_oid not in schemas:
                     schemas.append(schema_oid)
         items = [item for item in objects if isinstance(item, ast.PublicationTable)]
-        oids = [self._environment.relation_oid(i.relation.schema, i.relation.name) for i in items]
+        oids = [
+            environment.relation_oid(schema_of_relation(environment, i.relation), i.relation.name)
+            for i in items
+        ]
         loaded = load_relations(self.catalog, [oid for oid in oids if oid is not None])
         tables: dict[int, _NamedTable] = {}
         for item, oid in zip(items, oids, strict=True):
@@ -226,10 +255,10 @@ class _Members:
 
     def _schema(self, name: str | None) -> int:
         if name is None:
-            if not self._environment.path:
+            if not self._environment.creation_path:
                 raise InvalidSchemaName("no schema has been selected for CURRENT_SCHEMA")
-            return self._environment.path[0][1]
-        oid = self._environment.schema_oid(name)
+            return self._environment.creation_path[0][1]
+        oid = find_schema(self._environment.catalog, name)  # pg_temp is none of this name
         if oid is None:
             raise InvalidSchemaName(f'schema "{name}" does not exist')
         return oid
@@ -339,6 +368,8 @@ class _Members:
             is_new: it is an error if one of them is there.
         """
         for member in members:
+            if isinstance(member.relation, Relation):
+                self._session.privileges(self.catalog).check_relation_owner(member.relation)
             if member.relation.oid in self._tables:
                 if is_new:
                     raise DuplicateObject(
@@ -401,6 +432,11 @@ class _Members:
                 raise InvalidParameterValue(
                     f'cannot add schema "{name}" to publication',
                     detail="This operation is not supported for system schemas.",
+                )
+            if name is not None and name.startswith("pg_temp_"):
+                raise InvalidParameterValue(
+                    f'cannot add schema "{name}" to publication',
+                    detail="Temporary schemas cannot be replicated.",
                 )
             insert_published_schema(self.catalog, self.publication.oid, oid)
 
@@ -500,5 +536,4 @@ def _is_partitioned(relation: Relation | builtin.SystemRelation) -> bool:
 
 
 def _qualified(relation: Relation | builtin.SystemRelation) -> str:
-    schema = relation.schema if isinstance(relation, Relation) else "pg_catalog"
-    return f"{schema}.{relation.name}"
+    return f"{relation.schema}.{relation.name}"

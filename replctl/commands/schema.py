@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_namespace import find_schema, insert_schema
-from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl, carry_out
-from replctl.errors import DuplicateSchema, ReservedName, UndefinedObject
+from replctl.commands.role import role_oid
+from replctl.errors import DuplicateSchema, ReservedName
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -24,8 +23,10 @@ def create_schema(session: Session, statement: ast.CreateSchema) -> str:
 def _create_schema(ddl: Ddl, statement: ast.CreateSchema) -> str:
     owner = ddl.session.role_oid
     if statement.authorization is not None:
-        owner = role_oid(ddl.catalog, statement.authorization)
-    name = statement.name or statement.authorization or ""
+        owner = role_oid(ddl.session, ddl.catalog, statement.authorization)
+    name = statement.name or ddl.environment.role_name(owner) or ""
+    ddl.privileges.check_database(ddl.session.database_name, "C")
+    ddl.privileges.check_become(owner, ddl.environment.role_name(owner) or "")
     check_schema_name(name)
     if find_schema(ddl.catalog, name) is not None:
         if not statement.if_not_exists:
@@ -46,15 +47,3 @@ def check_schema_name(name: str) -> None:
             f'unacceptable schema name "{name}"',
             detail='The prefix "pg_" is reserved for system schemas.',
         )
-
-
-def role_oid(catalog: Catalog, name: str) -> int:
-    """The OID of a role.
-
-    Raises:
-        UndefinedObject: there is none of that name.
-    """
-    role = find_role(catalog, name)
-    if role is None:
-        raise UndefinedObject(f'role "{name}" does not exist')
-    return role.oid

@@ -14,7 +14,13 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
     insert_relation,
 )
-from replctl.catalog.pg_sequence import Sequence, insert_sequence
+from replctl.catalog.pg_sequence import (
+    Sequence,
+    insert_sequence,
+    sequence_state,
+    update_sequence,
+)
+from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.naming import Schema, creation_schema, relation_name
 from replctl.errors import (
@@ -114,7 +120,16 @@ def _create_sequence(ddl: Ddl, statement: ast.CreateSequence) -> str:
 def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence) -> None:
     oid = ddl.catalog.new_oid()
     relation = Relation(
-        oid, name, place.name, place.oid, "S", ddl.session.role_oid, "", "p", "n", _COLUMNS
+        oid,
+        name,
+        place.name,
+        place.oid,
+        "S",
+        ddl.session.role_oid,
+        "",
+        "t" if place.is_temporary else "p",
+        "n",
+        _COLUMNS,
     )
     insert_relation(ddl.catalog, relation)
     insert_sequence(ddl.catalog, replace(sequence, relid=oid))
@@ -140,22 +155,14 @@ def _with_options(
     type_ = column_type or "int8"
     if "as" in given:
         type_ = (given["as"].value or "").removeprefix("pg_catalog.")
-    if type_ not in _LIMITS:
-        what = "identity column" if is_identity else "sequence"
-        raise InvalidParameterValue(f"{what} type must be smallint, integer, or bigint")
+    _check_countable(type_, is_identity=is_identity)
     increment = _number(given, "increment", 1)
     if increment == 0:
         raise InvalidParameterValue("INCREMENT must not be zero")
     lowest, highest = -_LIMITS[type_], _LIMITS[type_] - 1
     maximum = _number(given, "maxvalue", highest if increment > 0 else -1)
     minimum = _number(given, "minvalue", 1 if increment > 0 else lowest)
-    for word, value in (("MAXVALUE", maximum), ("MINVALUE", minimum)):
-        if not lowest <= value <= highest:
-            raise InvalidParameterValue(
-                f"{word} ({value}) is out of range for sequence data type {_SHOWN[type_]}"
-            )
-    if minimum >= maximum:
-        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    _check_limits(type_, minimum, maximum)
     start = _number(given, "start", minimum if increment > 0 else maximum)
     _check_within("START", start, minimum, maximum)
     if "restart" in given:
@@ -174,6 +181,40 @@ def _with_options(
         cache=cache,
         cycles=cycles,
     )
+
+
+def retype_sequence(catalog: Catalog, sequence: Sequence, type_: str) -> None:
+    """Let the sequence of an identity column count in another type; limits that were its type's
+    follow (init_params).
+
+    Raises:
+        InvalidParameterValue: it is no type to count in, or the sequence does not fit into it.
+    """
+    _check_countable(type_, is_identity=True)
+    old, new = _LIMITS[sequence.type], _LIMITS[type_]
+    maximum = new - 1 if sequence.maximum == old - 1 else sequence.maximum
+    minimum = -new if sequence.minimum == -old else sequence.minimum
+    _check_limits(type_, minimum, maximum)
+    _check_within("START", sequence.start, minimum, maximum)
+    _check_within("RESTART", sequence_state(catalog, sequence.relid)[0], minimum, maximum)
+    update_sequence(catalog, replace(sequence, type=type_, maximum=maximum, minimum=minimum))
+
+
+def _check_countable(type_: str, *, is_identity: bool) -> None:
+    if type_ not in _LIMITS:
+        what = "identity column" if is_identity else "sequence"
+        raise InvalidParameterValue(f"{what} type must be smallint, integer, or bigint")
+
+
+def _check_limits(type_: str, minimum: int, maximum: int) -> None:
+    lowest, highest = -_LIMITS[type_], _LIMITS[type_] - 1
+    for word, value in (("MAXVALUE", maximum), ("MINVALUE", minimum)):
+        if not lowest <= value <= highest:
+            raise InvalidParameterValue(
+                f"{word} ({value}) is out of range for sequence data type {_SHOWN[type_]}"
+            )
+    if minimum >= maximum:
+        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
 
 
 def _number(given: dict[str, ast.DefElem], name: str, default: int) -> int:
@@ -214,6 +255,8 @@ def _with_owner(ddl: Ddl, sequence: Sequence, option: ast.DefElem, place: Schema
             f'sequence cannot be owned by relation "{table.name}"',
             detail=f"This operation is not supported for {RELKIND_PLURAL[table.kind]}.",
         )
+    if table.owner != ddl.session.role_oid:
+        raise ObjectNotInPrerequisiteState("sequence must have same owner as table it is linked to")
     if table.schema_oid != place.oid:
         raise ObjectNotInPrerequisiteState(
             "sequence must be in same schema as table it is linked to"

@@ -6,10 +6,11 @@ what is changed there stands in its own transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_replication_slots import create_origin, drop_origin, origin_progress
@@ -18,36 +19,53 @@ from replctl.catalog.pg_subscription import (
     Subscription,
     SubscriptionRelation,
     delete_subscription,
-    delete_subscription_relation,
     find_subscription,
     get_apply_batch,
     insert_subscription,
-    put_subscription_relation,
+    insert_subscription_relation,
     subscription_relations,
     update_subscription,
 )
 from replctl.catalog.transaction import Catalog
-from replctl.commands.define import get_string
+from replctl.catalog.worker import client_name, dismiss_workers
+from replctl.commands.define import get_string, options_by_name
 from replctl.commands.subscription_options import SubscriptionOptions, parse_options
+from replctl.commands.subscription_permission import (
+    check_creation,
+    check_password,
+    check_password_option,
+    check_password_requirement,
+    check_subscription_owner,
+)
+from replctl.commands.subscription_table import (
+    abandon,
+    leave_subscription,
+    refresh_tables,
+    table_slot_names,
+)
 from replctl.conninfo import parse_conninfo
 from replctl.errors import (
     ConnectionFailure,
     DuplicateObject,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
     InvalidParameterValue,
     InvalidSchemaName,
+    ObjectInUse,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    ProtocolViolation,
     SqlSyntaxError,
     UndefinedObject,
     UndefinedTable,
     WrongObjectType,
-    error_class,
 )
 from replctl.lake.definition import changing_definitions
 from replctl.lsn import INVALID_LSN, format_lsn, parse_lsn
 from replctl.open_node import open_publisher
 from replctl.parser import ast
 from replctl.replication.node import Publisher, RemoteRelation
+from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
 
 _CREATE_OPTIONS = (
@@ -92,8 +110,10 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             two_phase_state="p" if options.two_phase else "d",
         )
     )
+    with session.read() as catalog:
+        check_creation(session.privileges(catalog), session.database_name, subscription)
     if not options.connect:
-        _insert(session, subscription, [], RelState.INIT, 0)
+        _insert(session, subscription, [], RelState.INIT)
         session.notice(
             "subscription was created, but is not connected",
             severity="WARNING",
@@ -101,17 +121,21 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             " the subscription, and refresh the subscription.",
         )
         return "CREATE SUBSCRIPTION"
-    with _connected(session, statement.conninfo) as publisher:
+    with open_publisher(session, statement.conninfo) as publisher:
         _warn_of_missing(session, publisher, statement.publications)
-        tables = _fetch_tables(publisher, statement.publications)
+        if options.copy_data:
+            _warn_of_origins(session, publisher, subscription, ())
+        tables = publisher.published_relations(statement.publications)
         relids = [_target(session, table) for table in tables]
+        if options.two_phase and not options.copy_data and relids:  # else when all are copied
+            subscription = replace(subscription, two_phase_state="e")
         if options.create_slot:
             assert slot_name is not None
             _create_slot(publisher, subscription, slot_name)
             session.notice(f'created replication slot "{slot_name}" on publisher')
         try:
             state = RelState.INIT if options.copy_data else RelState.READY
-            _insert(session, subscription, relids, state, publisher.current_lsn())
+            _insert(session, subscription, relids, state)
         except PostgresError:
             if options.create_slot and slot_name is not None:
                 publisher.drop_slot(slot_name)
@@ -128,13 +152,18 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
     """
     with session.read() as catalog:
         subscription = _found(catalog, statement.name)
+        privileges = session.privileges(catalog)
+        check_subscription_owner(privileges, subscription)
+        check_password_requirement(privileges, subscription)
     match statement.action:
         case "options":
             _set_options(session, subscription, statement)
         case "connection":
             conninfo = statement.conninfo or ""
             parse_conninfo(conninfo)
+            check_password(privileges, replace(subscription, conninfo=conninfo))
             _update(session, replace(subscription, conninfo=conninfo))
+            _stop_workers(session, subscription)
         case "enable" | "disable":
             is_enabled = statement.action == "enable"
             if is_enabled and subscription.slot_name is None:
@@ -142,8 +171,12 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
                     "cannot enable subscription that does not have a slot name"
                 )
             _update(session, replace(subscription, enabled=is_enabled))
+            if not is_enabled:
+                _stop_workers(session, subscription)
         case "refresh":
             _refresh_publication(session, subscription, statement)
+        case "refresh_tables":
+            refresh_tables(session, subscription, statement)
         case "set_publication" | "add_publication" | "drop_publication":
             _change_publications(session, subscription, statement)
         case "skip":
@@ -165,12 +198,21 @@ def drop_subscription(session: Session, statement: ast.DropSubscription) -> str:
             raise UndefinedObject(f'subscription "{statement.name}" does not exist')
         session.notice(f'subscription "{statement.name}" does not exist, skipping')
         return "DROP SUBSCRIPTION"
+    with session.read() as catalog:
+        check_subscription_owner(session.privileges(catalog), subscription)
+    if subscription.slot_name is not None:
+        session.prevent_in_block("DROP SUBSCRIPTION")
+    with session.write() as catalog:  # before anything is done that cannot be repeated
+        catalog.lock({object_lock(0, subscription.oid, LockMode.CHANGE)})
     with session.cluster.lock(f"subscription-{subscription.oid}"):
         _check_no_batch(session, subscription)
-        if subscription.slot_name is not None:
-            session.prevent_in_block("DROP SUBSCRIPTION")
-            _drop_slot(session, subscription, subscription.slot_name)
+        _stop_workers(session, subscription)
+        _drop_slots(session, subscription)
+        abandon(session, subscription)
         with changing_definitions(session) as catalog:
+            now = find_subscription(catalog, subscription.name)
+            if now is None or now.oid != subscription.oid:  # another session was first
+                raise UndefinedObject(f'subscription "{statement.name}" does not exist')
             delete_subscription(catalog, subscription.oid)
             drop_origin(catalog.connection, subscription.origin_name)
     return "DROP SUBSCRIPTION"
@@ -184,22 +226,37 @@ def _set_options(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     options = parse_options(statement.options, _SET_OPTIONS)
-    for name, has_problem in (
-        ("slot_name = NONE", options.has("slot_name") and options.slot_name is None),
-        ("failover", options.has("failover")),
-    ):
-        if has_problem and name == "failover" and subscription.slot_name is None:
-            raise ObjectNotInPrerequisiteState(
-                f"cannot set {name} for a subscription that does not have a slot name"
-            )
-        if has_problem and subscription.enabled:
-            raise ObjectNotInPrerequisiteState(f"cannot set {name} for enabled subscription")
-    if options.has("failover"):
-        session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
     changed = options.applied(subscription)
+    with session.read() as catalog:
+        check_password_option(session.privileges(catalog), changed)
     if options.has("slot_name"):
+        if options.slot_name is None and subscription.enabled:
+            raise ObjectNotInPrerequisiteState(
+                "cannot set slot_name = NONE for enabled subscription"
+            )
         changed = replace(changed, slot_name=options.slot_name)
+    if options.has("failover"):
+        _set_failover(session, subscription, options.failover)
     _update(session, changed)
+
+
+def _set_failover(session: Session, subscription: Subscription, failover: bool) -> None:
+    """Change the slot that the subscription has had before the statement."""
+    slot_name = subscription.slot_name
+    if slot_name is None:
+        raise ObjectNotInPrerequisiteState(
+            'cannot set option "failover" for a subscription that does not have a slot name'
+        )
+    if subscription.enabled:
+        raise ObjectNotInPrerequisiteState("cannot set failover for enabled subscription")
+    session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
+    with open_publisher(session, subscription.conninfo) as publisher:
+        try:
+            publisher.alter_slot(slot_name, failover=failover)
+        except UndefinedObject as error:
+            raise ProtocolViolation(
+                f'could not alter replication slot "{slot_name}": ERROR:  {error.message}'
+            ) from error
 
 
 def _refresh_publication(
@@ -210,8 +267,15 @@ def _refresh_publication(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
     options = parse_options(statement.options, ("copy_data",))
+    if subscription.two_phase_state == "e" and options.copy_data:
+        raise SqlSyntaxError(
+            "ALTER SUBSCRIPTION ... REFRESH with copy_data is not allowed when two_phase is"
+            " enabled",
+            hint="Use ALTER SUBSCRIPTION ... REFRESH with copy_data = false, or use DROP/CREATE"
+            " SUBSCRIPTION.",
+        )
     session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
-    with _connected(session, subscription.conninfo) as publisher:
+    with open_publisher(session, subscription.conninfo) as publisher:
         _refresh(session, publisher, subscription, options)
 
 
@@ -219,10 +283,7 @@ def _change_publications(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     """SET, ADD and DROP PUBLICATION, with a refresh unless told not to."""
-    is_drop = statement.action == "drop_publication"
-    options = parse_options(
-        statement.options, ("refresh",) if is_drop else ("copy_data", "refresh")
-    )
+    options = parse_options(statement.options, ("copy_data", "refresh"))
     _check_publication_list(statement.publications)
     changed = replace(subscription, publications=_merged(subscription, statement))
     verb = statement.action.split("_")[0].upper()
@@ -232,11 +293,19 @@ def _change_publications(
     if not subscription.enabled:
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION with refresh is not allowed for disabled subscriptions",
-            hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION ... WITH (refresh = false).",
+            hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION ... WITH (refresh = false)"
+            + ("." if verb == "SET" else " instead."),
+        )
+    if subscription.two_phase_state == "e" and options.copy_data:
+        raise ObjectNotInPrerequisiteState(
+            "ALTER SUBSCRIPTION with refresh and copy_data is not allowed when two_phase is"
+            " enabled",
+            hint=f"Use ALTER SUBSCRIPTION ... {verb} PUBLICATION with refresh = false, or with"
+            " copy_data = false, or use DROP/CREATE SUBSCRIPTION.",
         )
     session.prevent_in_block("ALTER SUBSCRIPTION with refresh")
-    with _connected(session, subscription.conninfo) as publisher:
-        if not is_drop:
+    with open_publisher(session, subscription.conninfo) as publisher:
+        if verb != "DROP":
             _warn_of_missing(session, publisher, statement.publications)
         _refresh(session, publisher, changed, options)
 
@@ -255,12 +324,14 @@ def _merged(subscription: Subscription, statement: ast.AlterSubscription) -> tup
         case "drop_publication":
             for name in statement.publications:
                 if name not in old:
-                    raise SqlSyntaxError(
+                    raise InvalidObjectDefinition(
                         f'publication "{name}" is not in subscription "{subscription.name}"'
                     )
             kept = tuple(name for name in old if name not in statement.publications)
             if not kept:
-                raise SqlSyntaxError("cannot drop all the publications from a subscription")
+                raise InvalidObjectDefinition(
+                    "cannot drop all the publications from a subscription"
+                )
             return kept
         case _:
             return statement.publications
@@ -273,8 +344,14 @@ def _refresh(
     options: SubscriptionOptions,
 ) -> None:
     """Make the subscription's tables those of its publications (AlterSubscription_refresh)."""
-    tables = _fetch_tables(publisher, subscription.publications)
+    tables = publisher.published_relations(subscription.publications)
     relids = [_target(session, table) for table in tables]
+    if options.copy_data:
+        with session.read() as catalog:
+            known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
+            relations = load_relations(catalog, known).values()
+        names = {(relation.schema, relation.name) for relation in relations}
+        _warn_of_origins(session, publisher, subscription, names)
     lsn = publisher.current_lsn()
     state = RelState.INIT if options.copy_data else RelState.READY
     with changing_definitions(session) as catalog:
@@ -282,18 +359,16 @@ def _refresh(
         known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
         for relid in relids:
             if relid not in known:
-                _add_table(catalog, subscription.oid, relid, state, lsn)
-        for relid in known.difference(relids):
-            delete_subscription_relation(catalog, subscription.oid, relid)
+                start = lsn if state is RelState.READY else None  # what was before is not wanted
+                item = SubscriptionRelation(subscription.oid, relid, state, start)
+                insert_subscription_relation(catalog, item)
+    leave_subscription(session, publisher, subscription, known.difference(relids))
 
 
 def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubscription) -> None:
     """SKIP (lsn = ...): the transaction that finished there is not applied."""
-    lsn = INVALID_LSN
-    for option in statement.options:
-        if option.name != "lsn":
-            raise SqlSyntaxError(f'unrecognized subscription parameter: "{option.name}"')
-        lsn = _skip_lsn(get_string(option))
+    given = options_by_name(statement.options, ("lsn",), "subscription")
+    lsn = _skip_lsn(get_string(given["lsn"]))
     with session.read() as catalog:
         progress = origin_progress(catalog.connection, subscription.origin_name) or 0
     if lsn != INVALID_LSN and progress and lsn < progress:
@@ -317,12 +392,6 @@ def _skip_lsn(text: str) -> int:
 # The publisher
 
 
-@contextmanager
-def _connected(session: Session, conninfo: str) -> Iterator[Publisher]:
-    with open_publisher(session, conninfo) as publisher:
-        yield publisher
-
-
 def _warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
     """A publication that does not exist yet may be made later (check_publications)."""
     missing = publisher.missing_publications(names)
@@ -335,41 +404,102 @@ def _warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str
     )
 
 
-def _fetch_tables(publisher: Publisher, names: Sequence[str]) -> list[RemoteRelation]:
-    return publisher.published_relations(names)
+def _stop_workers(session: Session, subscription: Subscription) -> None:
+    """The processes that stand by for a subscription leave it: it is disabled, or goes elsewhere,
+    or ends."""
+    dismiss_workers(session.cluster, subscription.oid)
+    if subscription.slot_name is None:
+        return
+    client = client_name(session.cluster.system_identifier, subscription.oid)
+    with (
+        suppress(ConnectionFailure, FeatureNotSupported),  # then nobody is at its slot either
+        open_publisher(session, subscription.conninfo) as publisher,
+    ):
+        publisher.dismiss(subscription.slot_name, client)
+
+
+def _warn_of_origins(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    known: Collection[tuple[str, str]],
+) -> None:
+    """A copy brings every row that the publisher has, also those that others have sent to it
+    (check_publications_origin).
+
+    Args:
+        known: the tables of the subscription, which are not copied again.
+    """
+    if subscription.origin.lower() != "none":
+        return
+    names = publisher.publications_from_elsewhere(subscription.publications, known)
+    if not names:
+        return
+    shown = ", ".join(f'"{name}"' for name in names)
+    what = f"a publication ({shown}) that contains"
+    if len(names) > 1:
+        what = f"publications ({shown}) that contain"
+    session.notice(
+        f'subscription "{subscription.name}" requested copy_data with origin = NONE but might copy'
+        " data that had a different origin",
+        severity="WARNING",
+        sqlstate="55000",
+        detail=f"The subscription being created subscribes to {what} tables that are written to by"
+        " other subscriptions.",
+        hint="Verify that initial data copied from the publisher tables did not come from other"
+        " origins.",
+    )
 
 
 def _create_slot(publisher: Publisher, subscription: Subscription, slot_name: str) -> None:
     try:
         publisher.create_slot(
             slot_name,
-            two_phase=subscription.two_phase_state != "d",
+            two_phase=subscription.two_phase_state == "e",
             failover=subscription.failover,
         )
     except PostgresError as error:
-        raise error_class(error.sqlstate)(
+        raise ProtocolViolation(
             f'could not create replication slot "{slot_name}": ERROR:  {error.message}'
         ) from error
 
 
-def _drop_slot(session: Session, subscription: Subscription, slot_name: str) -> None:
-    try:
-        with open_publisher(session, subscription.conninfo) as publisher:
-            try:
-                publisher.drop_slot(slot_name)
-            except UndefinedObject as error:
-                raise UndefinedObject(
-                    f'could not drop replication slot "{slot_name}" on publisher:'
-                    f" ERROR:  {error.message}"
-                ) from error
-    except ConnectionFailure as error:
-        reason = error.message.removeprefix("could not connect to the publisher: ")
-        raise ConnectionFailure(
-            "could not connect to publisher when attempting to drop replication slot"
-            f' "{slot_name}": {reason}',
-            hint="Use ALTER SUBSCRIPTION ... DISABLE to disable the subscription, and then use"
-            " ALTER SUBSCRIPTION ... SET (slot_name = NONE) to disassociate it from the slot.",
-        ) from error
+def _drop_slots(session: Session, subscription: Subscription) -> None:
+    """Drop the subscription's slot at the publisher, and those of tables that are being
+    synchronized."""
+    slot_name = subscription.slot_name
+    table_slots = table_slot_names(session, subscription)
+    if slot_name is None and not table_slots:
+        return
+    with ExitStack() as stack:
+        try:
+            publisher = stack.enter_context(open_publisher(session, subscription.conninfo))
+        except ConnectionFailure as error:
+            if slot_name is None:  # whoever has taken it away, looks after the others too
+                return
+            for name in table_slots:
+                session.notice(
+                    f'could not drop tablesync replication slot "{name}"', severity="WARNING"
+                )
+            reason = error.message.removeprefix("could not connect to the publisher: ")
+            raise ConnectionFailure(
+                "could not connect to publisher when attempting to drop replication slot"
+                f' "{slot_name}": {reason}',
+                hint="Use ALTER SUBSCRIPTION ... DISABLE to disable the subscription, and then use"
+                " ALTER SUBSCRIPTION ... SET (slot_name = NONE) to disassociate it from the slot.",
+            ) from error
+        for name in table_slots:
+            if drop_slot(publisher, name):
+                session.notice(f'dropped replication slot "{name}" on publisher')
+        if slot_name is None:
+            return
+        try:
+            publisher.drop_slot(slot_name)
+        except (UndefinedObject, ObjectInUse) as error:
+            raise ConnectionFailure(
+                f'could not drop replication slot "{slot_name}" on publisher:'
+                f" ERROR:  {error.message}"
+            ) from error
     session.notice(f'dropped replication slot "{slot_name}" on publisher')
 
 
@@ -378,25 +508,17 @@ def _drop_slot(session: Session, subscription: Subscription, slot_name: str) -> 
 
 
 def _insert(
-    session: Session,
-    subscription: Subscription,
-    relids: Sequence[int],
-    state: RelState,
-    lsn: int,
+    session: Session, subscription: Subscription, relids: Sequence[int], state: RelState
 ) -> None:
     """Add a subscription with its tables, and the origin that will hold its progress."""
     with changing_definitions(session) as catalog:
+        if find_subscription(catalog, subscription.name) is not None:  # another session was first
+            raise DuplicateObject(f'subscription "{subscription.name}" already exists')
         created = replace(subscription, oid=catalog.new_oid())
         insert_subscription(catalog, created)
         create_origin(catalog.connection, created.origin_name, 0)
         for relid in relids:
-            _add_table(catalog, created.oid, relid, state, lsn)
-
-
-def _add_table(catalog: Catalog, oid: int, relid: int, state: RelState, lsn: int) -> None:
-    """A table that is not copied has what is committed from now on."""
-    start = lsn if state is RelState.READY else None
-    put_subscription_relation(catalog, SubscriptionRelation(oid, relid, state, start))
+            insert_subscription_relation(catalog, SubscriptionRelation(created.oid, relid, state))
 
 
 def _update(session: Session, subscription: Subscription) -> None:

@@ -14,14 +14,7 @@ from replctl.errors import InvalidParameterValue, SqlSyntaxError
 from replctl.parser import ast
 
 _SYNCHRONOUS_COMMIT = ("local", "remote_write", "remote_apply", "on", "off")
-_SYNCHRONOUS_COMMIT_WORDS = {
-    "true": "on",
-    "yes": "on",
-    "1": "on",
-    "false": "off",
-    "no": "off",
-    "0": "off",
-}
+_HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +107,12 @@ def _value(option: ast.DefElem) -> Any:
 
 
 def _synchronous_commit(value: str) -> str:
-    word = value.lower()
-    word = _SYNCHRONOUS_COMMIT_WORDS.get(word, word)
-    if word not in _SYNCHRONOUS_COMMIT:
+    if value.lower() not in (*_SYNCHRONOUS_COMMIT, *_HIDDEN_SYNCHRONOUS_COMMIT):
         raise InvalidParameterValue(
             f'invalid value for parameter "synchronous_commit": "{value}"',
             hint=f"Available values: {', '.join(_SYNCHRONOUS_COMMIT)}.",
         )
-    return word
+    return value
 
 
 def _streaming(option: ast.DefElem) -> str:

@@ -46,14 +46,18 @@ from replctl.commands.partition import (
     require_default_without,
 )
 from replctl.commands.partition_bound import analyze_bound, check_new_bound
+from replctl.commands.reloptions import table_options
 from replctl.commands.sequence import sequence_of_column
+from replctl.commands.temporary import check_on_commit, is_temporary, temporary_place
 from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
     FeatureNotSupported,
+    InsufficientPrivilege,
     InvalidObjectDefinition,
     InvalidTableDefinition,
     UndefinedObject,
+    WrongObjectType,
 )
 from replctl.lake.storage import give_storage
 from replctl.parser import ast
@@ -81,6 +85,12 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
         FeatureNotSupported: what is not there yet.
     """
     if statement.location is not None:
+        with session.read() as catalog:
+            if not session.privileges(catalog).is_superuser:
+                raise InsufficientPrivilege(
+                    "permission denied to use LOCATION",
+                    detail="Only roles with the SUPERUSER attribute may say where a table lies.",
+                )
         from replctl.commands.adopt import create_table_at
 
         return create_table_at(session, statement)
@@ -89,12 +99,6 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
 
 
 def _refuse(statement: ast.CreateTable) -> None:
-    if statement.persistence == "temporary":
-        raise FeatureNotSupported("temporary tables are not supported")
-    if statement.on_commit is not None:
-        raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
-    if statement.options:
-        raise FeatureNotSupported("storage parameters of tables are not supported")
     if statement.tablespace is not None:
         raise FeatureNotSupported("tablespaces are not supported")
     if statement.access_method not in (None, "heap", "delta"):
@@ -110,6 +114,8 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
         raise InvalidObjectDefinition("cannot create partitioned table as inheritance child")
     elements = _elements(ddl, statement)
     parents = _parents(ddl, statement)
+    for parent in parents:
+        _check_persistence(place, parent, is_partition=statement.partition_of is not None)
     parent_columns = [column.name for parent in parents for column in parent.columns]
     names = [draft.column.name for draft in elements.columns] + parent_columns
     drafts = sorted_constraints(name, elements.constraints, names)
@@ -135,6 +141,18 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
     _add_own(ddl, relation, drafts)
     like_members(ddl, relation.oid, elements.likes)
     return _TAG
+
+
+def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -> None:
+    """Whether a table may have a parent that goes, or stays, when it does not."""
+    was, now = parent.persistence == "t", place.is_temporary
+    if not is_partition and was and not now:
+        raise WrongObjectType(f'cannot inherit from temporary relation "{parent.name}"')
+    if is_partition and was != now:
+        new, old = ("temporary", "permanent") if now else ("permanent", "temporary")
+        raise WrongObjectType(
+            f'cannot create a {new} relation as partition of {old} relation "{parent.name}"'
+        )
 
 
 def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) -> bool:
@@ -165,9 +183,15 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
         InvalidSchemaName: there is no such schema.
     """
     target = statement.relation
-    place = creation_schema(
-        ddl.environment, target.schema, target.name, database=target.catalog, pos=target.pos
-    )
+    if is_temporary(ddl, statement):
+        check_on_commit(statement.on_commit)
+        place = temporary_place(ddl, target)
+    elif statement.on_commit is not None:
+        raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
+    else:
+        place = creation_schema(
+            ddl.environment, target.schema, target.name, database=target.catalog, pos=target.pos
+        )
     exists = find_relation_oid(ddl.catalog, target.name, place.oid) is not None
     if exists and statement.if_not_exists:
         ddl.notice(f'relation "{target.name}" already exists, skipping', sqlstate="42P07")
@@ -257,7 +281,8 @@ def _insert(
     relation = replace(
         relation,
         columns=like_defaults(likes, [draft.column for draft in drafts]),
-        persistence="u" if statement.persistence == "unlogged" else "p",
+        persistence="u" if statement.persistence == "unlogged" else relation.persistence,
+        options=table_options(statement.options, kind),
     )
     if statement.partition_bound is not None:
         bound = _bound(ddl, relation, parents[0], statement.partition_bound)
@@ -309,7 +334,8 @@ def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
     ddl.made.add(oid)
     owner = ddl.session.role_oid
     row_type = insert_type(ddl.catalog, name, place.oid, owner, kind="c", relid=oid)
-    return Relation(oid, name, place.name, place.oid, kind, owner, row_type)
+    persistence = "t" if place.is_temporary else "p"
+    return Relation(oid, name, place.name, place.oid, kind, owner, row_type, persistence)
 
 
 def _bound(

@@ -49,16 +49,19 @@ def set_transaction(session: Session, modes: Sequence[str]) -> None:
     """Give the open block characteristics.
 
     Raises:
-        FeatureNotSupported: an isolation level other than READ COMMITTED.
+        FeatureNotSupported: an isolation level other than READ COMMITTED, or READ WRITE on a
+            standby.
     """
-    _check(modes)
+    _check(session, modes)
     for mode in modes:
         if mode in _ACCESS_MODES and session.block is not None:
             session.block.is_read_only = _ACCESS_MODES[mode]
 
 
-def _check(modes: Sequence[str]) -> None:
+def _check(session: Session, modes: Sequence[str]) -> None:
     for mode in modes:
+        if mode == "read write" and session.cluster.is_in_recovery:
+            raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
         if mode not in (*_ACCESS_MODES, *_READ_COMMITTED, *_HARMLESS):
             raise FeatureNotSupported(f"{mode.upper()} is not supported")
 
@@ -66,7 +69,7 @@ def _check(modes: Sequence[str]) -> None:
 def _begin(session: Session, statement: ast.TransactionStmt) -> str:
     tag = "BEGIN" if statement.kind == "begin" else "START TRANSACTION"
     modes = [option.name for option in statement.options]
-    _check(modes)
+    _check(session, modes)
     if session.block is None:
         block.begin(session)
     elif session.block.is_implicit:

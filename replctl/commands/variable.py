@@ -1,12 +1,19 @@
-"""SET, RESET and SHOW (guc.c)."""
+"""SET, RESET, SHOW and ALTER SYSTEM (guc.c)."""
 
 from __future__ import annotations
 
+from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
 from replctl.commands import transaction
-from replctl.errors import UndefinedObject
+from replctl.commands.role import ROLE_SETTINGS, set_role
+from replctl.errors import CantChangeRuntimeParam, InsufficientPrivilege, InvalidParameterValue
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
-from replctl.session import DEFAULT_SETTINGS, Session
+from replctl.session import Session
+from replctl.types.guc import Setting, find_setting, read_value, settings, show_value
+from replctl.types.quote import quote_identifier
+
+#: What a configuration file cannot say (GUC_DISALLOW_IN_AUTO_FILE).
+_NOT_IN_FILE = ("config_file", "data_directory", "hba_file", "ident_file", "external_pid_file")
 
 
 def set_variable(session: Session, statement: ast.VariableSet) -> str:
@@ -14,41 +21,100 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
 
     Raises:
         UndefinedObject: there is no such setting (42704).
+        InvalidParameterValue: it cannot have that value (22023).
     """
     tag = "RESET" if statement.reset else "SET"
     if statement.name == "transaction":
         _set_transaction(session, statement)
         return tag
     if statement.name == "all":
+        kept = {name: session.settings.get(name) for name in ROLE_SETTINGS}
         session.settings.clear()
+        session.settings.update({name: value for name, value in kept.items() if value})
         return tag
-    _check_name(statement.name)
-    if statement.is_local and not _remember(session, statement.name):
+    if statement.name in ROLE_SETTINGS:
+        set_role(session, statement)
         return tag
-    value = ", ".join(statement.values) if statement.values else None
-    session.put_setting(statement.name, value)
+    setting = find_setting(statement.name)
+    if statement.is_local and not _is_in_block(session):
+        _warn_of_no_block(session, "SET LOCAL")
+    value = joined(setting, statement.values) if statement.values else None
+    session.change_setting(statement.name, value, is_local=statement.is_local)
     return tag
 
 
+def joined(setting: Setting, values: tuple[str, ...]) -> str:
+    """The values of a list as one; names in quotes where they need them.
+
+    Raises:
+        InvalidParameterValue: there are several for what is no list.
+    """
+    if len(values) > 1 and not setting.is_list:
+        raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
+    return (
+        ", ".join(quote_identifier(value) for value in values)
+        if setting.is_name_list
+        else (", ".join(values))
+    )
+
+
 def _set_transaction(session: Session, statement: ast.VariableSet) -> None:
-    if session.block is None or session.block.is_implicit:
+    if not _is_in_block(session):
         _warn_of_no_block(session, "SET TRANSACTION")
     transaction.set_transaction(session, statement.values)
 
 
-def _remember(session: Session, name: str) -> bool:
-    """SET LOCAL: what the setting is after the block; False, and a warning, without a block."""
-    if session.block is None or session.block.is_implicit:
-        _warn_of_no_block(session, "SET LOCAL")
-        return False
-    session.block.local_settings.setdefault(name, session.settings.get(name))
-    return True
+def _is_in_block(session: Session) -> bool:
+    return session.block is not None and not session.block.is_implicit
 
 
 def _warn_of_no_block(session: Session, what: str) -> None:
     session.notice(
         f"{what} can only be used in transaction blocks", severity="WARNING", sqlstate="25P01"
     )
+
+
+def alter_system(session: Session, statement: ast.AlterSystem) -> str:
+    """Change what the cluster's configuration says; who connects later has it, others when they
+    call pg_reload_conf().
+
+    Raises:
+        ActiveSqlTransaction: it is in a block (25001).
+        UndefinedObject: there is no such setting (42704).
+        CantChangeRuntimeParam: it is nothing to configure (55P02).
+        InvalidParameterValue: it cannot have that value (22023).
+    """
+    session.prevent_in_block("ALTER SYSTEM")
+    change = statement.change
+    path = session.cluster.path
+    with session.read() as catalog:
+        if not session.privileges(catalog).is_superuser:
+            if change.name == "all":
+                raise InsufficientPrivilege("permission denied to perform ALTER SYSTEM RESET ALL")
+            raise InsufficientPrivilege(f'permission denied to set parameter "{change.name}"')
+    with session.cluster.lock("postgresql.auto.conf"):
+        values = {} if change.name == "all" else read_auto_conf(path)
+        if change.name != "all":
+            setting = _configurable(change.name)
+            values.pop(setting.key, None)
+            if change.values:
+                values[setting.key] = _configured(setting, change.values)
+        write_auto_conf(path, values)
+    return "ALTER SYSTEM"
+
+
+def _configurable(name: str) -> Setting:
+    setting = find_setting(name)
+    if setting.context == "internal" or setting.key in _NOT_IN_FILE:
+        raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed')
+    return setting
+
+
+def _configured(setting: Setting, values: tuple[str, ...]) -> str:
+    value = read_value(setting, joined(setting, values))
+    if "\n" in value:
+        raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
+    return value
 
 
 def show(session: Session, statement: ast.VariableShow) -> Result:
@@ -58,15 +124,17 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
         UndefinedObject: there is no such setting (42704).
     """
     if statement.name == "all":
-        columns = tuple(ResultColumn(name, "text") for name in ("name", "setting"))
-        rows = [(name, session.setting(name)) for name in sorted(DEFAULT_SETTINGS)]
+        columns = tuple(ResultColumn(name, "text") for name in ("name", "setting", "description"))
+        rows = [
+            (setting.name, show_value(setting, session.setting(key)), setting.description)
+            for key, setting in settings().items()
+        ]
         return Result("SHOW", columns, rows)
-    _check_name(statement.name)
-    return Result(
-        "SHOW", (ResultColumn(statement.name, "text"),), [(session.setting(statement.name),)]
-    )
-
-
-def _check_name(name: str) -> None:
-    if name not in DEFAULT_SETTINGS:
-        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    if statement.name in ROLE_SETTINGS:
+        shown = session.session_user[1]
+        if statement.name == "role":
+            shown = session.role_name if "role" in session.settings else "none"
+        return Result("SHOW", (ResultColumn(statement.name, "text"),), [(shown,)])
+    setting = find_setting(statement.name)
+    value = show_value(setting, session.setting(statement.name))
+    return Result("SHOW", (ResultColumn(setting.name, "text"),), [(value,)])

@@ -19,18 +19,22 @@ from replctl.errors import (
     SqlSyntaxError,
     TooManyColumns,
     UndefinedObject,
-    UndefinedParameter,
 )
 from replctl.expr import nodes, rows
 from replctl.expr.aggregates import grouping
 from replctl.expr.cast_path import UNKNOWN
 from replctl.expr.coerce import ASSIGNMENT, IMPLICIT, Coercion
 from replctl.expr.collate import assign_collations
-from replctl.expr.column_reference import column_reference, expression_list, indirection
+from replctl.expr.column_reference import (
+    column_reference,
+    expression_list,
+    indirection,
+    parameter,
+)
 from replctl.expr.common_type import common_type, common_typmod
 from replctl.expr.constants import constant
 from replctl.expr.context import ExprContext
-from replctl.expr.environment import Environment
+from replctl.expr.environment import Environment, is_user_collation
 from replctl.expr.function_call import function_call
 from replctl.expr.location import expr_location
 from replctl.expr.operators import make_operator, make_scalar_array_operator
@@ -64,6 +68,7 @@ class Analyzer:
         now: the time that literals like `now` and `today` mean.
         parent: the analyzer of the query around this one.
         windows: the WINDOW clause of the query.
+        is_row_filter: what users made is refused with a reason of its own afterwards.
 
     Attributes:
         has_aggregates: whether one was met.
@@ -80,6 +85,7 @@ class Analyzer:
         now: datetime | None = None,
         parent: Analyzer | None = None,
         windows: Mapping[str, ast.WindowDef] = MappingProxyType({}),
+        is_row_filter: bool = False,
     ) -> None:
         self.environment = environment
         self.scope = scope
@@ -87,6 +93,7 @@ class Analyzer:
         self.coercion = Coercion(environment, now)
         self.parent = parent
         self.windows = windows
+        self.is_row_filter = is_row_filter
         self.has_aggregates = False
         self.last_set: nodes.Expr | None = None
         self.analyze_query = analyze_query
@@ -214,10 +221,13 @@ class Analyzer:
                 return sublink(self, raw)
             case ast.JsonIsPredicate():
                 return self._is_json(raw)
+            case ast.XmlIsDocument():
+                arg = self.coercion.to_specific(self.expr(raw.arg), "xml", "IS DOCUMENT")
+                return nodes.XmlIsDocument(arg, pos=raw.pos)
             case ast.GroupingFunc():
                 return grouping(self, raw)
             case ast.ParamRef():
-                raise UndefinedParameter(f"there is no parameter ${raw.number}", position=raw.pos)
+                return parameter(self, raw)
             case ast.SetToDefault():
                 raise SqlSyntaxError("DEFAULT is not allowed in this context", position=raw.pos)
         assert_never(raw)
@@ -289,6 +299,7 @@ class Analyzer:
 
         Raises:
             UndefinedObject: there is none for the encoding.
+            FeatureNotSupported: a user has made it, and it would be used.
         """
         try:
             schema, short = split_name(self.environment, name)
@@ -300,6 +311,10 @@ class Analyzer:
         if found is None:
             raise UndefinedObject(
                 f'collation "{".".join(name)}" for encoding "UTF8" does not exist', position=pos
+            )
+        if is_user_collation(found) and not self.is_row_filter:
+            raise FeatureNotSupported(
+                "collations that users made are not supported here", position=pos
             )
         return found
 

@@ -339,6 +339,24 @@ def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
             return expr
 
 
+def stripped_implicit(expr: nodes.Expr) -> nodes.Expr:
+    """An expression without the casts around it that nobody has written
+    (strip_implicit_coercions)."""
+    while True:
+        match expr:
+            case nodes.FuncExpr(form="implicit", args=(arg, *_)):
+                expr = arg
+            case (
+                nodes.RelabelType(form="implicit", arg=arg)
+                | nodes.CoerceViaIO(form="implicit", arg=arg)
+                | nodes.ArrayCoerceExpr(form="implicit", arg=arg)
+                | nodes.CoerceToDomain(form="implicit", arg=arg)
+            ):
+                expr = arg
+            case _:
+                return expr
+
+
 def returns_set(expr: nodes.Expr) -> bool:
     """Does any part of it give a set of values (expression_returns_set)?"""
     match expr:

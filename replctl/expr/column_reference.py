@@ -4,6 +4,7 @@ transformColumnRef() and transformIndirection() in parse_expr.c; `*` as in parse
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl.errors import (
@@ -11,6 +12,7 @@ from replctl.errors import (
     PostgresError,
     SqlSyntaxError,
     UndefinedColumn,
+    UndefinedParameter,
     WrongObjectType,
 )
 from replctl.expr import nodes
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
-    """`a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.
+    """`a`, `t.a`, `s.t.a`, `db.s.t.a`; `t` and `t.*` are the whole row.  What is none of them may
+    be a parameter of the function around it: `a`, `f.a` (sql_fn_post_column_ref).
 
     Raises:
         UndefinedColumn, UndefinedTable: there is no such column or relation in scope.
@@ -41,9 +44,17 @@ def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
         if column is not None:
             return column
         relation = scope.find_relation(None, name, raw.pos)
-        if relation is None:
+        if relation is not None:
+            return relation.whole_row(raw.pos)
+        named = _named_parameter(analyzer, name, raw.pos)
+        if named is None:
             raise scope.missing_column(None, name, raw.pos)
-        return relation.whole_row(raw.pos)
+        return named
+    routine = analyzer.environment.routine
+    if routine is not None and len(raw.fields) == 2 and raw.fields[0] == routine.name:
+        named = _named_parameter(analyzer, raw.fields[1], raw.pos)
+        if named is not None and scope.find_relation(None, routine.name, raw.pos) is None:
+            return named
     relation, name = _qualifier(analyzer, raw)
     if raw.is_star:
         return relation.whole_row(raw.pos)
@@ -55,6 +66,25 @@ def column_reference(analyzer: Analyzer, raw: ast.ColumnRef) -> nodes.Expr:
     if result is None:
         raise scope.missing_column(raw.fields[-2], name, raw.pos)
     return result
+
+
+def parameter(analyzer: Analyzer, raw: ast.ParamRef) -> nodes.Expr:
+    """`$1`: a parameter of the function around it.
+
+    Raises:
+        UndefinedParameter: there is none of that number (42P02).
+    """
+    routine = analyzer.environment.routine
+    if routine is None or not 1 <= raw.number <= len(routine.parameters):
+        raise UndefinedParameter(f"there is no parameter ${raw.number}", position=raw.pos)
+    _name, expr = routine.parameters[raw.number - 1]
+    return replace(expr, pos=raw.pos)
+
+
+def _named_parameter(analyzer: Analyzer, name: str, pos: int) -> nodes.Expr | None:
+    routine = analyzer.environment.routine
+    parameters = () if routine is None else routine.parameters
+    return next((replace(expr, pos=pos) for known, expr in parameters if known == name), None)
 
 
 def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:

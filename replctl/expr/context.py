@@ -100,6 +100,13 @@ class ExprContext(Enum):
         subquery="cannot use subquery in transform expression",
     )
 
+    POLICY = _Rules("POLICY", "policy expressions")
+    COPY_WHERE = _Rules(
+        "WHERE",
+        "COPY FROM WHERE conditions",
+        subquery="cannot use subquery in COPY FROM WHERE condition",
+    )
+
     @property
     def title(self) -> str:
         """How messages name the place: `WHERE`, `index predicate` (ParseExprKindName)."""

@@ -18,6 +18,7 @@ from replctl.types.quote import quote_identifier
 
 _CASE_INDENT = 4  # PRETTYINDENT_VAR
 _INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
+_RANKS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _TRIM_SIDES = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
@@ -29,14 +30,20 @@ class DeparseContext:
         environment: the catalog that tells names, and which of them need a schema.
         relation: the name that stands before a whole row, or before each column if `is_qualified`.
         columns: names of the relation's columns by attnum.
-        deparse_query: prints the query of a SubLink.
+        deparse_query: prints the query of a SubLink, indented as it is told.
+        variable: prints a column or a whole row, where there is more than one relation.
+        is_pretty: parentheses only where they are needed (PRETTYFLAG_PAREN).
+        indent: how far keywords on lines of their own stand from the left.
     """
 
     environment: Environment
     relation: str = ""
     columns: Mapping[int, str] = field(default_factory=dict)
     is_qualified: bool = False
-    deparse_query: Callable[[Any], str] | None = None
+    deparse_query: Callable[[Any, int], str] | None = None
+    variable: Callable[[nodes.Var], str] | None = None
+    is_pretty: bool = False
+    indent: int = 0
 
     @classmethod
     def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
@@ -47,8 +54,31 @@ class DeparseContext:
 
 def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
     """`a = 5 AND b LIKE 'x%'` -> `((a = 5) AND (b ~~ 'x%'::text))`."""
+    return _printed(context, lambda printer: printer.expr(expr, False))
+
+
+def deparse_output(expr: nodes.Expr, context: DeparseContext) -> str:
+    """An output column of a query, with the casts that nobody wrote."""
+    return _printed(context, lambda printer: printer.top_level(expr))
+
+
+def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | None = None) -> str:
+    """An item of ORDER BY.
+
+    Args:
+        column: the number that stands for it, where columns can only be counted.
+    """
+    return _printed(context, lambda printer: printer.sort_key(key, column))
+
+
+def deparse_group_key(expr: nodes.Expr, context: DeparseContext) -> str:
+    """An item of GROUP BY or DISTINCT ON."""
+    return _printed(context, lambda printer: printer.sort_expr(expr))
+
+
+def _printed(context: DeparseContext, put: Callable[[_Printer], None]) -> str:
     printer = _Printer(context)
-    printer.expr(expr, False)
+    put(printer)
     return "".join(printer.parts)
 
 
@@ -64,7 +94,8 @@ class _Printer:
         self._context = context
         self._environment = context.environment
         self._names = NamePrinter(CastPaths(context.environment))
-        self._indent = 0
+        self._is_pretty = context.is_pretty
+        self._indent = context.indent
 
     def expr(self, expr: nodes.Expr, implicit: bool) -> None:
         put = self.parts.append
@@ -84,7 +115,7 @@ class _Printer:
                 self._operator(expr)
             case nodes.DistinctExpr():
                 left, right = expr.args
-                self._template("({} IS DISTINCT FROM {})", left, right, implicit=True)
+                self._enclosed("{} IS DISTINCT FROM {}", expr, left, right, implicit=True)
             case nodes.NullIfExpr():
                 self._call("NULLIF", expr.args)
             case nodes.ScalarArrayOpExpr():
@@ -94,7 +125,7 @@ class _Printer:
             case nodes.NullTest():
                 self._null_test(expr)
             case nodes.BooleanTest():
-                self._template(f"({{}} IS {expr.test.upper()})", expr.arg)
+                self._enclosed(f"{{}} IS {expr.test.upper()}", expr, expr.arg)
             case nodes.CaseExpr():
                 self._case(expr)
             case nodes.CoalesceExpr():
@@ -123,9 +154,8 @@ class _Printer:
             case nodes.CoerceViaIO():
                 self._shown_cast(expr, -1, implicit)
             case nodes.CollateExpr():
-                put("(")
-                self.expr(expr.arg, implicit)
-                put(f" COLLATE {quote_identifier(expr.collation)})")
+                name = quote_identifier(expr.collation)
+                self._enclosed(f"{{}} COLLATE {name}", expr, expr.arg, implicit=implicit)
             case nodes.SubscriptingRef():
                 self._subscripting(expr, implicit)
             case nodes.FieldSelect():
@@ -137,7 +167,10 @@ class _Printer:
             case nodes.JsonIsPredicate():
                 item = "" if expr.item == "any" else f" {expr.item.upper()}"
                 keys = " WITH UNIQUE KEYS" if expr.unique_keys else ""
-                self._template(f"({{}} IS JSON{item}{keys})", expr.arg, implicit=True)
+                self._enclosed(f"{{}} IS JSON{item}{keys}", expr, expr.arg, implicit=True)
+            case nodes.XmlIsDocument():
+                self._in_parens(expr.arg, self._is_pretty, True)
+                put(" IS DOCUMENT")
             case nodes.Aggref():
                 self._aggregate(expr)
             case nodes.GroupingFunc():
@@ -159,15 +192,19 @@ class _Printer:
                 self.parts.append(", ")
             self.expr(expr, implicit)
 
+    def top_level(self, expr: nodes.Expr) -> None:
+        """An output column."""
+        if isinstance(expr, nodes.Var):
+            self._variable(expr, top_level=True)
+        else:
+            self.expr(expr, True)
+
     def _top_level_list(self, exprs: Sequence[nodes.Expr]) -> None:
         """Fields of a ROW(..); a whole row shows its type, for `t.*` alone would be its columns."""
         for i, expr in enumerate(exprs):
             if i:
                 self.parts.append(", ")
-            if isinstance(expr, nodes.Var):
-                self._variable(expr, top_level=True)
-            else:
-                self.expr(expr, True)
+            self.top_level(expr)
 
     def _call(self, name: str, args: Sequence[nodes.Expr]) -> None:
         self.parts.append(f"{name}(")
@@ -182,6 +219,20 @@ class _Printer:
             self.expr(expr, implicit)
             self.parts.append(text)
 
+    def _enclosed(
+        self, template: str, parent: nodes.Expr, *exprs: nodes.Expr, implicit: bool = False
+    ) -> None:
+        """As _template, in parentheses; a pretty one has them around those operands that need
+        them."""
+        if not self._is_pretty:
+            self._template(f"({template})", *exprs, implicit=implicit)
+            return
+        first, *rest = template.split("{}")
+        self.parts.append(first)
+        for expr, text in zip(exprs, rest, strict=True):
+            self._in_parens(expr, not is_simple(expr, parent), implicit)
+            self.parts.append(text)
+
     def _in_parens(self, expr: nodes.Expr, needed: bool, implicit: bool) -> None:
         if needed:
             self.parts.append("(")
@@ -193,6 +244,11 @@ class _Printer:
         return self._environment.format_type(name, typmod)
 
     def _variable(self, var: nodes.Var, *, top_level: bool) -> None:
+        if self._context.variable is not None:
+            self.parts.append(self._context.variable(var))
+            if top_level and var.attnum == 0:
+                self.parts.append(f"::{self._type(var.type, var.typmod)}")
+            return
         if var.attnum > 0:
             name = quote_identifier(self._context.columns[var.attnum])
         elif var.attnum < 0:
@@ -208,30 +264,31 @@ class _Printer:
     def _operator(self, expr: nodes.OpExpr) -> None:
         name = self._names.operator(expr)
         if len(expr.args) == 1:
-            self._template(f"({name} {{}})", *expr.args, implicit=True)
+            self._enclosed(f"{name} {{}}", expr, *expr.args, implicit=True)
         else:
-            self._template(f"({{}} {name} {{}})", *expr.args, implicit=True)
+            self._enclosed(f"{{}} {name} {{}}", expr, *expr.args, implicit=True)
 
     def _array_operator(self, expr: nodes.ScalarArrayOpExpr) -> None:
         left, right = expr.args
         quantifier = "ANY" if expr.use_or else "ALL"
-        self._template(
-            f"({{}} {self._names.array_operator(expr)} {quantifier} ({{}}",
-            left,
-            right,
-            implicit=True,
-        )
+        self._in_place(left, expr, "" if self._is_pretty else "(")
+        self.parts.append(f" {self._names.array_operator(expr)} {quantifier} (")
+        self._in_place(right, expr)
         # Without a cast a bare subquery here would be read as ANY (SELECT ...), row by row.
         if isinstance(right, nodes.SubLink) and right.kind == "expr":
             self.parts.append(f"::{self._type(right.type, nodes.typmod(right))}")
-        self.parts.append("))")
+        self.parts.append(")" if self._is_pretty else "))")
+
+    def _in_place(self, expr: nodes.Expr, parent: nodes.Expr, before: str = "") -> None:
+        self.parts.append(before)
+        self._in_parens(expr, self._is_pretty and not is_simple(expr, parent), True)
 
     def _boolean(self, expr: nodes.BoolExpr) -> None:
         if expr.op == "not":
-            self._template("(NOT {})", *expr.args)
+            self._enclosed("NOT {}", expr, *expr.args)
             return
         separator = f" {expr.op.upper()} "
-        self._template(f"({separator.join(['{}'] * len(expr.args))})", *expr.args)
+        self._enclosed(separator.join(["{}"] * len(expr.args)), expr, *expr.args)
 
     def _null_test(self, expr: nodes.NullTest) -> None:
         """A row that is not tested field by field came from IS DISTINCT FROM NULL."""
@@ -240,7 +297,7 @@ class _Printer:
             test = "IS NULL" if expr.is_null else "IS NOT NULL"
         else:
             test = "IS NOT DISTINCT FROM NULL" if expr.is_null else "IS DISTINCT FROM NULL"
-        self._template(f"({{}} {test})", expr.arg, implicit=True)
+        self._enclosed(f"{{}} {test}", expr, expr.arg, implicit=True)
 
     # -- casts
 
@@ -253,13 +310,13 @@ class _Printer:
         if expr.form == "implicit" and not implicit:
             self.expr(expr.arg, False)
         else:
-            self._cast(expr.arg, expr.type, typmod)
+            self._cast(expr, expr.arg, expr.type, typmod)
 
-    def _cast(self, arg: nodes.Expr, type_: str, typmod: int) -> None:
+    def _cast(self, parent: nodes.Expr, arg: nodes.Expr, type_: str, typmod: int) -> None:
         if isinstance(arg, nodes.Const) and is_bare_under_cast(arg, type_):
             self.parts.append(constant(self._environment, arg, show_type="never"))
         else:
-            self._in_parens(arg, True, False)
+            self._in_parens(arg, not (self._is_pretty and is_simple(arg, parent)), False)
         self.parts.append(f"::{self._type(type_, typmod)}")
 
     # -- functions
@@ -268,7 +325,7 @@ class _Printer:
         if expr.form == "implicit" and not implicit:
             self.expr(expr.args[0], False)
         elif expr.form in ("implicit", "explicit"):
-            self._cast(expr.args[0], expr.type, nodes.typmod(expr))
+            self._cast(expr, expr.args[0], expr.type, nodes.typmod(expr))
         elif expr.form == "sql" and self._sql_function(expr):
             return
         else:
@@ -301,6 +358,8 @@ class _Printer:
                 self._template(f"({{}} IS {_keyword(args[1])} NORMALIZED)", args[0])
             case "is_normalized", 1:
                 self._template("({} IS NORMALIZED)", *args)
+            case "xmlexists", 2:
+                self._template("XMLEXISTS(({}) PASSING ({}))", *args)
             case "pg_collation_for", 1:
                 self._template("COLLATION FOR ({})", *args)
             case "normalize", 2:
@@ -368,7 +427,7 @@ class _Printer:
             for i, item in enumerate(expr.partition_by):
                 if i:
                     put(", ")
-                self._sort_expr(item)
+                self.sort_expr(item)
         if expr.order_by:
             put(" ORDER BY " if expr.partition_by else "ORDER BY ")
             self._order_by(expr.order_by)
@@ -380,22 +439,30 @@ class _Printer:
         for i, key in enumerate(keys):
             if i:
                 self.parts.append(", ")
-            self._sort_expr(key.expr)
-            if key.using is not None:
-                nulls = "FIRST" if key.nulls_first else "LAST"
-                self.parts.append(f" USING {key.using} NULLS {nulls}")
-            elif key.descending:
-                self.parts.append(" DESC" if key.nulls_first else " DESC NULLS LAST")
-            elif key.nulls_first:
-                self.parts.append(" NULLS FIRST")
+            self.sort_key(key)
 
-    def _sort_expr(self, expr: nodes.Expr) -> None:
+    def sort_key(self, key: nodes.SortKey, column: int | None = None) -> None:
+        """An item of ORDER BY; as `column`, if that is given."""
+        if column is None:
+            self.sort_expr(key.expr)
+        else:
+            self.parts.append(str(column))
+        if key.using is not None:
+            nulls = "FIRST" if key.nulls_first else "LAST"
+            self.parts.append(f" USING {key.using} NULLS {nulls}")
+        elif key.descending:
+            self.parts.append(" DESC" if key.nulls_first else " DESC NULLS LAST")
+        elif key.nulls_first:
+            self.parts.append(" NULLS FIRST")
+
+    def sort_expr(self, expr: nodes.Expr) -> None:
         """A constant shows its type, lest it be a column number; a call stands in parentheses."""
         if isinstance(expr, nodes.Const):
             self.parts.append(constant(self._environment, expr, show_type="always"))
         else:
             is_call = isinstance(expr, nodes.FuncExpr | nodes.Aggref | nodes.WindowFunc)
-            self._in_parens(expr, is_call, True)
+            is_column = isinstance(expr, nodes.Var)
+            self._in_parens(expr, is_call or (self._is_pretty and not is_column), True)
 
     # -- the rest
 
@@ -447,7 +514,7 @@ class _Printer:
     def _sublink(self, expr: nodes.SubLink) -> None:
         if self._context.deparse_query is None:
             raise FeatureNotSupported("subqueries cannot be printed here")
-        query = self._context.deparse_query(expr.query)
+        query = self._context.deparse_query(expr.query, self._indent)
         put = self.parts.append
         put("ARRAY(" if expr.kind == "array" else "(")
         operator = "" if expr.test is None else self._sublink_test(expr.test)
@@ -479,6 +546,83 @@ class _Printer:
                 return self._names.row_operator(test)
             case _:
                 raise TypeError(f"no comparison with a subquery: {test}")
+
+
+def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
+    """Whether an operand needs no parentheses (isSimpleNode)."""
+    match expr:
+        case (
+            nodes.Var()
+            | nodes.Const()
+            | nodes.Param()
+            | nodes.SetToDefault()
+            | nodes.SubscriptingRef()
+            | nodes.ArrayExpr()
+            | nodes.RowExpr()
+            | nodes.CoalesceExpr()
+            | nodes.MinMaxExpr()
+            | nodes.SqlValueFunction()
+            | nodes.NullIfExpr()
+            | nodes.Aggref()
+            | nodes.GroupingFunc()
+            | nodes.WindowFunc()
+            | nodes.FuncExpr()
+            | nodes.CaseExpr()
+        ):
+            return True
+        case nodes.FieldSelect():
+            return not isinstance(parent, nodes.FieldSelect)
+        case (
+            nodes.CoerceToDomain()
+            | nodes.RelabelType()
+            | nodes.CoerceViaIO()
+            | nodes.ArrayCoerceExpr()
+        ):
+            return is_simple(expr.arg, expr)
+        case nodes.OpExpr() if isinstance(parent, nodes.OpExpr):
+            return _binds_more(expr, parent)
+        case (
+            nodes.OpExpr()
+            | nodes.SubLink()
+            | nodes.NullTest()
+            | nodes.BooleanTest()
+            | nodes.DistinctExpr()
+            | nodes.JsonIsPredicate()
+        ):
+            return isinstance(parent, nodes.BoolExpr) or _separates(parent)
+        case nodes.BoolExpr() if isinstance(parent, nodes.BoolExpr):
+            return parent.op in (("or",) if expr.op == "or" else ("and", "or"))
+        case nodes.BoolExpr():
+            return _separates(parent)
+    return False
+
+
+def _separates(parent: nodes.Expr) -> bool:
+    """Whether what a node is made of stands between its own parentheses or keywords."""
+    if isinstance(parent, nodes.FuncExpr):
+        return parent.form == "call"
+    return isinstance(
+        parent,
+        nodes.SubscriptingRef
+        | nodes.ArrayExpr
+        | nodes.RowExpr
+        | nodes.CoalesceExpr
+        | nodes.MinMaxExpr
+        | nodes.NullIfExpr
+        | nodes.Aggref
+        | nodes.GroupingFunc
+        | nodes.WindowFunc
+        | nodes.CaseExpr,
+    )
+
+
+def _binds_more(expr: nodes.OpExpr, parent: nodes.OpExpr) -> bool:
+    """Arithmetic within arithmetic, which everybody can read without parentheses."""
+    ranks = [_RANKS.get(item.name) for item in (expr, parent) if len(item.args) == 2]
+    if len(ranks) < 2 or None in ranks:
+        return False
+    inner, outer = ranks
+    return inner > outer or (inner == outer and expr is parent.args[0])  # type: ignore[operator]
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:

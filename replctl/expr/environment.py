@@ -11,7 +11,7 @@ from functools import cache
 from typing import Protocol
 
 from replctl.errors import FeatureNotSupported, InvalidTextRepresentation
-from replctl.expr import object_identifier
+from replctl.expr import nodes, object_identifier
 from replctl.expr.composite import composite_in
 from replctl.types import builtin, text
 from replctl.types.array_ import array_form
@@ -32,6 +32,25 @@ class Column:
     collation: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """The function whose body is analysed: its name, and the names of its parameters, each with
+    what stands for it."""
+
+    name: str
+    parameters: tuple[tuple[str, nodes.Expr], ...]
+
+
+def user_collation(oid: int) -> str:
+    """The internal name of a collation that a user made, as a type's."""
+    return f"@{oid}"
+
+
+def is_user_collation(name: str | None) -> bool:
+    """Whether an internal name is that of a collation that a user made."""
+    return name is not None and name.startswith("@")
+
+
 class Environment(Protocol):
     """A database as expressions see it.
 
@@ -42,6 +61,10 @@ class Environment(Protocol):
     @property
     def database(self) -> str:
         """The name of the database, which may stand before a schema."""
+
+    @property
+    def routine(self) -> Routine | None:
+        """The function whose parameters expressions may name."""
 
     def has_schema(self, name: str) -> bool:
         """Is there a schema of this name?"""
@@ -103,6 +126,7 @@ class BuiltinEnvironment:
     """
 
     database = "postgres"
+    routine: Routine | None = None
 
     def has_schema(self, name: str) -> bool:
         return name == SYSTEM_SCHEMA

@@ -41,6 +41,7 @@ def expr_location(expr: nodes.Expr) -> int:
             | nodes.NullTest(arg=arg)
             | nodes.BooleanTest(arg=arg)
             | nodes.JsonIsPredicate(arg=arg)
+            | nodes.XmlIsDocument(arg=arg)
         ):
             return leftmost(expr.pos, expr_location(arg))
         case (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, Union
 
@@ -314,6 +314,12 @@ class JsonIsPredicate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class XmlIsDocument(Node):
+    arg: Expr
+    type: str = "bool"
+
+
+@dataclass(frozen=True, slots=True)
 class SortKey(Node):
     """An ORDER BY item: by `expr`, with `<` or `>` of its type or the operator after USING."""
 
@@ -375,6 +381,27 @@ class WindowFunc(Node):
     collation: str | None = None
     input_collation: str | None = None
 
+    def as_aggregate(self) -> Aggref:
+        """The aggregate that it calls."""
+        return Aggref(
+            self.function_oid,
+            self.name,
+            self.type,
+            self.args,
+            is_star=self.is_star,
+            filter=self.filter,
+        )
+
+    def over(self, partition_by: Iterable[str], order_by: Iterable[str]) -> str:
+        """Its OVER, from the texts of what it partitions and orders by."""
+        partition, order = ", ".join(partition_by), ", ".join(order_by)
+        parts = (
+            f"PARTITION BY {partition}" if partition else "",
+            f"ORDER BY {order}" if order else "",
+            self.frame,
+        )
+        return f" OVER ({' '.join(filter(None, parts))})"
+
 
 @dataclass(frozen=True, slots=True)
 class SubLink(Node):
@@ -430,6 +457,7 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
     FieldSelect,
     JsonValueExpr,
     JsonIsPredicate,
+    XmlIsDocument,
     Aggref,
     GroupingFunc,
     WindowFunc,

@@ -235,9 +235,8 @@ def _qualified(
             return schema, name
         case [catalog, schema, name]:
             if catalog != environment.database:
-                raise FeatureNotSupported(
-                    f"cross-database references are not implemented: {'.'.join(parts)}"
-                )
+                shown = f'"{".".join(parts)}"' if what == "relation" else ".".join(parts)
+                raise FeatureNotSupported(f"cross-database references are not implemented: {shown}")
             return schema, name
     raise SqlSyntaxError(f"improper {what} name (too many dotted names): {'.'.join(parts)}")
 

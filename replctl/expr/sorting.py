@@ -60,8 +60,7 @@ def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
     Raises:
         UndefinedFunction: values of its type can be neither sorted nor hashed.
     """
-    is_hashable = _supports(coercion, expr.type, lambda type_: type_.has_hash)
-    if not is_hashable and not is_sortable(coercion, expr.type):
+    if not is_hashable(coercion, expr.type) and not is_sortable(coercion, expr.type):
         raise UndefinedFunction(
             f"could not identify an equality operator for type {coercion.types.format(expr.type)}",
             position=expr_location(expr),
@@ -71,6 +70,11 @@ def check_equality(coercion: Coercion, expr: nodes.Expr) -> None:
 def is_sortable(paths: CastPaths, type_: str) -> bool:
     """Has the type an order?"""
     return _supports(paths, type_, lambda found: found.has_btree)
+
+
+def is_hashable(paths: CastPaths, type_: str) -> bool:
+    """Can values of the type be hashed?"""
+    return _supports(paths, type_, lambda found: found.has_hash)
 
 
 def _supports(paths: CastPaths, name: str, has_class: Callable[[Type], bool]) -> bool:

@@ -55,6 +55,34 @@ def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | 
     return (names[-2] if len(names) > 1 else None), names[-1]
 
 
+def split_relation_name(
+    environment: Environment, names: tuple[str, ...], position: int = -1
+) -> tuple[str | None, str]:
+    """As split_name, for relations, whose errors say it otherwise (RangeVarGetRelidExtended)."""
+    shown = ".".join(names)
+    if len(names) > 3:
+        raise SqlSyntaxError(f"improper relation name (too many dotted names): {shown}")
+    if len(names) == 3 and names[0] != environment.database:
+        raise FeatureNotSupported(
+            f'cross-database references are not implemented: "{shown}"', position=position
+        )
+    return (names[-2] if len(names) > 1 else None), names[-1]
+
+
+def schema_of_relation(
+    environment: Environment, name: ast.RangeVar, position: int = -1
+) -> str | None:
+    """The schema that a relation's name gives.
+
+    Raises:
+        FeatureNotSupported: it is another database's, at `position`.
+    """
+    if name.catalog is None:
+        return name.schema
+    parts = (name.catalog, name.schema or "", name.name)
+    return split_relation_name(environment, parts, position)[0]
+
+
 def check_schema(environment: Environment, schema: str | None) -> None:
     """
     Raises:

@@ -12,10 +12,11 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 from replctl.catalog.intent import delete_intents
+from replctl.catalog.lock import release_locks
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_wal import take_back
 from replctl.catalog.storage import abandon_storage
-from replctl.catalog.transaction import abort_transaction, commit_transaction, insert_lsn
+from replctl.catalog.transaction import abort_transaction, insert_lsn
 from replctl.errors import InvalidSavepointSpecification
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
@@ -32,7 +33,10 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
     """
     session.transaction_start = datetime.now(UTC)
     session.block = TransactionBlock(
-        session.transaction_start, dict(session.settings), is_implicit=is_implicit
+        session.transaction_start,
+        dict(session.settings),
+        is_implicit=is_implicit,
+        is_read_only=session.is_read_only,
     )
     return session.block
 
@@ -46,15 +50,16 @@ def commit(session: Session) -> None:
         with session.cluster.write(session.database_oid, block.xids) as catalog:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
             for relation in load_relations(catalog, oids).values():
-                if commit_log.has_unlogged_versions(catalog, relation):
+                if commit_log.has_unlogged_versions(catalog, relation, may_be_missing=True):
                     commit_log.enter_versions(catalog, session.cluster, relation, own_xid=top)
             delete_intents(catalog.connection, top)
-            commit_transaction(
+            session.enter_commit(
                 catalog.connection,
                 top,
                 changes_catalog=block.changes_definitions,
                 savepoints=block.xids.all,
             )
+            release_locks(catalog.connection, block.xids.all)
         injection_point("block.after-commit")
     for name, value in block.local_settings.items():
         session.put_setting(name, value)
@@ -70,6 +75,9 @@ def rollback(session: Session) -> None:
         if top is not None:
             session.block = None  # what undoes, is no part of it
             undo_or_leave(session, top)
+            if session.origin is not None:
+                with session.cluster.begin(write=True) as connection:
+                    session.advance_origin(connection, insert_lsn(connection))
     finally:
         _close(session, block)
 

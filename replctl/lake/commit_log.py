@@ -9,18 +9,22 @@ relation is entered, the versions that others made are, as they are found in Del
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_wal import (
     CHANGE,
     NONE,
     TRUNCATE,
     enter,
     is_logged_in_progress,
+    known_origin_lsn,
     last_logged_version,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
+from replctl.errors import UndefinedFile
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
 
@@ -28,18 +32,45 @@ from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
 def user_metadata(cluster: Cluster, xid: int, **noted: object) -> str:
     """What replctl writes into a Delta commit, so that the commit can be told from others'
     later."""
+    timeline = cluster.control().timeline
     body = {"system_identifier": cluster.system_identifier, "xid": xid, **noted}
+    if timeline > 1:
+        body["timeline"] = timeline
     return json.dumps({"replctl": body}, separators=(",", ":"))
 
 
-def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Whether Delta's log of a relation has versions that are not in ours: a listing, no more."""
+def has_unlogged_versions(
+    catalog: Catalog, relation: Relation, *, may_be_missing: bool = False
+) -> bool:
+    """Whether Delta's log of a relation has versions that are not in ours: a listing, no more.
+
+    Args:
+        may_be_missing: a table that was made and is not there has none.
+
+    Raises:
+        UndefinedFile: it is not there (58P01).
+    """
     storage = relation.storage
-    if storage is None or not (storage.is_made or storage.is_adopted):
+    if storage is None or not storage.is_made:
         return False
     newest = latest_version(storage.location)
+    if newest is None:
+        if may_be_missing:
+            return False
+        raise UndefinedFile(
+            f'could not find the Delta table "{storage.location}"',
+            detail=f'Table "{relation.qualified_name}" is stored there.',
+        )
     logged = last_logged_version(catalog, relation.oid)
-    return newest is not None and newest > (-1 if logged is None else logged)
+    return newest > (-1 if logged is None else logged)
+
+
+def unlogged_commits(catalog: Catalog, relation: Relation) -> Iterator[DeltaCommit]:
+    """What Delta's log of a relation has and ours has not, oldest first."""
+    if relation.storage is None:
+        return iter(())
+    logged = last_logged_version(catalog, relation.oid)
+    return commits_after(relation.storage.location, -1 if logged is None else logged)
 
 
 def enter_versions(
@@ -51,23 +82,30 @@ def enter_versions(
 ) -> None:
     """Enter what Delta's log of a relation has and ours has not, oldest first.
 
-    Versions of `own_xid` are entered as its own, those of `undone_xid` as changing nothing; each of
-    others' becomes a transaction of its own.  It stops before a version of a transaction that is in
-    progress: nothing behind it may be seen.  Columns that others have added are the relation's from
-    their commit on.
+    Versions of `own_xid` are entered as its own, those of `undone_xid` as changing nothing, as are
+    those that their transaction has taken back; each of others' becomes a transaction of its own.
+    It stops before a version of a transaction that is in progress: nothing behind it may be seen.
+    Columns that others have added are the relation's from their commit on.
+
+    Raises:
+        CannotConnectNow: a standby that was promoted writes the table (57P03).
     """
     storage = relation.storage
     if storage is None:
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    logged = last_logged_version(catalog, relation.oid)
-    for commit in commits_after(storage.location, -1 if logged is None else logged):
+    commits = list(unlogged_commits(catalog, relation))
+    taken_back = {version for commit in commits for version in commit.replctl.get("undoes", ())}
+    for commit in commits:
         noted = commit.replctl
         is_ours = noted.get("system_identifier") == cluster.system_identifier
         xid = int(noted["xid"]) if is_ours else None
+        if is_ours and "timeline" in noted:
+            check_timeline(catalog.connection, int(noted["timeline"]))
         if xid is not None and xid == own_xid:
-            enter(catalog, xid, relation.oid, commit.version, _action(commit), _detail(commit))
+            action = NONE if commit.version in taken_back else _action(commit)
+            enter(catalog, xid, relation.oid, commit.version, action, _detail(commit))
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
@@ -82,6 +120,8 @@ def enter_versions(
             foreign_xid,
             changes_catalog=False,
             commit_time=commit.timestamp * 1000,
+            origin=noted.get("origin") if is_ours else None,
+            origin_lsn=None if xid is None else known_origin_lsn(catalog, xid),
         )
 
 

@@ -1,22 +1,31 @@
 """The log of a Delta table, read without Spark: which versions there are, and what each of them is.
 
-Delta's protocol, sections "Delta Log Entries" and "Actions".  Only local paths can be listed yet; a
-log elsewhere is read through pyarrow's file systems.
+Delta's protocol, sections "Delta Log Entries", "Checkpoints" and "Actions".
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedTable
+from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
+from replctl.lake.table_folder import TableFolder
 
+LOG_FOLDER = "_delta_log"
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_CHECKPOINT_FILE = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+
+
+#: Operations, and where their metrics count changed rows.
+_ROW_METRICS = {
+    "WRITE": ("numOutputRows",),
+    "UPDATE": ("numUpdatedRows",),
+    "DELETE": ("numDeletedRows",),
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,9 @@ class DeltaCommit:
         user_metadata: what the writer noted; replctl's is JSON with the key "replctl".
         changes_data: whether it adds or removes rows.
         changes_schema: whether it has a metaData action.
+        metrics: what the writer has counted, by Delta's names.
+        file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
+            changes; None if the writer has not counted them.
     """
 
     version: int
@@ -38,6 +50,25 @@ class DeltaCommit:
     user_metadata: str | None
     changes_data: bool
     changes_schema: bool
+    metrics: dict[str, str] = field(default_factory=dict, hash=False)
+    file_rows: int | None = 0
+
+    @property
+    def changed_rows(self) -> int | None:
+        """How many rows it inserts, updates and deletes; None if the writer has not counted."""
+        names = _ROW_METRICS.get(self.operation, ())
+        counts = [int(self.metrics[name]) for name in names if name in self.metrics]
+        return sum(counts) if counts else None
+
+    @property
+    def decoded_rows(self) -> int | None:
+        """How many changes decoding it gives, at most and about; None if nobody knows.
+
+        What is written in the place of other rows has counted the new ones only.
+        """
+        if self.operation == "WRITE" and self.file_rows is not None:
+            return self.file_rows
+        return self.file_rows if self.changed_rows is None else self.changed_rows
 
     @property
     def replctl(self) -> dict[str, Any]:
@@ -62,14 +93,17 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     """The commits newer than `version`, oldest first.
 
     Raises:
+        UndefinedFile: there is no table, although it had that version: its storage is not there.
         ObjectNotInPrerequisiteState: some of them are not in the log any more.
     """
-    newer = sorted(number for number in _versions(location) if number > version)
+    versions = _versions(location)
+    if version >= 0 and not versions:
+        raise UndefinedFile(f'could not find the Delta table "{location}"')
+    newer = sorted(number for number in versions if number > version)
     if newer and newer[0] != version + 1:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version + 1} any more',
-            hint="Synchronize the table again: ALTER SUBSCRIPTION ... DROP PUBLICATION, then ADD"
-            " PUBLICATION.",
+            hint="Synchronize the table again: ALTER SUBSCRIPTION ... REFRESH TABLE.",
         )
     for number in newer:
         yield read_commit(location, number)
@@ -83,7 +117,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     """
     info: dict[str, Any] = {}
     changes_data = changes_schema = False
-    for action in _actions(location, version):
+    files: list[dict[str, Any]] = []
+    for action in read_actions(location, version):
         if "commitInfo" in action:
             info = action["commitInfo"]
         elif "metaData" in action:
@@ -91,6 +126,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         elif "add" in action or "remove" in action:
             body = action.get("add") or action.get("remove") or {}
             changes_data = changes_data or bool(body.get("dataChange", True))
+            files.append(body)
         elif "cdc" in action:
             changes_data = True
     return DeltaCommit(
@@ -100,21 +136,54 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         info.get("userMetadata"),
         changes_data,
         changes_schema,
+        info.get("operationMetrics") or {},
+        _file_rows(files),
     )
 
 
+def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
+    """As DeltaCommit.file_rows: a file that is there before and after has another deletion
+    vector."""
+    rows: dict[str, int] = {}
+    for body in files:
+        counted = json.loads(body.get("stats") or "{}").get("numRecords")
+        if counted is None:
+            return None
+        alive = int(counted) - int((body.get("deletionVector") or {}).get("cardinality", 0))
+        rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
+    return sum(rows.values())
+
+
 def schema_at(location: str) -> dict[str, Any]:
-    """The newest metaData action of the log that is still there: schema, partition columns,
-    properties.
+    """The newest metaData action of the log: schema, partition columns, properties.
 
     Raises:
         UndefinedTable: there is no Delta table.
     """
     for version in sorted(_versions(location), reverse=True):
-        for action in _actions(location, version):
+        for action in read_actions(location, version):
             if "metaData" in action:
                 return dict(action["metaData"])
+    for row in read_checkpoint(location, None, ["metaData"]):  # the log was cleaned up to it
+        if row["metaData"] is not None:
+            found = dict(row["metaData"])
+            return {**found, "configuration": dict(found["configuration"] or ())}
     raise UndefinedTable(f'there is no Delta table at "{location}"')
+
+
+def table_properties(location: str) -> dict[str, str]:
+    """The properties of a table that are set.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+    """
+    found: dict[str, str] = schema_at(location)["configuration"]
+    return found
+
+
+def is_in_log(location: str, version: int) -> bool:
+    """Whether the log of a table tells what a version has changed."""
+    return version in _versions(location)
 
 
 def stored_names(location: str) -> set[str]:
@@ -127,70 +196,80 @@ def stored_names(location: str) -> set[str]:
     return {str(field["name"]).lower() for field in declared["fields"]}
 
 
-def applied_step(location: str, application: str, versions: range) -> int | None:
-    """The highest transaction version that `application` has written in these versions of the
-    table."""
-    found = None
-    for version in versions:
-        for action in _actions(location, version):
-            txn = action.get("txn")
-            if txn is not None and txn.get("appId") == application:
-                found = max(found or 0, int(txn["version"]))
-    return found
+def applied_step(location: str, application: str, version: int) -> int | None:
+    """The transaction version that `application` has written in a version of the table."""
+    for action in read_actions(location, version):
+        txn = action.get("txn")
+        if txn is not None and txn.get("appId") == application:
+            return int(txn["version"])
+    return None
 
 
-def _actions(location: str, version: int) -> list[dict[str, Any]]:
-    name = f"{version:020d}.json"
+def read_actions(location: str, version: int) -> list[dict[str, Any]]:
+    """The actions of one version.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is not in the log.
+    """
     try:
-        content = _FileSystem.of(location).read(name)
+        content = TableFolder.of(location).read(f"{LOG_FOLDER}/{version:020d}.json")
     except FileNotFoundError:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version} any more'
         ) from None
     except OSError as error:
-        raise IoError(f'could not read the log of the Delta table "{location}": {error}') from error
+        raise _unreadable(location, error) from error
     return [json.loads(line) for line in content.splitlines() if line.strip()]
 
 
-def _versions(location: str) -> list[int]:
+def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:
+    """The rows of the checkpoint at a version, or of the newest (None); none, if there is none.
+
+    Args:
+        columns: only these, by their paths: `add.path`.
+    """
+    folder = TableFolder.of(location)
+    found = checkpoints(log_names(location))
+    newest = max(found, default=None) if version is None else version
     try:
-        names = _FileSystem.of(location).names()
+        return [
+            row
+            for name in found.get(-1 if newest is None else newest, ())
+            for row in folder.read_parquet(f"{LOG_FOLDER}/{name}", columns)
+        ]
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
+def checkpoints(names: list[str]) -> dict[int, list[str]]:
+    """The checkpoints of a log that are whole: the files of each, by version."""
+    parts: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        match = _CHECKPOINT_FILE.fullmatch(name)
+        if match is not None:
+            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(name)
+    return {version: found for (version, count), found in parts.items() if len(found) == count}
+
+
+def log_names(location: str) -> list[str]:
+    """The names of the files of a table's log; none, where there is no table.
+
+    Raises:
+        IoError: they cannot be listed.
+    """
+    try:
+        return TableFolder.of(location).names(LOG_FOLDER)
     except FileNotFoundError:
         return []
     except OSError as error:
         raise IoError(f'could not list the log of the Delta table "{location}": {error}') from error
-    return [int(match[1]) for name in names if (match := _COMMIT_FILE.fullmatch(name))]
 
 
-@dataclass(frozen=True, slots=True)
-class _FileSystem:
-    """The folder _delta_log of a table, wherever it lies."""
+def _versions(location: str) -> list[int]:
+    return [
+        int(match[1]) for name in log_names(location) if (match := _COMMIT_FILE.fullmatch(name))
+    ]
 
-    folder: str
-    is_local: bool
 
-    @staticmethod
-    def of(location: str) -> _FileSystem:
-        parts = urlsplit(location)
-        if parts.scheme in ("", "file"):
-            path = unquote(parts.path) if parts.scheme else location
-            return _FileSystem(os.path.join(path, "_delta_log"), is_local=True)
-        return _FileSystem(location.rstrip("/") + "/_delta_log", is_local=False)
-
-    def names(self) -> list[str]:
-        if self.is_local:
-            return os.listdir(self.folder)
-        from pyarrow import fs
-
-        system, path = fs.FileSystem.from_uri(self.folder)
-        return [info.base_name for info in system.get_file_info(fs.FileSelector(path))]
-
-    def read(self, name: str) -> str:
-        if self.is_local:
-            with open(os.path.join(self.folder, name), encoding="utf-8") as file:
-                return file.read()
-        from pyarrow import fs
-
-        system, path = fs.FileSystem.from_uri(f"{self.folder}/{name}")
-        with system.open_input_stream(path) as stream:
-            return bytes(stream.read()).decode("utf-8")
+def _unreadable(location: str, error: OSError) -> IoError:
+    return IoError(f'could not read the log of the Delta table "{location}": {error}')

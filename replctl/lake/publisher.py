@@ -4,28 +4,34 @@ changes."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
+from itertools import chain, groupby, pairwise
 
 from replctl.catalog.pg_class import (
     Relation,
+    ancestors_of,
+    descendants_of,
     find_relation_oid,
     leaf_partitions,
     load_relations,
     relation_oids,
 )
+from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_replication_slots import (
-    ReplicationSlot,
     advance_slot,
+    alter_slot,
     check_database,
-    create_slot,
     delete_slot,
+    find_slot,
     get_slot,
 )
+from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
     CHANGE,
     TRUNCATE,
@@ -34,20 +40,43 @@ from replctl.catalog.pg_wal import (
     last_committed_version,
 )
 from replctl.catalog.ruleutils import get_expr
+from replctl.catalog.session_value import session_value
+from replctl.catalog.slot_limits import check_decoding_requirements, create_slot_at_end
+from replctl.catalog.slotsync import (
+    check_alterable,
+    check_creatable,
+    check_droppable,
+    check_not_synced,
+)
+from replctl.catalog.standby_slots import sendable_lsn
 from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.catalog.wal_availability import check_not_invalidated
+from replctl.catalog.worker import (
+    Walsender,
+    check_inactive,
+    claim_walsender,
+    dismiss_walsender,
+    release_walsender,
+    report_walsender,
+)
 from replctl.errors import (
+    ConnectionFailure,
     DataError,
     FeatureNotSupported,
+    InsufficientPrivilege,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
 )
 from replctl.expr import nodes
-from replctl.lake.table_read import enter_foreign_versions, numbered_as
+from replctl.lake.pending import batch_ends, pending_changes
+from replctl.lake.retention import check_slot
+from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
 from replctl.replication.conflict import DecodingFailure
 from replctl.replication.node import (
     ChangeBatch,
+    PendingChanges,
     RelationChanges,
     RemoteColumn,
     RemoteRelation,
@@ -87,37 +116,93 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)
 
+    def sendable_lsn(self, slot_name: str) -> int:
+        """The end of the log, or by a failover slot what the standbys that
+        synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
+        end = self.current_lsn()
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+            if slot is None or not slot.failover or read_control(connection).is_in_recovery:
+                return end
+            names = self._session.setting("synchronized_standby_slots")
+            position, waiting = sendable_lsn(self._session.cluster, connection, names, end)
+        if waiting is not None:
+            self._session.notice(
+                waiting.message, severity="WARNING", detail=waiting.detail, hint=waiting.hint
+            )
+        return position
+
     def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
         """Make a slot at the end of the log.
 
         Raises:
             DuplicateObject: there is a slot of that name (42710).
+            FeatureNotSupported: a standby is to make a failover slot.
+            ObjectNotInPrerequisiteState, ConfigurationLimitExceeded: wal_level or
+                max_replication_slots is too low for one more.
         """
-        with self._session.cluster.begin(write=True) as connection:
-            lsn = insert_lsn(connection)
-            create_slot(
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_creatable(connection, failover=failover)
+            slot = create_slot_at_end(
                 connection,
-                ReplicationSlot(
-                    name,
-                    "pgoutput",
-                    self._session.database_oid,
-                    lsn,
-                    lsn,
-                    two_phase=two_phase,
-                    failover=failover,
-                ),
+                self._session.setting,
+                name,
+                "pgoutput",
+                self._session.database_oid,
+                two_phase=two_phase,
+                failover=failover,
             )
-        return lsn
+        return slot.confirmed_flush_lsn
+
+    def alter_slot(
+        self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
+    ) -> None:
+        """Change properties of a slot; None leaves one as it is.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+            ObjectNotInPrerequisiteState, FeatureNotSupported: it is a standby's.
+        """
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_alterable(connection, get_slot(connection, name), failover=bool(failover))
+            alter_slot(connection, name, failover=failover, two_phase=two_phase)
 
     def drop_slot(self, name: str) -> None:
         """Drop a slot.
 
         Raises:
             UndefinedObject: there is none of that name (42704).
+            ObjectInUse: a process reads it, or stands by (55006).
+            ObjectNotInPrerequisiteState: a standby has it from its primary.
         """
-        with self._session.cluster.begin(write=True) as connection:
-            get_slot(connection, name)
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_inactive(self._session.cluster, connection, name)
+            check_droppable(connection, get_slot(connection, name))
             delete_slot(connection, name)
+
+    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
+        """Hold a slot, for the subscription that `client` names.
+
+        Raises:
+            ObjectInUse: another process does (55006).
+            TooManyConnections: max_wal_senders others hold slots (53300).
+        """
+        role = self._session.role_oid
+        sender = Walsender(slot_name, client, application_name, role)
+        maximum = int(self._session.setting("max_wal_senders"))
+        claim_walsender(self._session.cluster, sender, maximum=maximum)
+
+    def report_end(self, slot_name: str) -> None:
+        """The subscription that holds a slot is at the end of the log."""
+        report_walsender(self._session.cluster, slot_name)
+
+    def end_replication(self, slot_name: str, *, stays: bool) -> None:
+        """Let go of a slot; who stays is still seen at it, and gives way to others."""
+        release_walsender(self._session.cluster, slot_name, stays=stays)
+
+    def dismiss(self, slot_name: str, client: str) -> None:
+        """Nobody reads a slot for the subscription that `client` names any more."""
+        dismiss_walsender(self._session.cluster, slot_name, client)
 
     def slot_position(self, name: str) -> int:
         """The LSN that a slot has confirmed.
@@ -125,15 +210,20 @@ class LakePublisher:
         Raises:
             UndefinedObject: there is no such slot (42704).
             ObjectInUse: it belongs to another database.
+            ObjectNotInPrerequisiteState: wal_level is too low, the slot was invalidated, or a
+                standby has it from its primary.
         """
+        check_decoding_requirements(self._session.setting)
         with self._session.cluster.begin(write=False) as connection:
             slot = get_slot(connection, name)
-        check_database(slot, self._session.database_oid)
+            check_database(slot, self._session.database_oid)
+            check_not_synced(connection, slot)
+        check_not_invalidated(check_slot(self._session, slot))
         return slot.confirmed_flush_lsn
 
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm changes up to `lsn`."""
-        with self._session.cluster.begin(write=True) as connection:
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
             advance_slot(connection, name, lsn)
 
     # -- what is published
@@ -143,6 +233,25 @@ class LakePublisher:
         with self._session.read() as catalog:
             existing = {publication.name for publication in list_publications(catalog)}
         return [name for name in names if name not in existing]
+
+    def publications_from_elsewhere(
+        self, names: Sequence[str], known: Collection[tuple[str, str]]
+    ) -> list[str]:
+        """Those of the publications, by name, with tables that subscriptions write into, or parts
+        of which they do, or of which they are parts.
+
+        Args:
+            known: tables that do not matter.
+        """
+        with self._session.read() as catalog:
+            return sorted(
+                name
+                for name in names
+                if any(
+                    _name(table.relation) not in known and _is_written(catalog, table.relation)
+                    for table in PublicationSet.of_names(catalog, [name]).tables_to_copy()
+                )
+            )
 
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """The relations of the publications.
@@ -183,18 +292,63 @@ class LakePublisher:
         with self._session.read() as current:
             catalog = current.as_of(snapshot.lsn)
             table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
+            privileges = self._session.privileges(current)
+            try:
+                privileges.check_schema(table.relation.schema_oid, schema_name, "U")
+                privileges.check_relation(table.relation, "r", table.columns)
+                policies = self._policies(current, table.relation)
+            except (InsufficientPrivilege, FeatureNotSupported) as error:
+                raise ConnectionFailure(
+                    "could not start initial contents copy for table"
+                    f' "{schema_name}.{name}": ERROR:  {error.message}'
+                ) from error
             leaves = leaf_partitions(catalog, table.relation)
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         sources = [
             CopySource(
-                numbered_as(table.relation, leaf, versions[leaf.oid]), table.columns, table.filters
+                numbered_as(table.relation, leaf, versions[leaf.oid]),
+                table.columns,
+                table.filters,
+                policies,
             )
             for leaf in leaves
             if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
         ]
         remote = _remote(table.relation, table.columns)
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
+
+    def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
+        """The conditions that policies put on the rows that a copy reads.
+
+        Raises:
+            InsufficientPrivilege: there are some, and row_security is off.
+            FeatureNotSupported: one of them reads tables.
+        """
+        privileges = self._session.privileges(catalog)
+        now = load_relations(catalog, [relation.oid]).get(relation.oid, relation)
+        setting = self._session.setting("row_security")
+        if not is_row_security_active(privileges, now, setting):
+            return ()
+        policies = [p for p in policies_of(catalog, now.oid) if p.concerns("r", privileges)]
+        for policy in policies:
+            if policy.reads_other_tables:
+                raise FeatureNotSupported(
+                    f'policy "{policy.name}" for table "{now.name}" has a subquery, which is not'
+                    " supported in an initial copy"
+                )
+        context = self._session.function_context(catalog)
+        tests = {
+            is_permissive: [
+                nodes.transform(nodes.loads(policy.using), partial(session_value, context))
+                for policy in policies
+                if policy.is_permissive == is_permissive and policy.using is not None
+            ]
+            for is_permissive in (True, False)
+        }
+        if not tests[True]:
+            return (nodes.Const("bool", "f"),)
+        return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
 
     # -- changes
 
@@ -224,6 +378,30 @@ class LakePublisher:
             entries = entries_between(catalog, from_lsn, to_lsn)
         return sorted({entry.commit_lsn for entry in entries})
 
+    def batch_ends(
+        self,
+        publications: Sequence[str],
+        from_lsn: int,
+        to_lsn: int,
+        starts: dict[tuple[str, str], int],
+        origin: str,
+        max_changes: int,
+    ) -> list[int]:
+        """The LSNs at which to end batches of so many changes, by the statistics of Delta's log."""
+        return batch_ends(
+            self._session, publications, from_lsn, to_lsn, starts, origin, max_changes
+        )
+
+    def pending(
+        self,
+        publications: Sequence[str],
+        starts: dict[tuple[str, str], int],
+        origin: str,
+        to_lsn: int,
+    ) -> dict[tuple[str, str], PendingChanges]:
+        """What the log has up to an LSN of relations that are published; nothing is decoded."""
+        return pending_changes(self._session, publications, starts, origin, to_lsn)
+
     @contextmanager
     def changes(
         self,
@@ -232,6 +410,7 @@ class LakePublisher:
         to_lsn: int,
         starts: dict[tuple[str, str], int],
         origin: str,
+        opens: Callable[[RemoteRelation], bool],
     ) -> Iterator[ChangeBatch]:
         """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
 
@@ -254,6 +433,13 @@ class LakePublisher:
         if definitions.problems:
             raise DecodingFailure(definitions.problems[0])
         published = definitions.relations
+        refused = {
+            _name(item.published_as)
+            for item in published.values()
+            if _name(item.published_as) not in starts
+            and not opens(_remote(item.published_as, item.columns))
+        }
+        starts = {**starts, **dict.fromkeys(refused, from_lsn)}
         wanted = [
             entry
             for entry in entries
@@ -291,11 +477,17 @@ class LakePublisher:
         first = published[entries[0].entry.relid]
         remote = _remote(first.published_as, first.columns)
         sources = []
+        retyped: set[str] = set()
         for relid, leaf_entries in by_leaf.items():
             item = published[relid]
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
-            sources.append(_change_source(item, leaf_entries))
+            for piece, versions in _pieces(item, _feed_versions(leaf_entries)):
+                sources.append(change_source(piece, versions))
+                retyped |= _changed_types(item.relation, piece.relation)
+        if retyped:
+            remote = _with_texts(remote, retyped)
+            sources = [_text_source(source, first.published_as, retyped) for source in sources]
         with ExitStack() as stack:
             try:
                 rows = stack.enter_context(self._session.engine().decoded(sources, _sent(remote)))
@@ -344,6 +536,12 @@ class _Placed:
     entry: LogEntry
 
 
+def _is_written(catalog: Catalog, relation: Relation) -> bool:
+    """Whether a subscription writes into a table, or into its partitions or what it is one of."""
+    family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
+    return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
+
+
 def _definitions(
     catalog: Catalog, publications: Sequence[str], relids: Collection[int]
 ) -> _Definitions:
@@ -364,9 +562,10 @@ def _definitions(
 
 
 def _between_commits(definition_lsns: Sequence[int], commits: Sequence[int]) -> Iterator[int]:
-    """Of the LSNs at which definitions change: the last one between each two commits of rows."""
+    """Of the LSNs at which definitions change: the last one behind each commit of rows, up to the
+    next, which may change definitions itself."""
     for before, after in pairwise(commits):
-        between = [lsn for lsn in definition_lsns if before < lsn < after]
+        between = [lsn for lsn in definition_lsns if before < lsn <= after]
         if between:
             yield between[-1]
 
@@ -386,23 +585,77 @@ def _find_table(publication_set: PublicationSet, schema_name: str, name: str) ->
     )
 
 
-def _change_source(published: PublishedRelation, entries: Sequence[_Placed]) -> ChangeSource:
+def _feed_versions(entries: Sequence[_Placed]) -> tuple[FeedVersion, ...]:
+    return tuple(
+        feed_version(placed.entry, placed.position)
+        for placed in entries
+        if placed.entry.version is not None
+    )
+
+
+def _pieces(
+    published: PublishedRelation, versions: Sequence[FeedVersion]
+) -> list[tuple[PublishedRelation, tuple[FeedVersion, ...]]]:
+    """The versions of a table, by the types that its columns had then."""
+    relation, pieces = published.relation, []
+    for types, group in groupby(versions, key=lambda v: relation_at(relation, v.version).columns):
+        own = tuple(group)
+        then = relation if types == relation.columns else relation_at(relation, own[0].version)
+        pieces.append((replace(published, relation=then), own))
+    return pieces
+
+
+def _changed_types(relation: Relation, other: Relation) -> set[str]:
+    """The names of the columns that have different types."""
+    pairs = zip(relation.columns, other.columns, strict=True)
+    return {a.name for a, b in pairs if (a.type, a.typmod) != (b.type, b.typmod)}
+
+
+def _with_texts(remote: RemoteRelation, names: Collection[str]) -> RemoteRelation:
+    """A relation whose columns of these names are sent as texts of different types."""
+    columns = tuple(
+        RemoteColumn(column.name, "text", -1) if column.name in names else column
+        for column in remote.columns
+    )
+    return replace(remote, columns=columns)
+
+
+def _text_source(source: ChangeSource, root: Relation, names: Collection[str]) -> ChangeSource:
+    """Changes of a table, the columns of these names as texts.
+
+    Raises:
+        DecodingFailure: a row filter needs one of them.
+    """
+    attnums = {column.attnum for column in root.columns if column.name in names}
+    for row_filter in chain.from_iterable(source.filters.values()):
+        used = {node.attnum for node in nodes.walk(row_filter) if isinstance(node, nodes.Var)}
+        if used & attnums:
+            raise DecodingFailure(
+                FeatureNotSupported(
+                    f'a row filter of table "{source.name}" uses a column whose type was changed in'
+                    " the transaction that has changed the rows"
+                )
+            )
+    columns = tuple(c.as_text() if c.attnum in attnums else c for c in source.source.columns)
+    return replace(source, source=replace(source.source, columns=columns))
+
+
+def feed_version(entry: LogEntry, position: int) -> FeedVersion:
+    """The version of a table that an entry of the log is."""
+    assert entry.version is not None
+    return FeedVersion(entry.version, position, bool(entry.detail.get("changes_keys")))
+
+
+def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
+    """What is to be decoded of a published table: some of its versions, oldest first."""
     relation, root = published.relation, published.published_as
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
     by_name = {column.name: column.attnum for column in root.columns}
-    versions = tuple(
-        FeedVersion(
-            placed.entry.version, placed.position, bool(placed.entry.detail.get("changes_keys"))
-        )
-        for placed in entries
-        if placed.entry.version is not None
-    )
-    last = versions[-1].version
     return ChangeSource(
         relation.qualified_name,
-        numbered_as(root, relation, last),
-        versions,
+        numbered_as(root, relation, versions[-1].version),
+        tuple(versions),
         tuple(by_name[name] for name in names if name in by_name),
         names,
         published.columns,
@@ -448,6 +701,7 @@ def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:
             group[0].entry.commit_time,
             group[0].position,
             group[-1].position,
+            group[0].entry.origin,
         )
         for xid, group in by_xid.items()
     )
@@ -457,14 +711,14 @@ def _truncations(
     entries: Sequence[LogEntry], published: dict[int, PublishedRelation]
 ) -> Iterator[Truncation]:
     """TRUNCATEs that are sent: of a partition only if it is published as itself."""
-    by_xid: dict[int, list[_Placed]] = defaultdict(list)
+    by_statement: dict[int, list[_Placed]] = defaultdict(list)
     for placed in _placed(entries):
         entry = placed.entry
         item = published[entry.relid]
         is_sent = Action.TRUNCATE in item.actions and item.published_as.oid == entry.relid
         if entry.action == TRUNCATE and is_sent:
-            by_xid[entry.xid].append(placed)
-    for group in by_xid.values():
+            by_statement[entry.statement_lsn].append(placed)
+    for group in by_statement.values():
         detail = group[0].entry.detail
         yield Truncation(
             group[0].position,

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
+from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.expr import nodes
-from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.delta_log import applied_step, commits_after, latest_version
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
-from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import RelationChanges, RemoteRelation, Rows
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.merge import LeafChange
-    from replctl.spark.outcome import Outcome
+    from replctl.spark.outcome import Outcome, Problem
     from replctl.spark.staging import Staged
 
 
@@ -34,6 +36,9 @@ class ReplicatedTable:
         family: the partition tree that it stands in.
         remote: the published relation.
         done: tables into which the batch is written already, each with its version before that.
+        is_emptied: the table is going to be emptied before the changes.
+        is_replaced: the rows that are there are going to be replaced; they count for nothing.
+        denied_actions: what the subscription may not do to the table, of I, U, D, and why.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a column that is sent (55000).
@@ -44,9 +49,13 @@ class ReplicatedTable:
     family: dict[int, Relation]
     remote: RemoteRelation
     done: Mapping[int, int | None] = field(default_factory=dict)
+    is_replaced: bool = False
+    is_emptied: bool = False
+    denied_actions: Mapping[str, PostgresError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.target = replication_target(self.relation, self.remote, self.family, self.done)
+        read = dict.fromkeys(self.family) if self.is_replaced or self.is_emptied else self.done
+        self.target = replication_target(self.relation, self.remote, self.family, read)
         self._sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
@@ -62,7 +71,7 @@ class ReplicatedTable:
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
-        """What an initial copy adds.
+        """What a copy adds, or puts in the place of all rows.
 
         Args:
             rows: the query of the rows to copy.
@@ -84,17 +93,88 @@ class ReplicatedTable:
             ReplicationConflict: one of them does not fit.
             ObjectNotInPrerequisiteState: rows to change cannot be found in the table (55000).
         """
+        with ExitStack() as stack:
+            try:
+                outcome = stack.enter_context(self._outcome(changes, first, last))
+            except DataError as error:
+                raise self._located(changes, first, last, error) from error
+            yield TableOutcome(self, outcome, self.session.engine().leaf_changes(outcome))
+
+    @contextmanager
+    def _outcome(
+        self, changes: RelationChanges, first: int, last: int, *, is_prefix: bool = False
+    ) -> Iterator[Outcome]:
+        """What changes do, if the table takes them.
+
+        Args:
+            is_prefix: they are looked at for the row that the last of them makes.
+        """
         engine = self.session.engine()
         rows = _staged(changes.rows)
         with engine.converted(self.target, self._sent, rows, first, last) as converted:
+            self._check_privileges(converted, first, last)
             if engine.has_action(converted, "UD"):
-                check_updatable(self.target, self.remote, self.relation)
+                self._check_updatable(converted, first, last)
+            hidden = [] if is_prefix else engine.violating_positions(self.target, converted)
+            for position in hidden:  # unless the row to update is missing, it is made, and fails
+                with self._outcome(changes, first, position, is_prefix=True):
+                    pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
             target = self._with_taken_values(lambda: engine.count_rows(added))
             with engine.outcome(target, converted) as outcome:
                 self._check(outcome, others)  # conflicts of the key are in the outcome
-                yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+                yield outcome
+
+    def _check_privileges(self, converted: Staged, first: int, last: int) -> None:
+        """Whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
+        if not self.denied_actions:
+            return
+        denied = "".join(self.denied_actions)
+        found = self.session.engine().first_action(converted, first, last, denied)
+        if found is not None:
+            position, action = found
+            raise ReplicationConflict(
+                position,
+                self.denied_actions[action],
+                self.relation.qualified_name,
+                Action(action).name,
+            )
+
+    def _check_updatable(self, converted: Staged, first: int, last: int) -> None:
+        try:
+            check_updatable(self.target, self.remote, self.relation)
+        except ObjectNotInPrerequisiteState as error:
+            found = self.session.engine().first_action(converted, first, last, "UD")
+            assert found is not None
+            position, action = found
+            raise ReplicationConflict(
+                position, error, self.relation.qualified_name, Action(action).name
+            ) from error
+
+    def _located(
+        self, changes: RelationChanges, first: int, last: int, error: DataError
+    ) -> ReplicationConflict:
+        """Where a value or an expression fails: the first change that fails without those after
+        it."""
+        positions = sorted(p for p in changes.positions if first <= p <= last)
+        low, high = 0, len(positions) - 1
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                with self._outcome(changes, first, positions[middle], is_prefix=True):
+                    low = middle + 1
+            except DataError as earlier:
+                error, high = earlier, middle
+            except ReplicationConflict as conflict:
+                return conflict
+        engine, rows, position = self.session.engine(), _staged(changes.rows), positions[low]
+        action, column = engine.failing_conversion(self.target, self._sent, rows, position) or (
+            (engine.first_action(rows, position, position) or (position, "I"))[1],
+            "",
+        )
+        name = self.relation.qualified_name
+        return ReplicationConflict(position, error, name, Action(action).name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
         """The target, with a value for each of `count()` new rows taken from the sequences in its
@@ -114,10 +194,26 @@ class ReplicatedTable:
         problem = self.session.engine().first_problem(outcome, keys)
         if problem is not None:
             error = violation(self.relation, self.family, self.target, problem)
-            message_type = "INSERT" if problem.kind == "key" else ""
+            action = Action(problem.action)
             raise ReplicationConflict(
-                problem.position, error, self.relation.qualified_name, message_type
+                problem.position,
+                error,
+                self.relation.qualified_name,
+                action.name,
+                type=_conflict_type(problem, action),
             )
+
+
+def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:
+    if problem.kind not in ("key", "unique"):
+        return None
+    if problem.broken_keys > 1:
+        return ConflictType.MULTIPLE_UNIQUE_CONFLICTS
+    exists = {
+        Action.INSERT: ConflictType.INSERT_EXISTS,
+        Action.UPDATE: ConflictType.UPDATE_EXISTS,
+    }
+    return exists[action]
 
 
 def _as_next_value(node: nodes.Node) -> nodes.Node | None:
@@ -135,11 +231,25 @@ class TableOutcome:
     @property
     def changed_leaves(self) -> list[int]:
         """The numbers of the leaves that change."""
-        return [i for i, change in enumerate(self.leaf_changes) if not change.is_nothing]
+        return [
+            number
+            for number, change in enumerate(self.leaf_changes)
+            if not change.is_nothing or (self.table.is_replaced and self._is_made(number))
+        ]
+
+    def _is_made(self, number: int) -> bool:
+        storage = self.table.family[self.leaf_relid(number)].storage
+        return storage is not None and storage.is_made
 
     @property
     def changed_relids(self) -> set[int]:
         return {self.leaf_relid(number) for number in self.changed_leaves}
+
+    @property
+    def missing(self) -> dict[ConflictType, int]:
+        """How many changes have found no row."""
+        updates, deletes = self.table.session.engine().missing_rows(self.outcome)
+        return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
 
     @property
     def changes_keys(self) -> bool:
@@ -159,9 +269,11 @@ class TableOutcome:
         table = self.table
         family = {**table.family, **relations}
         current = replication_target(family[table.relation.oid], table.remote, family)
-        table.session.engine().write_leaf(
-            self.outcome, number, current.leaves[number], self.leaf_changes[number], note
-        )
+        leaf, engine = current.leaves[number], table.session.engine()
+        if table.is_replaced:
+            engine.replace_leaf(self.outcome, number, leaf, note)
+        else:
+            engine.write_leaf(self.outcome, number, leaf, self.leaf_changes[number], note)
 
 
 def written_leaves(
@@ -175,17 +287,45 @@ def written_leaves(
         targets: version before and step by OID.
         application: Delta's name for the writer of a table.
     """
-    result: dict[int, int | None] = {}
+    steps = _written_steps(tables, targets, application)
+    return {relid: targets[relid][0] for relid, is_undone in steps.items() if not is_undone}
+
+
+def undone_leaves(
+    tables: Mapping[int, Relation],
+    targets: Mapping[int, tuple[int | None, int]],
+    application: Callable[[int], str],
+) -> set[int]:
+    """Those that it was written into, and that is undone: another write needs another step."""
+    steps = _written_steps(tables, targets, application)
+    return {relid for relid, is_undone in steps.items() if is_undone}
+
+
+def _written_steps(
+    tables: Mapping[int, Relation],
+    targets: Mapping[int, tuple[int | None, int]],
+    application: Callable[[int], str],
+) -> dict[int, bool]:
+    """The targets whose step is in the table's log, each with whether it was undone."""
+    result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
-        newest = None if storage is None else latest_version(storage.location)
-        if storage is None or newest is None:
+        if storage is None or latest_version(storage.location) is None:
             continue
-        versions = range(0 if version is None else version + 1, newest + 1)
-        found = applied_step(storage.location, application(relid), versions)
-        if found is not None and found >= step:
-            result[relid] = version
+        commits = list(commits_after(storage.location, -1 if version is None else version))
+        undone = {number for commit in commits for number in commit.replctl.get("undoes", ())}
+        for commit in commits:
+            found = applied_step(storage.location, application(relid), commit.version)
+            if found is not None and found >= step:
+                result[relid] = commit.version in undone
     return result
+
+
+def first_action(
+    session: Session, changes: RelationChanges, first: int, last: int
+) -> tuple[int, str] | None:
+    """Position and action of the first change of a range that is sent, if there is one."""
+    return session.engine().first_action(_staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:

@@ -6,11 +6,20 @@ Nothing is made here; the first write makes the table (table_write.py).
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.pg_class import Column, Relation, insert_storage, insert_storage_column
-from replctl.catalog.storage import storage_names
+from replctl.catalog.pg_class import (
+    Column,
+    Relation,
+    StorageColumn,
+    insert_storage,
+    insert_storage_column,
+    replace_storage_column,
+)
+from replctl.catalog.storage import next_storage_number, storage_names
 from replctl.catalog.transaction import Catalog
+from replctl.lake.delta_log import latest_version
 
 _NOT_IN_NAMES = re.compile(
     r"[ ,;{}()\n\t=`]"
@@ -20,18 +29,54 @@ _RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "
 
 def give_storage(catalog: Catalog, cluster: Cluster, relation: Relation) -> None:
     """Assign a place to a relation that holds rows, and names to its columns."""
-    location = cluster.default_location(catalog.database_oid, relation.oid)
+    location = _free_location(cluster.default_location(catalog.database_oid, relation.oid))
     insert_storage(catalog, relation.oid, location, is_adopted=False, is_made=False)
     for column in relation.columns:
         give_storage_column(catalog, relation.oid, column)
 
 
+def _free_location(wanted: str) -> str:
+    """A place without a table: a catalog that was restored gives numbers again."""
+    location, number = wanted, 0
+    while latest_version(location) is not None:
+        number += 1
+        location = f"{wanted}_{number}"
+    return location
+
+
 def give_storage_column(catalog: Catalog, relid: int, column: Column) -> None:
     """Assign a name in storage to a column: its own, or one like it that no column has had."""
-    taken = storage_names(catalog, relid)
-    base = _NOT_IN_NAMES.sub("_", column.name)
+    name = free_name(column.name, storage_names(catalog, relid))
+    insert_storage_column(catalog, relid, column.attnum, name)
+
+
+def renew_storage_column(
+    catalog: Catalog,
+    relation: Relation,
+    former: Column,
+    name: str | None = None,
+    since_version: int | None = None,
+) -> None:
+    """Assign another place in storage to a column, whose values are stored otherwise from now on.
+
+    Args:
+        relation, former: the relation and its column before.
+        name, since_version: the place, if it is there already.
+    """
+    chosen = name or free_name(former.name, storage_names(catalog, relation.oid))
+    stored = StorageColumn(chosen, since_version, next_storage_number(catalog, relation.oid))
+    replace_storage_column(catalog, relation, former, stored)
+
+
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """A name like `wanted` that a column can have in storage.
+
+    Args:
+        taken: what it must not be, in lower case.
+    """
+    base = _NOT_IN_NAMES.sub("_", wanted)
     name, number = base, 0
-    while name.lower() in taken | _RESERVED:
+    while name.lower() in taken or name.lower() in _RESERVED:
         number += 1
         name = f"{base}_{number}"
-    insert_storage_column(catalog, relid, column.attnum, name)
+    return name

@@ -8,10 +8,15 @@ what is already written is recognised by Delta's transaction identifier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
+from replctl.catalog.aclchk import Privileges, denied
+from replctl.catalog.intent import Intent, insert_intent
+from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import (
     RELKIND_PLURAL,
     Relation,
@@ -19,49 +24,138 @@ from replctl.catalog.pg_class import (
     load_relations,
 )
 from replctl.catalog.pg_namespace import find_schema
-from replctl.catalog.pg_replication_slots import advance_origin, origin_progress
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.pg_replication_slots import (
+    advance_origin,
+    create_origin,
+    drop_origin,
+    origin_progress,
+)
 from replctl.catalog.pg_subscription import (
     ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
+    count_conflicts,
     count_error,
     delete_apply_batch,
     get_apply_batch,
     get_subscription,
     insert_apply_batch,
     next_apply_step,
-    put_subscription_relation,
+    raise_apply_step,
     subscription_relations,
     update_subscription,
+    update_subscription_relation,
 )
-from replctl.catalog.pg_wal import last_logged_version
+from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
 from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
-from replctl.errors import PostgresError, UndefinedTable, WrongObjectType
+from replctl.errors import (
+    ConnectionFailure,
+    DataCorrupted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InternalError,
+    Notice,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    SerializationFailure,
+    WrongObjectType,
+)
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
+from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.partition import partition_tree
-from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, written_leaves
-from replctl.lake.table_write import TableWriter, commit, recover
+from replctl.lake.repeat import repeated
+from replctl.lake.replicated_table import (
+    ReplicatedTable,
+    TableOutcome,
+    first_action,
+    undone_leaves,
+    written_leaves,
+)
+from replctl.lake.table_write import TableWriter, commit, recover, undo_or_leave, undo_relation
 from replctl.lake.truncation import check_truncatable
-from replctl.replication.conflict import ReplicationConflict
-from replctl.replication.node import ChangeBatch, RemoteRelation, Rows, Snapshot, Truncation
+from replctl.lake.waiting import when_free
+from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.node import (
+    ChangeBatch,
+    RelationChanges,
+    RemoteRelation,
+    Rows,
+    Snapshot,
+    Truncation,
+)
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
 
 #: Relations with all that is in the same partition tree, by (schema, name).
 _Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """Tables whose locks are held, with the newest versions that they had then."""
+
+    relations: dict[int, Relation]
+    versions: dict[int, int | None]
+
+
 class LakeSubscriber:
     """The subscriber that a session's database is, for one subscription
-    (replication.node.Subscriber)."""
+    (replication.node.Subscriber).
 
-    def __init__(self, session: Session, subscription: Subscription) -> None:
+    Args:
+        table: the table whose synchronization it is for; None: the tables that are ready.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        subscription: Subscription,
+        table: SubscriptionRelation | None = None,
+    ) -> None:
         self._session = session
         self._subscription = subscription
+        self._table = table
 
     # -- state
+
+    @property
+    def origin_name(self) -> str:
+        """The name of the replication origin that holds its progress."""
+        if self._table is None:
+            return self._subscription.origin_name
+        return self._subscription.table_origin_name(self._table.relid)
+
+    @property
+    def synchronization_id(self) -> int:
+        """The number by which the publisher tells subscribers apart."""
+        return self._session.cluster.system_identifier
+
+    @property
+    def max_batch_changes(self) -> int:
+        """How many changes it takes at once, about; 0: as many as there are."""
+        return int(self._session.setting("replctl.max_batch_changes"))
+
+    def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
+        """The same subscription's, for the synchronization of one table."""
+        return LakeSubscriber(self._session, self._subscription, relation)
+
+    def starts(self) -> dict[tuple[str, str], int]:
+        """The tables whose changes it takes, by (schema, name), each with the LSN after which they
+        count."""
+        return {
+            name: relation.lsn or 0
+            for name, relation in self.relations().items()
+            if (self._table is None and relation.state is RelState.READY)
+            or relation.relid == self._relid
+        }
+
+    @property
+    def _relid(self) -> int:
+        return 0 if self._table is None else self._table.relid
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
         """The tables of the subscription by (schema, name); tables that were dropped are left
@@ -76,39 +170,78 @@ class LakeSubscriber:
         }
 
     def put_state(self, relation: SubscriptionRelation) -> None:
-        """Note a table's new state."""
+        """Note a table's new state; one that is ready has no progress of its own any more."""
         with self._writing() as catalog:
-            put_subscription_relation(catalog, relation)
+            update_subscription_relation(catalog, relation)
+            if relation.state is RelState.READY:
+                drop_origin(catalog.connection, self.of_table(relation).origin_name)
 
     def progress(self) -> int:
         """The LSN of the publisher up to which changes are in."""
         with self._session.cluster.begin(write=False) as connection:
-            return origin_progress(connection, self._subscription.origin_name) or 0
+            return origin_progress(connection, self.origin_name) or 0
 
     def advance(self, to_lsn: int) -> None:
         """Note progress over changes that write nothing."""
         with self._writing() as catalog:
-            advance_origin(catalog.connection, self._subscription.origin_name, to_lsn, 0)
+            advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
 
     def unfinished_batch(self) -> ApplyBatch | None:
         """The batch that a crash has left half written."""
         with self._session.read() as catalog:
-            return get_apply_batch(catalog, self._subscription.oid)
+            return get_apply_batch(catalog, self._subscription.oid, self._relid)
 
     def note_error(self, kind: str, *, disable: bool) -> None:
         """Count an error (kind: apply or sync), and disable the subscription if asked."""
-        with self._session.write() as catalog:
-            count_error(catalog, self._subscription.oid, kind)
-            current = get_subscription(catalog, self._subscription.oid)
-            if disable and current is not None:
-                update_subscription(catalog, replace(current, enabled=False))
 
-    def clear_skip(self) -> None:
-        """The transaction that ALTER SUBSCRIPTION ... SKIP named has been skipped."""
-        with self._session.write() as catalog:
-            current = get_subscription(catalog, self._subscription.oid)
-            if current is not None:
-                update_subscription(catalog, replace(current, skip_lsn=0))
+        def note(catalog: Catalog) -> None:
+            count_error(catalog, self._subscription.oid, kind)
+            if disable:
+                self._change(catalog, enabled=False)
+
+        self._define(note)
+
+    def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
+        """Count conflicts that have stopped a transaction."""
+        with self._writing() as catalog:
+            count_conflicts(catalog, self._subscription.oid, _by_name(counts))
+
+    def enable_two_phase(self) -> None:
+        """Two-phase commit is not pending any more."""
+        self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
+
+    def clear_skip(self, skipped_lsn: int | None) -> None:
+        """The transaction that ALTER SUBSCRIPTION ... SKIP named has been skipped; or another one
+        was the next."""
+
+        def clear(catalog: Catalog) -> None:
+            self._change(catalog, skip_lsn=0)
+            if skipped_lsn is not None:
+                advance_origin(catalog.connection, self.origin_name, skipped_lsn, 0)
+
+        self._define(clear)
+
+    def _define(self, change: Callable[[Catalog], None]) -> None:
+        """Change definitions, after a block that is changing the subscription."""
+
+        def attempt() -> None:
+            with self._session.write() as catalog:
+                change(catalog)
+
+        when_free(self._session, attempt)
+
+    def _change(self, catalog: Catalog, **fields: object) -> None:
+        """Change the subscription, if it is still there."""
+        current = get_subscription(catalog, self._subscription.oid)
+        if current is not None:
+            update_subscription(catalog, replace(current, **fields))  # type: ignore[arg-type]
+
+    def report(self, notice: Notice) -> None:
+        """A line for whoever runs the subscription, and for the cluster's log."""
+        worker = "apply" if self._table is None else "tablesync"
+        backend_type = f"logical replication {worker} worker"
+        self._session.cluster.log.report_error(notice, backend_type=backend_type)
+        self._session.on_notice(notice)
 
     # -- initial copies
 
@@ -120,57 +253,134 @@ class LakeSubscriber:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = _leaves(loaded, partition_tree(catalog, loaded))
             for leaf in leaves:
+                self._pass_forgotten_steps(catalog, leaf)
                 commit_log.enter_versions(catalog, self._session.cluster, leaf)
+                if not relation.replaces:
+                    self._check_history(catalog, leaf)
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
             begun = replace(
-                relation,
+                self._current(catalog, relation),
                 state=RelState.DATASYNC,
                 snapshot=CopySnapshot(
                     snapshot.lsn, snapshot.state, xid, self._targets(catalog, leaves)
                 ),
             )
-            put_subscription_relation(catalog, begun)
+            update_subscription_relation(catalog, begun)
         injection_point("tablesync.after-snapshot")
         return begun
 
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
-        """Append the rows of a copy, with defaults; what a crash has left is completed.  State f.
+        """Write the rows of a copy, with defaults, in addition to those that are there or in their
+        place; what a crash has left is completed.  State f.
 
         Raises:
-            PostgresError: the rows do not fit the table: nothing is written, and the copy is
-                forgotten.
+            PostgresError: the rows do not fit the table, or cannot be read or written.
         """
+        repeated(lambda: self._copy(relation, remote, rows))
+
+    def _copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
+        """A copy; when it is overtaken, a part of it may be written."""
         copied = relation.snapshot
         assert copied is not None
         families = self._families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
-        with self._locked(families) as tables, ExitStack() as stack:
+        with self._locked(families) as locked, ExitStack() as stack:
+            tables = locked.relations
+            copied = self._renewed_copy(relation, copied, tables)
             done = written_leaves(tables, copied.targets, self._application)
-            writer = self._writer(tables, copied.xid)
+            writer = self._writer(locked, copied.xid)
+            table = ReplicatedTable(
+                self._session, root, family, remote, done, is_replaced=relation.replaces
+            )
+            if (problem := self._denied_actions(root).get("I")) is not None:
+                raise problem
             try:
-                table = ReplicatedTable(self._session, root, family, remote, done)
                 outcome = stack.enter_context(table.copied(rows))
-            except (PostgresError, ReplicationConflict) as error:
-                if not done:
-                    self._forget_copy(relation)
-                raise error.error if isinstance(error, ReplicationConflict) else error from error
+            except ReplicationConflict as conflict:
+                raise conflict.error from conflict
             injection_point("tablesync.before-write")
             for number in outcome.changed_leaves:
                 self._write_leaf(writer, outcome, number, copied.targets)
                 injection_point("tablesync.after-copy")
             injection_point("tablesync.before-finishedcopy")
-            finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=copied.lsn, snapshot=None)
-            commit(writer, lambda catalog, lsn: put_subscription_relation(catalog, finished))
+            writer.origin_lsn = copied.lsn
+            self._finish_copy(writer, relation, copied.lsn)
         injection_point("tablesync.after-finishedcopy")
 
-    def _forget_copy(self, relation: SubscriptionRelation) -> None:
-        """Nothing is written: the next attempt reads the publisher as it is then."""
-        assert relation.snapshot is not None
+    def _renewed_copy(
+        self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
+    ) -> CopySnapshot:
+        """The copy, with new steps for tables in which it was undone."""
+        undone = undone_leaves(tables, copied.targets, self._application)
+        if not undone:
+            return copied
         with self._writing() as catalog:
-            put_subscription_relation(catalog, replace(relation, snapshot=None))
-            abort_transaction(catalog.connection, relation.snapshot.xid)
+            targets = self._targets(catalog, [tables[oid] for oid in undone])
+            renewed = replace(copied, targets={**copied.targets, **targets})
+            update_subscription_relation(catalog, replace(relation, snapshot=renewed))
+        return renewed
+
+    def _finish_copy(
+        self, writer: TableWriter, relation: SubscriptionRelation, remote_lsn: int
+    ) -> None:
+        """State f, with the place in the log of what was copied, and progress of the table's
+        own."""
+        finished = replace(
+            relation,
+            state=RelState.FINISHEDCOPY,
+            lsn=remote_lsn,
+            snapshot=None,
+            replaces=False,
+        )
+
+        def note_state(catalog: Catalog, local_lsn: int) -> None:
+            name = self.of_table(relation).origin_name
+            update_subscription_relation(catalog, finished)
+            drop_origin(catalog.connection, name)  # of a synchronization that was not finished
+            create_origin(catalog.connection, name, remote_lsn)
+
+        commit(writer, note_state)
+
+    def give_up_copy(self, relation: SubscriptionRelation) -> None:
+        """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
+        part of it, is written."""
+        copied = relation.snapshot
+        assert copied is not None
+        with self._session.read() as catalog:
+            tables = load_relations(catalog, copied.targets)
+        if written_leaves(tables, copied.targets, self._application):
+            return
+        with self._writing() as catalog:
+            current = self._current(catalog, relation)
+            if current.snapshot is not None and current.snapshot.xid == copied.xid:
+                update_subscription_relation(catalog, replace(current, snapshot=None))
+                abort_transaction(catalog.connection, copied.xid)
+
+    def abandon(self) -> None:
+        """The table's synchronization ends here: what its copy, or a batch of its changes, has
+        written in part is undone."""
+        assert self._table is not None
+        with self._writing() as catalog:
+            current = self._current(catalog, self._table)
+            batch = get_apply_batch(catalog, self._subscription.oid, self._relid)
+            begun = [(item.xid, item.targets) for item in (current.snapshot, batch) if item]
+            for xid, targets in begun:
+                for relid, (version, _step) in targets.items():
+                    insert_intent(catalog.connection, xid, Intent(relid, version, is_whole=False))
+            update_subscription_relation(catalog, replace(current, snapshot=None))
+            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+        for xid, targets in begun:
+            with ExitStack() as stack:
+                relids = list(targets)
+                when_free(self._session, partial(self._session.lock_relations, relids, stack))
+                undo_or_leave(self._session, xid)
+
+    def _current(self, catalog: Catalog, relation: SubscriptionRelation) -> SubscriptionRelation:
+        """A table as the catalog has it now."""
+        known = subscription_relations(catalog, self._subscription.oid)
+        return next((item for item in known if item.relid == relation.relid), relation)
 
     # -- changes
 
@@ -178,7 +388,7 @@ class LakeSubscriber:
         """The OID of the local table for a published one.
 
         Raises:
-            UndefinedTable: there is none (42P01).
+            ObjectNotInPrerequisiteState: there is none (55000).
             WrongObjectType: it is not a table (42809).
         """
         with self._session.read() as catalog:
@@ -186,13 +396,28 @@ class LakeSubscriber:
             oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
             relation = None if oid is None else load_relations(catalog, [oid])[oid]
         if relation is None:
-            raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist')
+            raise ObjectNotInPrerequisiteState(
+                f'logical replication target relation "{schema_name}.{name}" does not exist'
+            )
         if relation.kind not in ("r", "p"):
             raise WrongObjectType(
                 f'cannot use relation "{schema_name}.{name}" as logical replication target',
                 detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
             )
         return relation.oid
+
+    def opens(self, remote: RemoteRelation) -> bool:
+        """Whether there is a table that changes of a relation fit; apply asks also for relations
+        that it does not apply, as PostgreSQL's does."""
+        if self._table is not None:
+            return True
+        try:
+            families = self._families([(remote.schema, remote.name)])
+            (root, family), *_ = families.values()
+            ReplicatedTable(self._session, root, family, remote)
+        except PostgresError:
+            return False
+        return True
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """The changes that cannot be composed with those of other transactions: they move keys, or
@@ -215,40 +440,67 @@ class LakeSubscriber:
         Raises:
             ReplicationConflict: one of them does not fit; nothing of the batch is written.
         """
+        repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+
+    def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
+        """A batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
         truncations = [t for t in batch.truncations if first <= t.position <= last]
-        changes = [c for c in batch.changes if any(first <= p <= last for p in c.positions)]
+        changes = _after_truncations(batch, truncations, first, last)
         families: _Families = {}
-        for item in changes:
-            position = min(p for p in item.positions if first <= p <= last)
-            name = (item.relation.schema, item.relation.name)
-            with _at(position, ".".join(name)):
-                families |= self._families([name])
+        problems = _Problems()
+        for item, start in changes:
+            with problems.of(item, self._first_action(item, start, last)):
+                families |= self._families([(item.relation.schema, item.relation.name)])
         for truncation in truncations:
-            with _at(truncation.position, "", "TRUNCATE"):
+            with problems.of_truncation(truncation):
                 truncated = self._families(truncation.relations)
                 self._check_truncatable(truncated)
-            families |= truncated
-        with self._locked(families) as tables, ExitStack() as stack:
+                for root, family in truncated.values():
+                    if unfinished is None and (
+                        problem := self._denied_actions(root, family).get("T")
+                    ):
+                        raise problem
+                families |= truncated
+        with self._locked(families) as locked, ExitStack() as stack:
+            tables = locked.relations
+            with self._session.read() as catalog:
+                for leaf in tables.values():
+                    self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             done = written_leaves(tables, targets, self._application)
             outcomes = []
-            for item in changes:
-                root, family = families[item.relation.schema, item.relation.name]
-                position = min(p for p in item.positions if first <= p <= last)
-                with _at(position, root.qualified_name):
-                    table = ReplicatedTable(self._session, root, family, item.relation, done)
-                    outcomes.append(stack.enter_context(table.changed(item, first, last)))
+            for item, start in changes:
+                name = (item.relation.schema, item.relation.name)
+                if name not in families:
+                    continue
+                root, family = families[name]
+                with problems.of(item, self._first_action(item, start, last)):
+                    table = ReplicatedTable(
+                        self._session, root, family, item.relation, done, is_emptied=start > first
+                    )
+                    table.denied_actions = {} if unfinished else self._denied_actions(root, family)
+                    outcomes.append(stack.enter_context(table.changed(item, start, last)))
+            problems.raise_first()
+            conflicts: Counter[ConflictType] = Counter()
+            for outcome in outcomes:
+                conflicts.update(outcome.missing)
             injection_point("apply.before-batch")
             leaves = {relid for outcome in outcomes for relid in outcome.changed_relids}
             leaves |= {leaf.oid for leaf in _truncated(truncations, families)}
-            if not leaves and not truncations:
-                self._finish_empty(unfinished, to_lsn)
-                return
             if unfinished is None:
+                if not leaves and not truncations:
+                    self._finish_empty(to_lsn, conflicts)
+                    return
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to_lsn)
+            else:
+                # It is finished as such even if nothing seems to be left of it: Spark may have
+                # ended its write since its tables were looked at.  Others may have written, too.
+                undone = undone_leaves(tables, targets, self._application)
+                missing = (leaves & undone) | leaves.difference(targets)
+                unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
-            writer = self._writer(tables, unfinished.xid)
+            writer = self._writer(locked, unfinished.xid)
             for truncation in truncations:
                 self._truncate(writer, truncation, families, unfinished, done)
             for outcome in outcomes:
@@ -256,7 +508,7 @@ class LakeSubscriber:
                     self._write_leaf(writer, outcome, number, unfinished.targets)
                     injection_point("apply.after-first-table")
             injection_point("apply.after-tables")
-            self._finish_batch(writer, to_lsn)
+            self._finish_batch(writer, to_lsn, conflicts)
 
     # -- batches
 
@@ -266,28 +518,41 @@ class LakeSubscriber:
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
             targets = self._targets(catalog, leaves)
-            batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets)
+            batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
             insert_apply_batch(catalog, batch)
         return batch
 
-    def _finish_batch(self, writer: TableWriter, to_lsn: int) -> None:
+    def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
+        """Steps for tables that have none in a batch, or need another one."""
+        if not leaves:
+            return batch
+        with self._writing() as catalog:
+            targets = {**batch.targets, **self._targets(catalog, leaves)}
+            extended = replace(batch, targets=targets)
+            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+            insert_apply_batch(catalog, extended)
+        return extended
+
+    def _finish_batch(
+        self, writer: TableWriter, to_lsn: int, conflicts: Mapping[ConflictType, int]
+    ) -> None:
         """Enter the versions, the commit and the progress, all at once."""
 
         def note_progress(catalog: Catalog, local_lsn: int) -> None:
-            delete_apply_batch(catalog, self._subscription.oid)
-            advance_origin(catalog.connection, self._subscription.origin_name, to_lsn, local_lsn)
+            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+            advance_origin(catalog.connection, self.origin_name, to_lsn, local_lsn)
+            count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
 
         injection_point("apply.before-progress")
         writer.origin_lsn = to_lsn
         commit(writer, note_progress)
         injection_point("apply.after-progress")
 
-    def _finish_empty(self, unfinished: ApplyBatch | None, to_lsn: int) -> None:
+    def _finish_empty(self, to_lsn: int, conflicts: Mapping[ConflictType, int]) -> None:
+        """Note progress over changes that write nothing, and the conflicts among them."""
         with self._writing() as catalog:
-            delete_apply_batch(catalog, self._subscription.oid)
-            if unfinished is not None:
-                abort_transaction(catalog.connection, unfinished.xid)
-            advance_origin(catalog.connection, self._subscription.origin_name, to_lsn, 0)
+            advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
+            count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
 
     def _targets(
         self, catalog: Catalog, leaves: Sequence[Relation]
@@ -319,7 +584,48 @@ class LakeSubscriber:
         note = writer.note(
             changes_keys=outcome.changes_keys, application=self._application(relid), step=step
         )
+        if outcome.table.is_replaced:
+            outcome.write(number, writer.relations, note)
+            return
+        writer.check_unchanged(relid)
         outcome.write(number, writer.relations, note)
+        try:
+            writer.check_not_overtaken(relid)
+        except SerializationFailure:
+            undo_relation(writer, relid)
+            raise
+
+    def _denied_actions(
+        self, relation: Relation, family: Mapping[int, Relation] | None = None
+    ) -> dict[str, PostgresError]:
+        """What the subscription may not do to a table, of I, U, D and T, and why: with the
+        privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
+        does (SwitchToUntrustedUser, TargetPrivilegesCheck).
+
+        Args:
+            family: the table's partitions, if policies of these count, too.
+
+        Raises:
+            InsufficientPrivilege: it may not become the table's owner (42501).
+        """
+        with self._session.read() as catalog:
+            owner = privileges = Privileges(catalog, self._subscription.owner)
+            if not self._subscription.run_as_owner:
+                names = role_names(catalog)
+                if not owner.may_become(relation.owner):
+                    raise InsufficientPrivilege(
+                        f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
+                        f' "{names[relation.owner]}"'
+                    )
+                privileges = Privileges(catalog, relation.owner)
+            tables = (relation, *(family or {}).values())
+            needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
+            found = {}
+            for action, letters in needed.items():
+                problem = _problem_of(owner if action == "T" else privileges, tables, letters)
+                if problem is not None:
+                    found[action] = problem
+        return found
 
     def _truncate(
         self,
@@ -348,6 +654,11 @@ class LakeSubscriber:
                 )
                 self._session.engine().truncate(storage.location, note)
 
+    def _first_action(
+        self, changes: RelationChanges, first: int, last: int
+    ) -> Callable[[], tuple[int, str] | None]:
+        return lambda: first_action(self._session, changes, first, last)
+
     def _check_truncatable(self, families: _Families) -> None:
         emptied = {root.oid: root for root, _family in families.values()}
         emptied |= {leaf.oid: leaf for entry in families.values() for leaf in _leaves(*entry)}
@@ -358,7 +669,7 @@ class LakeSubscriber:
         """The local tables of published relations, with their partition trees.
 
         Raises:
-            UndefinedTable, WrongObjectType: as `target_oid`.
+            ObjectNotInPrerequisiteState, WrongObjectType: as `target_oid`.
         """
         oids = {name: self.target_oid(*name) for name in names}
         with self._session.read() as catalog:
@@ -369,30 +680,68 @@ class LakeSubscriber:
             }
 
     @contextmanager
-    def _locked(self, families: _Families) -> Iterator[dict[int, Relation]]:
+    def _locked(self, families: _Families) -> Iterator[_Locked]:
         """Hold the locks of all tables that may be written, and know what others have done to
         them."""
         relids = sorted(
             {leaf.oid for root, family in families.values() for leaf in _leaves(root, family)}
         )
         with ExitStack() as stack:
-            self._session.lock_relations(relids, stack)
+            when_free(self._session, lambda: self._session.lock_relations(relids, stack))
             recover(self._session, relids)
             with self._writing() as catalog:
                 for relation in load_relations(catalog, relids).values():
                     if commit_log.has_unlogged_versions(catalog, relation):
+                        self._pass_forgotten_steps(catalog, relation)
                         commit_log.enter_versions(catalog, self._session.cluster, relation)
                 current = load_relations(catalog, relids)
+            versions = {
+                oid: None if item.storage is None else latest_version(item.storage.location)
+                for oid, item in current.items()
+            }
             for name, (root, family) in families.items():
                 fresh = {oid: current.get(oid, relation) for oid, relation in family.items()}
                 families[name] = (fresh[root.oid], fresh)
-            yield current
+            yield _Locked(current, versions)
 
-    def _writer(self, tables: dict[int, Relation], xid: int) -> TableWriter:
+    def _check_history(self, catalog: Catalog, leaf: Relation) -> None:
+        """Whether the catalog knows how all that this subscription has written into a table came
+        there.
+
+        Raises:
+            DataCorrupted: it does not, as after a restore of an older copy of it: how far the table
+                is cannot be told (XX001).
+        """
+        known, name = self._subscription, leaf.qualified_name
+        origins = (known.origin_name, known.table_origin_name(leaf.oid))
+        if has_forgotten_changes(catalog, leaf.oid, origins):
+            raise DataCorrupted(
+                f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
+                " not know of",
+                detail="The catalog is of an earlier time than the table.",
+                hint="Synchronize the subscription's tables again: ALTER SUBSCRIPTION"
+                f" {known.name} REFRESH TABLE {name} WITH (copy_data = true).",
+            )
+
+    def _pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
+        """Take no step again that the table has, but the catalog does not know of."""
+        assert leaf.storage is not None
+        application = self._application(leaf.oid)
+        for unlogged in commit_log.unlogged_commits(catalog, leaf):
+            step = applied_step(leaf.storage.location, application, unlogged.version)
+            if step is not None:
+                raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
+
+    def _writer(self, locked: _Locked, xid: int) -> TableWriter:
         """A transaction that is finished after a crash, not undone: its batch, or its copy, tells
         how."""
         return TableWriter(
-            self._session, xid, dict(tables), {}, origin=self._subscription.origin_name
+            self._session,
+            xid,
+            dict(locked.relations),
+            {},
+            locked.versions,
+            origin=self.origin_name,
         )
 
     def _application(self, relid: int) -> str:
@@ -407,13 +756,68 @@ class LakeSubscriber:
             yield catalog
 
 
-@contextmanager
-def _at(position: int, relation: str, message_type: str = "") -> Iterator[None]:
-    """What fails here, fails at a change of the batch."""
-    try:
-        yield
-    except PostgresError as error:
-        raise ReplicationConflict(position, error, relation, message_type) from error
+class _Problems:
+    """What the tables of a batch do not take: of several problems the first is reported."""
+
+    def __init__(self) -> None:
+        self._found: list[ReplicationConflict] = []
+
+    @contextmanager
+    def of(
+        self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
+    ) -> Iterator[None]:
+        """What fails here concerns changes of one relation; if nothing else is known, the first of
+        them.  It is no problem if nothing is sent.
+
+        Args:
+            first_action: finds that change's position and action.
+        """
+        try:
+            yield
+        except ReplicationConflict as conflict:
+            self._found.append(conflict)
+        except (ConnectionFailure, SerializationFailure, InternalError):
+            raise
+        except PostgresError as error:
+            found = first_action()
+            if found is not None:
+                position, action = found
+                self._found.append(ReplicationConflict(position, error, "", Action(action).name))
+
+    @contextmanager
+    def of_truncation(self, truncation: Truncation) -> Iterator[None]:
+        """What fails here concerns a TRUNCATE."""
+        try:
+            yield
+        except PostgresError as error:
+            self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
+
+    def raise_first(self) -> None:
+        """Raise the problem of the earliest change, if there is one."""
+        first = min(self._found, key=lambda conflict: conflict.position, default=None)
+        if first is not None:
+            raise first
+
+
+def _problem_of(
+    privileges: Privileges, tables: Sequence[Relation], letters: str
+) -> PostgresError | None:
+    """Why a role may not change a table, the first of these, with its partitions: privileges of
+    these letters are missing, or policies count."""
+    relation = tables[0]
+    if not all(privileges.has_on_relation(relation, letter) for letter in letters):
+        return denied("table", relation.name)
+    for table in tables:
+        if is_row_security_active(privileges, table):
+            return FeatureNotSupported(
+                f'user "{privileges.role.name}" cannot replicate into relation with row-level'
+                f' security enabled: "{table.name}"'
+            )
+    return None
+
+
+def _by_name(counts: Mapping[ConflictType, int]) -> dict[str, int]:
+    return {kind.value: count for kind, count in counts.items()}
 
 
 def _leaves(root: Relation, family: dict[int, Relation]) -> list[Relation]:
@@ -425,6 +829,20 @@ def _leaves(root: Relation, family: dict[int, Relation]) -> list[Relation]:
         if root.oid in relation.parents:
             result += _leaves(relation, family)
     return result
+
+
+def _after_truncations(
+    batch: ChangeBatch, truncations: Sequence[Truncation], first: int, last: int
+) -> list[tuple[RelationChanges, int]]:
+    """The changes of a batch at positions from `first` to `last`, for each relation those behind
+    its last TRUNCATE, with the position that they start from."""
+    starts = {name: t.position + 1 for t in truncations for name in t.relations}
+    found = []
+    for item in batch.changes:
+        start = starts.get((item.relation.schema, item.relation.name), first)
+        if any(start <= position <= last for position in item.positions):
+            found.append((item, start))
+    return found
 
 
 def _truncated(truncations: Sequence[Truncation], families: _Families) -> list[Relation]:

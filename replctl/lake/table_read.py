@@ -6,8 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.catalog.intent import versions_before_blocks
-from replctl.catalog.pg_class import Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import FormerColumn, Relation, descendants_of, load_relations
+from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
+from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
 from replctl.session import Session
@@ -35,6 +37,45 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
     )
 
 
+def relation_at(relation: Relation, version: int) -> Relation:
+    """A relation with the types, and the columns in storage, that its columns had at a version: a
+    transaction may change the type of a column whose rows it has changed before."""
+    storage = relation.storage
+    if storage is None or not storage.former:
+        return relation
+    former: dict[int, FormerColumn] = {}
+    for column in storage.former:
+        current = storage.columns[column.attnum].since_version
+        since = column.stored.since_version
+        if since is not None and since <= version and (current is None or current > version):
+            former[column.attnum] = column
+    if not former:
+        return relation
+    columns = tuple(
+        replace(column, type=former[column.attnum].type, typmod=former[column.attnum].typmod)
+        if column.attnum in former
+        else column
+        for column in relation.columns
+    )
+    stored = {**storage.columns, **{attnum: c.stored for attnum, c in former.items()}}
+    return replace(relation, columns=columns, storage=replace(storage, columns=stored))
+
+
+def written_source(relation: Relation, version: int) -> TableSource:
+    """A relation with all the columns that its table had in storage at a version, those that had
+    other types among them, to read or write at the newest one."""
+    storage = relation.storage
+    assert storage is not None
+    current = [(c.type, c.typmod, storage.columns[c.attnum]) for c in relation.columns]
+    former = [(c.type, c.typmod, c.stored) for c in storage.former]
+    columns = tuple(
+        TableColumn(stored.number, type_, typmod, stored.name)
+        for type_, typmod, stored in [*current, *former]
+        if stored.since_version is not None and stored.since_version <= version
+    )
+    return TableSource(storage.location, columns, None, not storage.is_adopted)
+
+
 def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> TableSource:
     """A leaf to read, its columns numbered as those of `root` with the same names.
 
@@ -57,8 +98,11 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
     """The versions to read so that a copy, a batch of changes, or the block of another session is
     seen as a whole or not at all.
 
-    Only tables of what is unfinished are in the result; the others are read as they are.
+    Only tables of what is unfinished are in the result; the others are read as they are.  A standby
+    reads all tables as they were when its catalog was: the primary goes on writing them.
     """
+    if read_control(catalog.connection).is_in_recovery:
+        return {relid: last_committed_version(catalog, relid) for relid in relids}
     unfinished = [copy.targets for copy in unfinished_copies(catalog)]
     unfinished += [batch.targets for batch in list_apply_batches(catalog)]
     versions = {
@@ -69,7 +113,10 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
 
 
 def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> None:
-    """Enter what others have committed to relations: a listing of each one's log, and no Spark."""
+    """Enter what others have committed to relations: a listing of each one's log, and no Spark.  A
+    standby hears of it from its primary."""
+    if session.cluster.is_in_recovery:
+        return
     with session.cluster.read(session.database_oid) as catalog:
         behind = [
             relation.oid

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from replctl.catalog.intent import (
     Intent,
@@ -19,7 +20,9 @@ from replctl.catalog.intent import (
     move_intent,
     writers_of,
 )
-from replctl.catalog.pg_class import Relation, Storage, StorageColumn, load_relations
+from replctl.catalog.lock import LockMode, OpenBlock, object_lock
+from replctl.catalog.pg_class import DELETION_VECTORS, Relation, Storage, load_relations
+from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
 from replctl.catalog.pg_wal import (
     TRUNCATE,
     bequeath,
@@ -34,15 +37,19 @@ from replctl.catalog.transaction import (
     abort_transaction,
     blocks_of_others,
     commit_transaction,
+    insert_lsn,
+    next_insert_lsn,
     xids_of_block,
 )
-from replctl.errors import PostgresError
+from replctl.errors import PostgresError, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, stored_names
-from replctl.lake.table_read import table_source
+from replctl.lake.repeat import repeated
+from replctl.lake.table_read import table_source, written_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
+from replctl.types.boolean import bool_in
 
 
 @dataclass
@@ -54,9 +61,11 @@ class TableWriter:
         xid: the transaction.
         relations: the relations as they are now, by OID.
         base_versions: their Delta versions before.
+        read_versions: the versions behind which nobody else's changes are in what is written.
         origin, origin_lsn: where the changes come from, when they are replicated.
         truncations: entries for TRUNCATE: relid -> what the statement said.
         written: the relations that were made ready to be written.
+        is_whole: one commit of rows is all that the transaction does.
         commit_lsn: the LSN of the commit, once there is one.
     """
 
@@ -64,10 +73,12 @@ class TableWriter:
     xid: int
     relations: dict[int, Relation]
     base_versions: dict[int, int | None]
+    read_versions: dict[int, int | None]
     origin: str | None = None
     origin_lsn: int | None = None
     truncations: dict[int, dict[str, object]] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
+    is_whole: bool = False
     commit_lsn: int | None = None
 
     def note(
@@ -88,12 +99,18 @@ class TableWriter:
             application, step: what makes a repeat harmless.
         """
         noted: dict[str, object] = {"silent": True} if silent else {}
+        if self.is_whole and not silent:
+            noted["whole"] = True
         if truncates:
             noted["truncates"] = True
         if changes_keys:
             noted["changes_keys"] = True
+        origin = self.session.origin
         if self.origin is not None:
             noted["origin"] = self.origin
+        elif origin is not None:
+            noted["origin"] = origin.name
+            noted["origin_at"] = [origin.lsn, origin.timestamp]
         metadata = commit_log.user_metadata(self.session.cluster, self.xid, **noted)
         return CommitNote(metadata, application, step)
 
@@ -123,6 +140,46 @@ class TableWriter:
         )
         return any(commit.replctl.get("xid") != self.xid for commit in commits)
 
+    def check_unchanged(self, relid: int) -> None:
+        """Whether nobody else has changed a relation's rows since they were read.
+
+        Raises:
+            SerializationFailure: somebody has (40001).
+        """
+        if self._foreign_changes(relid):
+            raise _overtaken()
+
+    def check_not_overtaken(self, relid: int) -> None:
+        """After a write: whether nobody else's changes lie between what was read and what was
+        written.
+
+        Raises:
+            SerializationFailure: some do (40001).
+        """
+        own = [commit.version for commit in self._own_changes(relid)]
+        if own and any(version < max(own) for version in self._foreign_changes(relid)):
+            raise _overtaken()
+
+    def _foreign_changes(self, relid: int) -> list[int]:
+        return [
+            commit.version
+            for commit in self._commits_since_read(relid)
+            if commit.changes_data and commit.replctl.get("xid") != self.xid
+        ]
+
+    def _own_changes(self, relid: int) -> list[DeltaCommit]:
+        return _pending(
+            commit
+            for commit in self._commits_since_read(relid)
+            if commit.replctl.get("xid") == self.xid
+        )
+
+    def _commits_since_read(self, relid: int) -> Iterator[DeltaCommit]:
+        storage = self.relations[relid].storage
+        if storage is None:
+            return iter(())
+        return commits_after(storage.location, _floor(self.read_versions[relid]))
+
     def _bring_up_to_date(
         self, relation: Relation, storage: Storage, missing: Sequence[TableColumn]
     ) -> None:
@@ -136,21 +193,22 @@ class TableWriter:
             if filled:
                 engine.fill_columns(storage.location, filled, note)
         else:
-            engine.create_table(storage.location, missing, note)
+            vectors = relation.options.get(DELETION_VECTORS, "true")
+            engine.create_table(storage.location, missing, note, deletion_vectors=bool_in(vectors))
         version = latest_version(storage.location) or 0
         columns = dict(storage.columns)
-        columns |= {c.attnum: StorageColumn(columns[c.attnum].name, version) for c in missing}
-        self._note_storage(relation.oid, [column.attnum for column in missing], version)
+        columns |= {c.attnum: replace(columns[c.attnum], since_version=version) for c in missing}
+        self.note_storage(relation.oid, [columns[c.attnum].number for c in missing], version)
         self.relations[relation.oid] = replace(
             relation, storage=replace(storage, is_made=True, columns=columns)
         )
 
-    def _note_storage(self, relid: int, attnums: Sequence[int], version: int) -> None:
+    def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """What was made stays, whatever becomes of the transaction: it begins after that, unless
         it has changed rows before."""
         has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
-            note_storage(connection, relid, attnums, version)
+            note_storage(connection, relid, numbers, version)
             if not has_changed_rows:
                 move_intent(connection, self.xid, relid, version)
         if not has_changed_rows:
@@ -185,39 +243,64 @@ def writing(
         guarded: OIDs of relations that must not be written meanwhile.
 
     Raises:
-        LockNotAvailable: another process writes one of the relations for too long.
+        LockNotAvailable: another session writes one of the relations, or changes its definition,
+            for too long.
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
         session.lock_relations({*oids, *guarded}, stack)
-        recover(session, oids)
-        writer = _begin(session, oids, is_whole)
-        if session.block is not None:
-            yield writer
-            _enter(writer)
-            return
+        yield stack.enter_context(writing_locked(session, oids, is_whole=is_whole))
+
+
+@contextmanager
+def writing_locked(
+    session: Session, oids: Sequence[int], *, is_whole: bool
+) -> Iterator[TableWriter]:
+    """As `writing`, by who has the locks of the relations already."""
+    recover(session, oids)
+    writer, log_lsn = _begin(session, oids, is_whole)
+    if session.block is not None:
         try:
-            injection_point("write.after-intent")
             yield writer
-            injection_point("write.before-log")
-            commit(writer)
-        except BaseException:
-            undo_or_leave(session, writer.xid)
+        except SerializationFailure:
+            _undo_statement(writer, log_lsn)
             raise
-        injection_point("write.after-log")
+        _enter(writer)
+        return
+    try:
+        injection_point("write.after-intent")
+        yield writer
+        injection_point("write.before-log")
+        commit(writer)
+    except BaseException:
+        undo_or_leave(session, writer.xid)
+        raise
+    injection_point("write.after-log")
 
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
-    """Finish or undo the transactions of dead processes: all of them, or those that touch
-    `relids`."""
+    """Finish or undo the transactions of dead processes that touch `relids`; without them, the
+    blocks of the database, which may have changed definitions.  On a standby the primary does."""
     cluster = session.cluster
+    if cluster.is_in_recovery:
+        return
     with cluster.begin(write=False) as connection:
-        candidates = writers_of(connection, cluster.backend, relids)
         if relids is None:
-            candidates |= blocks_of_others(connection, session.database_oid, cluster.backend)
+            candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
+        else:
+            candidates = writers_of(connection, cluster.backend, relids)
     for xid, backend in candidates.items():
         if not cluster.is_alive(backend):
             _end_abandoned(session, xid)
+
+
+def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
+    """Undo those of some blocks, of whatever databases, whose processes are dead, as `recover`."""
+    dead = [block for block in blocks if not session.cluster.is_alive(block.backend)]
+    if not dead or session.cluster.is_in_recovery:
+        return
+    for block in dead:
+        _end_abandoned(session.in_database(block.database_oid), block.xid)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -228,9 +311,11 @@ def _begin(
     session: Session,
     oids: Sequence[int],
     is_whole: bool,
-) -> TableWriter:
+) -> tuple[TableWriter, int]:
+    """The writer, and where the log was."""
     cluster, block = session.cluster, session.block
     with cluster.write(session.database_oid, session.xids) as catalog:
+        catalog.lock({object_lock(session.database_oid, oid, LockMode.USE) for oid in oids})
         for relation in load_relations(catalog, oids).values():
             commit_log.enter_versions(catalog, cluster, relation, own_xid=catalog.xids.top)
         relations = load_relations(catalog, oids)
@@ -240,9 +325,18 @@ def _begin(
         for oid in set(oids).difference(known):
             intent = Intent(oid, versions[oid], is_whole and block is None)
             insert_intent(catalog.connection, xid, intent)
+        log_lsn = insert_lsn(catalog.connection)
     if block is not None:
         block.xids = catalog.xids
-    return TableWriter(session, xid, relations, {**versions, **known})
+    writer = TableWriter(
+        session,
+        xid,
+        relations,
+        {**versions, **known},
+        versions,
+        is_whole=is_whole and block is None,
+    )
+    return writer, log_lsn
 
 
 def commit(
@@ -257,13 +351,17 @@ def commit(
     with session.cluster.write(session.database_oid) as catalog:
         _enter_into(catalog, writer)
         delete_intents(catalog.connection, writer.xid)
-        writer.commit_lsn = commit_transaction(
-            catalog.connection,
-            writer.xid,
-            changes_catalog=False,
-            origin=writer.origin,
-            origin_lsn=writer.origin_lsn,
-        )
+        if writer.origin is None:
+            lsn = session.enter_commit(catalog.connection, writer.xid, changes_catalog=False)
+        else:
+            lsn = commit_transaction(
+                catalog.connection,
+                writer.xid,
+                changes_catalog=False,
+                origin=writer.origin,
+                origin_lsn=writer.origin_lsn,
+            )
+        writer.commit_lsn = lsn
         then(catalog, writer.commit_lsn)
 
 
@@ -275,8 +373,9 @@ def _enter(writer: TableWriter) -> None:
 
 
 def _enter_into(catalog: Catalog, writer: TableWriter) -> None:
+    statement = {"statement": next_insert_lsn(catalog.connection)}
     for relid, detail in writer.truncations.items():
-        enter(catalog, writer.xid, relid, None, TRUNCATE, detail)
+        enter(catalog, writer.xid, relid, None, TRUNCATE, detail | statement)
     for relation in writer.relations.values():
         commit_log.enter_versions(catalog, writer.session.cluster, relation, own_xid=writer.xid)
 
@@ -300,19 +399,23 @@ def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
     intents, relations = _intents(session, xid)
     is_whole = any(intent.is_whole for intent in intents)
-    is_there = any(
-        commit.changes_data and not commit.replctl.get("silent")
+    done = [
+        commit.replctl
         for intent in intents
         for commit in _commits_of(relations, intent.relid, intent.version, xid)
-    )
-    if not (is_whole and is_there):
+        if commit.changes_data and not commit.replctl.get("silent")
+    ]
+    if not (is_whole and done):
         _undo(session, xid)
         return
+    origin = None
+    if "origin_at" in done[0]:
+        origin = SessionOrigin(done[0]["origin"], *done[0]["origin_at"])
     with session.cluster.write(session.database_oid) as catalog:
         for relation in relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
         delete_intents(catalog.connection, xid)
-        commit_transaction(catalog.connection, xid, changes_catalog=False)
+        commit_with_origin(catalog.connection, xid, origin, changes_catalog=False)
 
 
 def _undo(session: Session, xid: int) -> None:
@@ -327,6 +430,21 @@ def _undo(session: Session, xid: int) -> None:
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         abandon_storage(catalog.connection)
+
+
+def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
+    """Take back what one statement of a block has written, which is going to be repeated.
+
+    Args:
+        log_lsn: where the log was before it.
+    """
+    session, xid = writer.session, writer.xid
+    floors = {oid: _floor(version) for oid, version in writer.read_versions.items()}
+    relations = undo_commits(session, xid, floors)
+    with session.cluster.write(session.database_oid, session.xids) as catalog:
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
+        take_back(catalog, xid, log_lsn)
 
 
 def undo_commits(
@@ -344,8 +462,15 @@ def undo_commits(
     for intent in intents:
         if intent.relid in relations:
             floor = max(_floor(intent.version), (floors or {}).get(intent.relid, -1))
-            _undo_relation(session, xid, relations[intent.relid], floor)
+            repeated(partial(_undo_relation, session, xid, relations[intent.relid], floor))
     return relations
+
+
+def undo_relation(writer: TableWriter, relid: int) -> None:
+    """Take back what a transaction has written into one table since it was read."""
+    floor = _floor(writer.read_versions[relid])
+    relation = writer.relations[relid]
+    repeated(partial(_undo_relation, writer.session, writer.xid, relation, floor))
 
 
 def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -> None:
@@ -363,7 +488,8 @@ def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -
     else:
         for commit in reversed(pending):
             note = _undo_note(session, xid, [commit.version])
-            session.engine().revert(table_source(relation), commit.version, note)
+            source = written_source(relation, commit.version)
+            session.engine().revert(source, commit.version, note)
     injection_point("undo.after-restore")
 
 
@@ -410,6 +536,10 @@ def _commits_of(
         return []
     commits = commits_after(_storage(relation).location, _floor(version))
     return [commit for commit in commits if commit.replctl.get("xid") == xid]
+
+
+def _overtaken() -> SerializationFailure:
+    return SerializationFailure("could not serialize access due to concurrent update")
 
 
 def _storage(relation: Relation) -> Storage:

@@ -190,6 +190,13 @@ class ExpressionBuilder(FunctionBuilder, TypeBuilder):
     def is_not_json(self, op: Token, item: str, unique: bool | None) -> Postfix:
         return self.is_json(op, item, unique, is_not=True)
 
+    def is_document(self, op: Token) -> Postfix:
+        return Postfix(op, Level.IS, lambda arg: ast.XmlIsDocument(arg, pos=start_of(op)))
+
+    def is_not_document(self, op: Token) -> Postfix:
+        positive = self.is_document(op)
+        return Postfix(op, Level.IS, lambda arg: _not(positive.build(arg), op))
+
     def all_op(self, token: Token) -> Token:
         return token
 

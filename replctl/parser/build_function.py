@@ -106,6 +106,12 @@ class FunctionBuilder:
     def collation_for(self, word: Token, arg: ast.RawExpr) -> ast.FuncCall:
         return sql_function(word, "pg_collation_for", arg)
 
+    def xml_passing(self, before: object, document: ast.RawExpr, after: object) -> ast.RawExpr:
+        return document
+
+    def xmlexists(self, word: Token, path: ast.RawExpr, document: ast.RawExpr) -> ast.FuncCall:
+        return sql_function(word, "xmlexists", path, document)
+
     def sql_value(self, word: Token, precision: Token | None = None) -> ast.SqlValueFunction:
         return ast.SqlValueFunction(
             str(word), -1 if precision is None else int(precision), pos=start_of(word)

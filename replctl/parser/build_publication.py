@@ -139,10 +139,11 @@ class PublicationBuilder:
         return ast.DefElem("", ".".join(parts), is_name=True)
 
     def def_literal(self, literal: Token) -> ast.DefElem:
-        return ast.DefElem("", str(literal))
+        return ast.DefElem("", str(literal), is_integer=literal.type == "ICONST")
 
     def def_signed(self, sign: Token, number: Token) -> ast.DefElem:
-        return ast.DefElem("", f"-{number}" if sign.type == "MINUS" else str(number))
+        text = f"-{number}" if sign.type == "MINUS" else str(number)
+        return ast.DefElem("", text, is_integer=number.type == "ICONST")
 
     # -- subscriptions
 
@@ -174,6 +175,20 @@ class PublicationBuilder:
     ) -> ast.AlterSubscription:
         return ast.AlterSubscription(
             str(name), "refresh", options=options or (), pos=start_of(name)
+        )
+
+    def alter_subscription_refresh_tables(
+        self,
+        name: Token,
+        relations: tuple[ast.RangeVar, ...],
+        options: tuple[ast.DefElem, ...] | None,
+    ) -> ast.AlterSubscription:
+        return ast.AlterSubscription(
+            str(name),
+            "refresh_tables",
+            relations=relations,
+            options=options or (),
+            pos=start_of(name),
         )
 
     def alter_subscription_publications(

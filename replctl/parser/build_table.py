@@ -19,7 +19,7 @@ from replctl.parser.constraint_attributes import (
     with_attributes,
     with_table_attributes,
 )
-from replctl.parser.node import leftmost, start_of
+from replctl.parser.node import leftmost, role_name, start_of
 
 
 class _TableHead(NamedTuple):
@@ -628,7 +628,7 @@ class TableBuilder:
         return ast.AlterTableCmd("no_inherit", relation=relation, pos=relation.pos)
 
     def cmd_owner_to(self, role: Token) -> ast.AlterTableCmd:
-        return ast.AlterTableCmd("owner_to", str(role), pos=start_of(role))
+        return ast.AlterTableCmd("owner_to", role_name(role), pos=start_of(role))
 
     def cmd_set_options(self, options: Options) -> ast.AlterTableCmd:
         return ast.AlterTableCmd("set_options", options=options)

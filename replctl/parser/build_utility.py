@@ -11,7 +11,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import check_no_keyword, names_only, start_of
+from replctl.parser.node import check_no_keyword, names_only, role_name, start_of
 
 Names = tuple[Token, ...]
 
@@ -21,6 +21,12 @@ class _DroppedFunction(NamedTuple):
 
     name: Names
     arguments: tuple[ast.FunctionParameter, ...] | None
+
+    @property
+    def argument_types(self) -> tuple[ast.TypeName, ...] | None:
+        if self.arguments is None:
+            return None
+        return tuple(argument.type_name for argument in self.arguments)
 
 
 def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.DefElem, ...]:
@@ -35,6 +41,9 @@ def _checked_function_options(options: tuple[ast.DefElem, ...]) -> tuple[ast.Def
 class UtilityBuilder:
     """A method for each rule or alias of utility.lark."""
 
+    def _object_type(self, *words: Token) -> str:
+        return " ".join(words)
+
     # -- schemas and databases
 
     def create_schema(self, if_not_exists: bool | None, name: Token) -> ast.CreateSchema:
@@ -44,7 +53,7 @@ class UtilityBuilder:
         self, if_not_exists: bool | None, name: Token | None, role: Token
     ) -> ast.CreateSchema:
         return ast.CreateSchema(
-            _text(name), bool(if_not_exists), str(role), pos=start_of(name or role)
+            _text(name), bool(if_not_exists), role_name(role), pos=start_of(name or role)
         )
 
     def create_database(self, name: Token, *options: ast.DefElem) -> ast.CreateDatabase:
@@ -180,6 +189,13 @@ class UtilityBuilder:
             return ast.DefElem("security", str(text.endswith("definer")).lower(), pos=pos)
         return ast.DefElem(str(present[0]), str(present[1]), pos=pos)  # PARALLEL, COST, ROWS
 
+    def create_collation(
+        self, if_not_exists: bool | None, name: Names, source: Names
+    ) -> ast.CreateCollation:
+        return ast.CreateCollation(
+            _names(name), _names(source), bool(if_not_exists), pos=start_of(name[0])
+        )
+
     def create_operator(
         self, name: Names, *options: ast.DefElem | tuple[str, Any]
     ) -> ast.CreateOperator:
@@ -211,6 +227,85 @@ class UtilityBuilder:
         text = value.value if isinstance(value, ast.Constant) else value
         return ast.DefElem(str(name), None if text is None else str(text), pos=start_of(name))
 
+    def operator_with_argtypes(
+        self, name: Names, left: ast.TypeName | Token, right: ast.TypeName | Token | None
+    ) -> tuple[Names, tuple[ast.TypeName | None, ...]]:
+        if right is None:
+            raise SqlSyntaxError(
+                "missing argument",
+                hint="Use NONE to denote the missing argument of a unary operator.",
+                position=left.pos if isinstance(left, ast.TypeName) else start_of(left),
+            )
+        arguments = (left, right)
+        return name, tuple(a if isinstance(a, ast.TypeName) else None for a in arguments)
+
+    # -- views
+
+    def create_view(
+        self,
+        or_replace: bool | None,
+        persistence: str | None,
+        relation: ast.RangeVar,
+        columns: Names | None,
+        options: tuple[ast.DefElem, ...] | None,
+        query: ast.SelectStmt,
+    ) -> ast.CreateView:
+        return ast.CreateView(
+            relation,
+            _names(columns or ()),
+            query,
+            bool(or_replace),
+            persistence or "permanent",  # type: ignore[arg-type]
+            options or (),
+            pos=relation.pos,
+        )
+
+    def refresh_materialized_view(
+        self, concurrently: Token | None, relation: ast.RangeVar, with_data: bool | None
+    ) -> ast.RefreshMaterializedView:
+        return ast.RefreshMaterializedView(
+            relation, concurrently is not None, with_data is not False, pos=relation.pos
+        )
+
+    # -- COMMENT
+
+    commented_relation = _object_type
+
+    def comment_stmt(self, object_type: Token, name: Token, text: Token) -> ast.Comment:
+        return ast.Comment(_kind(object_type), (str(name),), _comment(text), pos=start_of(name))
+
+    def comment_on_name(self, object_type: str, name: Names, text: Token) -> ast.Comment:
+        return ast.Comment(_kind(object_type), _names(name), _comment(text), pos=start_of(name[0]))
+
+    def comment_on_type(
+        self, object_type: Token, type_name: ast.TypeName, text: Token
+    ) -> ast.Comment:
+        return ast.Comment(_kind(object_type), type_name.names, _comment(text), pos=type_name.pos)
+
+    def comment_on_function(self, function: _DroppedFunction, text: Token) -> ast.Comment:
+        return ast.Comment(
+            "function",
+            _names(function.name),
+            _comment(text),
+            arguments=function.argument_types,
+            pos=start_of(function.name[0]),
+        )
+
+    def comment_on_operator(
+        self, operator: tuple[Names, tuple[ast.TypeName | None, ...]], text: Token
+    ) -> ast.Comment:
+        name, arguments = operator
+        return ast.Comment(
+            "operator", _names(name), _comment(text), arguments=arguments, pos=start_of(name[0])
+        )
+
+    def comment_on_constraint(
+        self, word: Token, name: Token, relation: Names, text: Token
+    ) -> ast.Comment:
+        return ast.Comment(
+            "constraint", _names(relation), _comment(text), str(name), pos=start_of(relation[0])
+        )
+
     # -- DROP, RENAME, OWNER, SCHEMA
 
     def drop_stmt(
@@ -227,9 +322,6 @@ class UtilityBuilder:
             behavior or "restrict",  # type: ignore[arg-type]
             name_positions=tuple(start_of(name[0]) for name in names),
         )
-
-    def _object_type(self, *words: Token) -> str:
-        return " ".join(words)
 
     dropped_type = dropped_name_type = _object_type
 
@@ -282,6 +374,12 @@ class UtilityBuilder:
             drop, arguments=tuple(function.arguments for function in functions)
         )
 
+    def drop_operator(self, if_exists: bool | None, *rest: Any) -> ast.Drop:
+        *operators, behavior = rest
+        names = tuple(name for name, _operands in operators)
+        drop = self.drop_stmt("operator", if_exists, names, behavior)
+        return dataclasses.replace(drop, operands=tuple(operands for _name, operands in operators))
+
     def rename_stmt(
         self,
         object_type: str,
@@ -322,6 +420,28 @@ class UtilityBuilder:
             "column", _parts(relation), str(new_name), str(name), bool(if_exists), pos=relation.pos
         )
 
+    def rename_view_column(
+        self,
+        object_type: Token,
+        if_exists: bool | None,
+        relation: ast.RangeVar,
+        name: Token,
+        new_name: Token,
+    ) -> ast.Rename:
+        rename = self.rename_column(if_exists, relation, name, new_name)
+        return dataclasses.replace(rename, relation_type=_kind(object_type))
+
+    def rename_materialized_view_column(
+        self,
+        object_type: Token,
+        if_exists: bool | None,
+        relation: ast.RangeVar,
+        name: Token,
+        new_name: Token,
+    ) -> ast.Rename:
+        rename = self.rename_column(if_exists, relation, name, new_name)
+        return dataclasses.replace(rename, relation_type="materialized view")
+
     def rename_constraint(
         self, if_exists: bool | None, relation: ast.RangeVar, name: Token, new_name: Token
     ) -> ast.Rename:
@@ -335,10 +455,27 @@ class UtilityBuilder:
         )
 
     def alter_owner_stmt(self, object_type: Token, name: Token, role: Token) -> ast.AlterOwner:
-        return ast.AlterOwner(str(object_type), (str(name),), str(role), pos=start_of(name))  # type: ignore[arg-type]
+        return ast.AlterOwner(str(object_type), (str(name),), role_name(role), pos=start_of(name))  # type: ignore[arg-type]
 
     def owner_type(self, name: Names, role: Token) -> ast.AlterOwner:
-        return ast.AlterOwner("type", _names(name), str(role), pos=start_of(name[0]))
+        return ast.AlterOwner("type", _names(name), role_name(role), pos=start_of(name[0]))
+
+    def owner_function(self, function: _DroppedFunction, role: Token) -> ast.AlterOwner:
+        return ast.AlterOwner(
+            "function",
+            _names(function.name),
+            role_name(role),
+            arguments=function.argument_types,
+            pos=start_of(function.name[0]),
+        )
+
+    def owner_operator(
+        self, operator: tuple[Names, tuple[ast.TypeName | None, ...]], role: Token
+    ) -> ast.AlterOwner:
+        name, arguments = operator
+        return ast.AlterOwner(
+            "operator", _names(name), role_name(role), arguments=arguments, pos=start_of(name[0])
+        )
 
     def alter_table_cmds(self, *commands: ast.AlterTableCmd) -> tuple[ast.AlterTableCmd, ...]:
         return commands
@@ -359,7 +496,7 @@ class UtilityBuilder:
         return ast.AlterOwner(
             str(object_type),  # type: ignore[arg-type]
             _parts(relation),
-            str(commands[0].name),
+            commands[0].name or "",
             bool(if_exists),
             pos=relation.pos,
         )
@@ -378,6 +515,18 @@ class UtilityBuilder:
         return ast.AlterObjectSchema(
             "table", _parts(relation), str(schema), bool(if_exists), pos=relation.pos
         )
+
+    def move_relation(
+        self, object_type: Token, if_exists: bool | None, relation: ast.RangeVar, schema: Token
+    ) -> ast.AlterObjectSchema:
+        moved = self.alter_schema_stmt(if_exists, relation, schema)
+        return dataclasses.replace(moved, object_type=_kind(object_type))
+
+    def move_materialized_view(
+        self, if_exists: bool | None, relation: ast.RangeVar, schema: Token
+    ) -> ast.AlterObjectSchema:
+        moved = self.alter_schema_stmt(if_exists, relation, schema)
+        return dataclasses.replace(moved, object_type="materialized view")
 
     # -- transactions
 
@@ -480,6 +629,12 @@ class UtilityBuilder:
     def reset_session_authorization(self) -> ast.VariableSet:
         return ast.VariableSet("session_authorization", reset=True)
 
+    def alter_system(self, name: str, values: tuple[str, ...]) -> ast.AlterSystem:
+        return ast.AlterSystem(ast.VariableSet(name, values))
+
+    def alter_system_reset(self, name: str | Token) -> ast.AlterSystem:
+        return ast.AlterSystem(self.variable_reset(name))
+
     def variable_show(self, name: str) -> ast.VariableShow:
         return ast.VariableShow(name)
 
@@ -488,6 +643,52 @@ class UtilityBuilder:
 
     def show_time_zone(self) -> ast.VariableShow:
         return ast.VariableShow("timezone")
+
+    # -- maintenance
+
+    def checkpoint_stmt(self) -> ast.Checkpoint:
+        return ast.Checkpoint()
+
+    def vacuum_words(self, *parts: Token | tuple[ast.VacuumRelation, ...] | None) -> ast.Vacuum:
+        *words, relations = parts
+        options = [
+            ast.DefElem(str(word), None, pos=start_of(word))
+            for word in words
+            if isinstance(word, Token)
+        ]
+        return ast.Vacuum(tuple(options), relations if isinstance(relations, tuple) else ())
+
+    def vacuum_stmt(
+        self, options: tuple[ast.DefElem, ...], relations: tuple[ast.VacuumRelation, ...] | None
+    ) -> ast.Vacuum:
+        return ast.Vacuum(options, relations or ())
+
+    def analyze_word(self, word: Token) -> Token:
+        return Token(word.type, "analyze", word.start_pos)
+
+    def vacuum_relations(self, *relations: ast.VacuumRelation) -> tuple[ast.VacuumRelation, ...]:
+        return relations
+
+    def vacuum_relation(self, relation: ast.RangeVar, columns: Names | None) -> ast.VacuumRelation:
+        return ast.VacuumRelation(
+            relation, () if columns is None else _names(columns), pos=relation.pos
+        )
+
+    def utility_options(self, *options: ast.DefElem) -> tuple[ast.DefElem, ...]:
+        return options
+
+    def utility_option(self, name: Token, value: Token | str | None) -> ast.DefElem:
+        shown = None if value is None else str(value)
+        return ast.DefElem(str(name), shown, pos=start_of(name))
+
+
+def _kind(words: str) -> ast.ObjectType:
+    return cast("ast.ObjectType", str(words))
+
+
+def _comment(text: Token) -> str | None:
+    """The text of a comment; NULL and an empty one remove it."""
+    return None if text.type == "NULL" else str(text) or None
 
 
 def _parts(relation: ast.RangeVar) -> tuple[str, ...]:

@@ -11,6 +11,12 @@ from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken
 from replctl.types.builtin import keywords
 
 
+def role_name(role: Token) -> str:
+    """The name of a role, or what stands for one."""
+    is_special = role.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER")
+    return ast.SpecialRole(role) if is_special else str(role)
+
+
 def start_of(token: Token) -> int:
     """The offset of a token, -1 if it was not read from a text."""
     return -1 if token.start_pos is None else token.start_pos

@@ -30,9 +30,12 @@ from lark.parsers.lalr_parser_state import ParseConf, ParserState
 from platformdirs import user_cache_path
 
 from replctl.parser import ast
+from replctl.parser.build_copy import CopyBuilder
 from replctl.parser.build_expression import ExpressionBuilder
+from replctl.parser.build_policy import PolicyBuilder
 from replctl.parser.build_publication import PublicationBuilder
 from replctl.parser.build_query import QueryBuilder
+from replctl.parser.build_role import RoleBuilder
 from replctl.parser.build_table import TableBuilder
 from replctl.parser.build_utility import UtilityBuilder
 from replctl.parser.scan import PostgresLexer
@@ -49,6 +52,9 @@ GRAMMAR_FILES = (
     "subscription",
     "table",
     "utility",
+    "role",
+    "policy",
+    "copy",
 )
 #: What the files above leave of PostgreSQL's SQL, for errors.
 UNSUPPORTED_FILE = "unsupported"
@@ -58,7 +64,16 @@ _FORMAT = "plain table, rules, terminals"
 _ACTIONS = {"shift": Shift, "reduce": Reduce}
 
 
-class _Builder(ExpressionBuilder, QueryBuilder, PublicationBuilder, TableBuilder, UtilityBuilder):
+class _Builder(
+    ExpressionBuilder,
+    QueryBuilder,
+    PublicationBuilder,
+    TableBuilder,
+    UtilityBuilder,
+    RoleBuilder,
+    PolicyBuilder,
+    CopyBuilder,
+):
     """Rule by rule from Lark's children to nodes: a method is named as its rule or alias."""
 
     def start(self, *statements: ast.Statement | None) -> tuple[ast.Statement, ...]:

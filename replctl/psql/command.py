@@ -14,7 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from replctl.psql import connect, pset, query_buffer
+from replctl.psql import connect, copy, pset, query_buffer
+from replctl.psql.ask import asked
 from replctl.psql.command_context import (
     CommandContext,
     CommandResult,
@@ -24,16 +25,17 @@ from replctl.psql.command_context import (
 from replctl.psql.conditional import BRANCHING_COMMANDS
 from replctl.psql.output import Output
 from replctl.psql.scan_slash import Argument, SlashScanner
-from replctl.psql.send_query import reporting_errors
+from replctl.psql.send_query import reporting_errors, run_silently
 from replctl.psql.variables import PsqlError, parse_bool
+from replctl.types.quote import quote_identifier, quote_literal
 
 Command: TypeAlias = Callable[[CommandContext, SlashScanner], CommandResult]
 
 #: Commands of psql, without modifiers, that replctl does not have.
 _UNSUPPORTED = (
-    " bind bind_named copy crosstabview dA dAc dAf dAo dAp da db dC dc dconfig dD dd ddp des"
-    " det deu dew dF dFd dFp dFt df dL dl dO do dP drds dT dX dx dy ef ev gdesc lo_export lo_import"
-    " lo_list lo_unlink password restrict sf sv unrestrict "
+    " bind bind_named dA dAc dAf dAo dAp da db dC dc dconfig dD des"
+    " det deu dew dF dFd dFp dFt df dL dl dO do dP dT dX dx dy ef ev lo_export lo_import"
+    " lo_list lo_unlink restrict sf sv unrestrict "
 )
 
 
@@ -160,7 +162,7 @@ def _errverbose(context: CommandContext, slash: SlashScanner) -> CommandResult:
         from replctl.psql.messages import report_text
 
         error, statement = context.settings.last_error
-        context.settings.messages.write_report(report_text(error, statement, "verbose", "always"))
+        context.settings.messages.error(report_text(error, statement, "verbose", "always"))
     return CommandStatus.DONE
 
 
@@ -235,6 +237,15 @@ def _privileges(context: CommandContext, slash: SlashScanner) -> CommandResult:
     return CommandStatus.DONE if is_done else CommandStatus.ERROR
 
 
+def _role_settings(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    from replctl.psql.describe_settings import list_role_settings
+
+    role = slash.argument(strip_semicolons=True)
+    database = slash.argument(strip_semicolons=True)
+    is_done = list_role_settings(context.settings, role, database)
+    return CommandStatus.DONE if is_done else CommandStatus.ERROR
+
+
 def _out(context: CommandContext, slash: SlashScanner) -> CommandResult:
     target = slash.argument(Argument.FILE_PIPE)
     settings = context.settings
@@ -251,11 +262,30 @@ def _prompt(context: CommandContext, slash: SlashScanner) -> CommandResult:
     if first is None:
         raise missing_argument(slash)
     prompt, name = ("", first) if second is None else (first, second)
-    if prompt:
+    if context.settings.messages.place is None:
+        value = asked(prompt)
+    else:  # a script's file leaves stdin to the user
         print(prompt, end="", flush=True)
-    value = sys.stdin.readline().removesuffix("\n")
+        line = sys.stdin.readline()
+        if not line:
+            raise PsqlError(f"\\{slash.command}: could not read value for variable")
+        value = line.removesuffix("\n")
     context.settings.variables.set(name, value)
     return CommandStatus.DONE
+
+
+def _password(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\password [USER]`"""
+    settings = context.settings
+    user = slash.argument(Argument.SQL_IDENTIFIER, strip_semicolons=True)
+    if settings.session is None:
+        raise PsqlError("You are currently not connected to a database.")
+    name = user or settings.session.role_name
+    first = asked(f'Enter new password for user "{name}": ', is_secret=True)
+    if asked("Enter it again: ", is_secret=True) != first:
+        raise PsqlError("Passwords didn't match.")
+    statement = f"ALTER USER {quote_identifier(name)} PASSWORD {quote_literal(first)}"
+    return CommandStatus.DONE if run_silently(settings, statement) else CommandStatus.ERROR
 
 
 def _quit(context: CommandContext, slash: SlashScanner) -> CommandResult:
@@ -316,7 +346,9 @@ _COMMANDS: dict[str, Command] = {
     "cd": _cd,
     "connect": connect.connect,
     "conninfo": connect.connection_information,
+    "copy": copy.copy,
     "copyright": _copyright,
+    "crosstabview": query_buffer.show_crosstab,
     "e": query_buffer.edit,
     "echo": _echo,
     "edit": query_buffer.edit,
@@ -324,6 +356,7 @@ _COMMANDS: dict[str, Command] = {
     "errverbose": _errverbose,
     "f": pset.set_field_separator,
     "g": query_buffer.go,
+    "gdesc": query_buffer.describe,
     "getenv": _getenv,
     "gexec": query_buffer.go_execute,
     "gset": query_buffer.go_set,
@@ -342,6 +375,7 @@ _COMMANDS: dict[str, Command] = {
     "o": _out,
     "out": _out,
     "p": query_buffer.print_buffer,
+    "password": _password,
     "print": query_buffer.print_buffer,
     "prompt": _prompt,
     "pset": pset.pset,
@@ -362,6 +396,7 @@ _COMMANDS: dict[str, Command] = {
     "watch": query_buffer.watch,
     "write": query_buffer.write,
     "x": partial(pset.toggle, "expanded"),
+    "drds": _role_settings,
     "z": _privileges,
     "zS": _privileges,
 }
@@ -369,5 +404,5 @@ _COMMANDS: dict[str, Command] = {
 #: What completion offers after a backslash.
 COMMAND_NAMES = (
     *sorted({*_COMMANDS, *BRANCHING_COMMANDS}),
-    *("d", "d+", "dRp", "dRp+", "dRs", "dRs+", "di", "dn", "dp", "dt", "du"),
+    *("d", "d+", "dRp", "dRp+", "dRs", "dRs+", "dd", "di", "dn", "dp", "drg", "dt", "du"),
 )

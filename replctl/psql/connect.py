@@ -85,14 +85,14 @@ def connect(context: CommandContext, slash: SlashScanner) -> CommandResult:
     settings.bind_session(session)
     settings.say(
         f'You are now connected to database "{session.database_name}"'
-        f' as user "{session.role_name}".'
+        f' as user "{session.login_name}".'
     )
     return CommandStatus.DONE
 
 
 def _open(context: CommandContext, target: Target, old: Session | None) -> Session:
     database = target.database or (old.database_name if old else "postgres")
-    role = target.role or (old.role_name if old else "postgres")
+    role = target.role or (old.login_name if old else "postgres")
     directory = target.directory or (str(old.cluster.path) if old else None)
     return context.settings.connect(database, role, directory)
 
@@ -105,7 +105,7 @@ def connection_information(context: CommandContext, slash: SlashScanner) -> Comm
     else:
         print(
             f'You are connected to database "{session.database_name}"'
-            f' as user "{session.role_name}" in cluster "{session.cluster.path}".',
+            f' as user "{session.login_name}" in cluster "{session.cluster.path}".',
             flush=True,
         )
     return CommandStatus.DONE

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, schema
+from replctl.catalog.acl import PUBLIC, Acl, decode_acl
+from replctl.catalog.aclchk import acl_items
 from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_authid import role_names
+from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_policy import Policy
 from replctl.catalog.transaction import Catalog
 from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
@@ -57,8 +62,8 @@ class Described:
 
     @property
     def options(self) -> PrintOptions:
-        """The session's options; what is NULL in a catalog is shown as nothing."""
-        return replace(self.settings.print_options, null="")
+        """The session's options."""
+        return self.settings.print_options
 
     def print(self, table: Table) -> None:
         self.settings.print(table, self.options)
@@ -122,6 +127,18 @@ def _describer(name: str) -> _Describer | None:
             from replctl.psql.describe_cluster import list_roles
 
             return list_roles
+        case "ddp":
+            from replctl.psql.describe_settings import list_default_privileges
+
+            return list_default_privileges
+        case "drg":
+            from replctl.psql.describe_cluster import list_role_grants
+
+            return list_role_grants
+        case "dd":
+            from replctl.psql.describe_cluster import list_comments
+
+            return list_comments
         case "dp":
             from replctl.psql.describe_cluster import list_privileges_of
 
@@ -173,7 +190,9 @@ def _relation_lister(letters: str) -> _Describer:
         if "i" in letters:
             columns.append("Table")
         if verbose:
-            columns += ["Persistence", "Access method", "Size", "Description"]
+            has_method = set(letters) & set("tmi")
+            columns += ["Persistence", *(["Access method"] if has_method else [])]
+            columns += ["Size", "Description"]
         tables = _tables_of_indexes(target) if "i" in letters else {}
         rows = []
         for relation in relations:
@@ -186,12 +205,10 @@ def _relation_lister(letters: str) -> _Describer:
             if "i" in letters:
                 row.append(tables.get(relation.oid))
             if verbose:
-                row += [
-                    _PERSISTENCE[relation.persistence],
-                    access_method(target.settings, relation),
-                    None,
-                    None,
-                ]
+                row.append(_PERSISTENCE[relation.persistence])
+                row += [access_method(target.settings, relation)] if has_method else []
+                row.append(_size(relation))
+                row.append(get_comment(target.catalog, "pg_class", relation.oid))
             rows.append(row)
         target.print(Table(columns, rows, title="List of relations"))
         return True
@@ -204,6 +221,15 @@ def access_method(settings: PsqlSettings, relation: pg_class.Relation) -> str | 
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
     return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(relation.kind)
+
+
+def _size(relation: pg_class.Relation) -> str | None:
+    """What the rows of a relation take up as they are now; nothing if its log cannot be read."""
+    from replctl.adt.dbsize import pretty_size
+    from replctl.query.size import relation_size
+
+    size = relation_size(relation)
+    return None if size is None else pretty_size(size)
 
 
 def _tables_of_indexes(target: Described) -> dict[int, str]:
@@ -224,10 +250,25 @@ def _list_schemas(target: Described, pattern: str | None, verbose: bool, show_sy
         is_system = name.startswith("pg_") or name == "information_schema"
         if (is_system and pattern is None and not show_system) or not parsed.matches("", name):
             continue
-        rows.append([name, owners.get(int(row.nspowner)), *([None, None] if verbose else [])])
+        rows.append([name, owners.get(int(row.nspowner))])
+        if verbose:
+            rows[-1].append(shown_acl(target, decode_acl(row.nspacl)))
+            rows[-1].append(get_comment(target.catalog, "pg_namespace", int(row.oid)))
     footers = None if pattern is None else _publications_of_schema(target, pattern)
     target.print(Table(columns, rows, title="List of schemas", footers=footers or None))
     return True
+
+
+def shown_acl(target: Described, acl: Acl | None) -> str | None:
+    """An access list, an item on each line (printACLColumn)."""
+    items = acl_items(target.catalog, acl)
+    return items if items is None else "\n".join(items) or "(none)"
+
+
+def policy_roles(target: Described, policy: Policy) -> list[str]:
+    """The names of the roles that a policy is for; none where it is for everybody."""
+    names = role_names(target.catalog)
+    return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)
 
 
 def _publications_of_schema(target: Described, name: str) -> list[str]:

@@ -1,16 +1,23 @@
-"""`\\l`, `\\du` and `\\dp`: databases, roles and privileges (describe.c)."""
+"""`\\l`, `\\du`, `\\drg`, `\\dp`, `\\dd`: databases, roles, privileges, comments (describe.c)."""
 
 from __future__ import annotations
 
 from replctl.catalog import pg_authid, schema
+from replctl.catalog.acl import decode_acl
+from replctl.catalog.aclchk import acl_items, column_acls, relation_acl
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_description import get_comment, get_shared_comment
+from replctl.catalog.pg_policy import policies_of
 from replctl.psql.describe import (
     RELATION_TYPES,
     SYSTEM_SCHEMAS,
     Described,
     described,
     find_relations,
+    policy_roles,
+    shown_acl,
 )
-from replctl.psql.pattern import parse_pattern
+from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_table import Table
 from replctl.psql.settings import PsqlSettings
 
@@ -33,13 +40,24 @@ def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool
                 rows.append(
                     [
                         str(row.datname), owners.get(int(row.datdba)), "UTF8", "libc", "C.utf8",
-                        "C.utf8", None, None, None,
+                        "C.utf8", None, None, shown_acl(target, decode_acl(row.datacl)),
                     ]
                 )  # fmt: skip
                 if verbose:
-                    rows[-1] += [None, "pg_default", None]
+                    description = get_shared_comment(target.catalog, "pg_database", int(row.oid))
+                    rows[-1] += [_size(target, int(row.oid)), "pg_default", description]
         target.print(Table(columns, rows, title="List of databases"))
     return True
+
+
+def _size(target: Described, oid: int) -> str:
+    """How large a database is, for those who may connect to it."""
+    from replctl.adt.dbsize import pretty_size
+    from replctl.query.size import database_size
+
+    if not target.environment.privileges.has_on_database("c", oid):
+        return "No Access"
+    return pretty_size(database_size(target.catalog, oid))
 
 
 def list_roles(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
@@ -71,9 +89,56 @@ def list_roles(target: Described, pattern: str | None, verbose: bool, show_syste
             text += f"\n{count} connection{'' if role.rolconnlimit == 1 else 's'}"
         if role.rolvaliduntil:
             text += f"\nPassword valid until {role.rolvaliduntil}"
-        rows.append([name, text, *([""] if verbose else [])])
+        rows.append([name, text])
+        if verbose:
+            rows[-1].append(get_shared_comment(target.catalog, "pg_authid", int(role.oid)) or "")
     columns = ["Role name", "Attributes", *(["Description"] if verbose else [])]
     target.print(Table(columns, rows, title="List of roles", footers=()))
+    return True
+
+
+def list_role_grants(
+    target: Described, pattern: str | None, verbose: bool, show_system: bool
+) -> bool:
+    """`\\drg` (describeRoleGrants)"""
+    parsed = parse_pattern(pattern, "", max_parts=1)
+    names = pg_authid.role_names(target.catalog)
+    rows: list[list[str | None]] = []
+    for grant in pg_authid.memberships(target.catalog):
+        member = names[grant.member]
+        if not parsed.matches("", member):
+            continue
+        if member.startswith("pg_") and pattern is None and not show_system:
+            continue
+        options = (
+            (grant.is_admin, "ADMIN"),
+            (grant.inherits, "INHERIT"),
+            (grant.may_set, "SET"),
+        )
+        shown = ", ".join(word for is_on, word in options if is_on)
+        rows.append([member, names.get(grant.role), shown, names.get(grant.grantor)])
+    rows.sort(key=lambda row: (row[0] or "", row[1] or "", row[3] or ""))
+    columns = ["Role name", "Member of", "Options", "Grantor"]
+    target.print(Table(columns, rows, title="List of role grants"))
+    return True
+
+
+def list_comments(target: Described, pattern: str | None, verbose: bool, show_system: bool) -> bool:
+    """`\\dd` (objectDescription): comments that no other command shows, which constraints have."""
+    parsed = parse_pattern(pattern, target.session.database_name)
+    rows: list[list[str | None]] = []
+    for relation in find_relations(target, "rpf", NamePattern(parsed.schema, None, True)):
+        if pattern is None and not show_system and relation.schema in SYSTEM_SCHEMAS:
+            continue
+        if not parsed.has_schema and not target.is_visible(relation.oid, relation.name):
+            continue
+        for constraint in relation.constraints:
+            text = get_comment(target.catalog, "pg_constraint", constraint.oid)
+            if text is not None and parsed.matches(relation.schema, constraint.name):
+                rows.append([relation.schema, constraint.name, "table constraint", text])
+    rows.sort(key=lambda row: (row[0] or "", row[1] or "", row[2] or "", row[3] or ""))
+    columns = ["Schema", "Name", "Object", "Description"]
+    target.print(Table(columns, rows, title="Object descriptions"))
     return True
 
 
@@ -86,13 +151,50 @@ def list_privileges(settings: PsqlSettings, pattern: str | None, *, show_system:
 def list_privileges_of(
     target: Described, pattern: str | None, verbose: bool, show_system: bool
 ) -> bool:
-    """`\\dp` (permissionsList); nothing is granted yet, so that all privileges are the owners'."""
+    """`\\dp` (permissionsList)"""
     parsed = parse_pattern(pattern, target.session.database_name)
     rows: list[list[str | None]] = [
-        [relation.schema, relation.name, RELATION_TYPES[relation.kind], None, "", ""]
+        [
+            relation.schema,
+            relation.name,
+            RELATION_TYPES[relation.kind],
+            shown_acl(target, relation_acl(target.catalog, relation.oid)),
+            _column_privileges(target, relation),
+            _policies(target, relation),
+        ]
         for relation in find_relations(target, "rpvmfS", parsed)
         if show_system or pattern is not None or relation.schema not in SYSTEM_SCHEMAS
     ]
     columns = ["Schema", "Name", "Type", "Access privileges", "Column privileges", "Policies"]
     target.print(Table(columns, rows, title="Access privileges"))
     return True
+
+
+def _policies(target: Described, relation: Relation) -> str:
+    """For each policy its name and command, and below it the conditions and roles."""
+    from replctl.query.view_catalog import condition_text  # not for \\l and \\du
+
+    lines = []
+    policies = policies_of(target.catalog, relation.oid)
+    for policy in sorted(policies, key=lambda policy: policy.oid):
+        kind = "" if policy.is_permissive else " (RESTRICTIVE)"
+        command = "" if policy.command == "*" else f" ({policy.command})"
+        lines.append(f"{policy.name}{kind}{command}:")
+        for letter, text in (("u", policy.using), ("c", policy.check)):
+            if text is not None:
+                shown = condition_text(target.environment, relation, text)
+                lines.append(f"  ({letter}): {shown}")
+        roles = policy_roles(target, policy)
+        lines += [f"  to: {', '.join(roles)}"] if roles else []
+    return "\n".join(lines)
+
+
+def _column_privileges(target: Described, relation: Relation) -> str:
+    """For each column that has a list of its own, its name and below it the items."""
+    lists = column_acls(target.catalog, relation.oid)
+    lines = []
+    for column in relation.columns:
+        if column.attnum in lists:
+            items = acl_items(target.catalog, lists[column.attnum]) or []
+            lines += [f"{column.name}:", *(f"  {item}" for item in items)]
+    return "\n".join(lines)

@@ -37,7 +37,8 @@ def _footer(target: Described, table: Relation, index: Index) -> str:
         words.append("unique nulls not distinct" if index.nulls_not_distinct else "unique")
     words += ["btree", f'for table "{table.schema}.{table.name}"']
     if index.predicate is not None:
-        words.append(f"predicate {get_expr(target.environment, table, index.predicate)}")
+        predicate = get_expr(target.environment, table, index.predicate, is_pretty=True)
+        words.append(f"predicate ({predicate})")
     if index.is_replica_identity:
         words.append("replica identity")
     return ", ".join(words)

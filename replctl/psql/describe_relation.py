@@ -9,13 +9,24 @@ from dataclasses import replace
 
 from replctl.catalog import pg_class, pg_publication, ruleutils, schema
 from replctl.catalog.pg_class import Column, Constraint, Index, Relation
-from replctl.psql.describe import RELATION_TYPES, STORAGE, Described, access_method, find_relations
+from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_policy import policies_of
+from replctl.psql.describe import (
+    RELATION_TYPES,
+    STORAGE,
+    Described,
+    access_method,
+    find_relations,
+    policy_roles,
+)
 from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
 from replctl.psql.pattern import parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.variables import PsqlError
+from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
+from replctl.query.view_definition import view_definition
 
 _WITH_COLUMN_DETAILS = "rpvmfc"
 
@@ -91,7 +102,10 @@ def _column_row(
         ]
     if verbose:
         row.append(STORAGE[type_.storage])
-    return row + [""] * (width - len(row))
+    row += [""] * (width - len(row))
+    if verbose and relation.kind in _WITH_COLUMN_DETAILS:
+        row[-1] = get_comment(target.catalog, "pg_class", relation.oid, column.attnum) or ""
+    return row
 
 
 def _default(target: Described, relation: Relation, column: Column) -> str:
@@ -100,26 +114,8 @@ def _default(target: Described, relation: Relation, column: Column) -> str:
         return f"generated {word} as identity"
     if column.default is None:
         return ""
-    text = pretty(ruleutils.get_expr(target.environment, relation, column.default))
+    text = ruleutils.get_expr(target.environment, relation, column.default, is_pretty=True)
     return f"generated always as ({text}) stored" if column.generated == "s" else text
-
-
-def pretty(text: str) -> str:
-    """`(a > 5)` -> `a > 5`: an expression without the parentheses around all of it."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    quote = ""
-    for position, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        else:
-            depth += (char == "(") - (char == ")")
-            if depth == 0 and position < len(text) - 1:
-                return text
-    return text[1:-1]
 
 
 def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
@@ -128,13 +124,18 @@ def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
         lines += _partition_of(target, relation, verbose)
     if relation.is_partitioned:
         lines.append(f"Partition key: {ruleutils.partition_key(target.environment, relation)}")
+    if relation.kind == "v" and verbose:
+        return [*_view_definition(target, relation), *_options_line(relation)]
     if relation.kind not in "rpm":
         return lines
     lines += _section("Indexes:", [_index_line(target, relation, i) for i in _by_rank(relation)])
     lines += _section("Check constraints:", _checks(target, relation))
     lines += _section("Foreign-key constraints:", _foreign_keys(target, relation))
     lines += _section("Referenced by:", _references(target, relation))
+    lines += _policies(target, relation)
     lines += _section("Publications:", _publications(target, relation))
+    if relation.kind == "m" and verbose:
+        lines += _view_definition(target, relation)
     lines += _parents(target, relation)
     lines += _children(target, relation, verbose)
     if verbose and relation.kind != "p" and relation.replica_identity in "fn":
@@ -143,10 +144,17 @@ def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
     method = access_method(target.settings, relation)
     if verbose and method is not None:
         lines.append(f"Access method: {method}")
-    if verbose and relation.options:
-        options = ", ".join(f"{name}={value}" for name, value in relation.options.items())
-        lines.append(f"Options: {options}")
-    return lines
+    return lines + (_options_line(relation) if verbose else [])
+
+
+def _view_definition(target: Described, view: Relation) -> list[str]:
+    text = view_definition(target.environment, view, is_pretty=True)
+    return ["View definition:", text]
+
+
+def _options_line(relation: Relation) -> list[str]:
+    options = ", ".join(f"{name}={value}" for name, value in relation.options.items())
+    return [f"Options: {options}"] if options else []
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
@@ -196,7 +204,7 @@ def _index_line(target: Described, relation: Relation, index: Index) -> str:
             for constraint in relation.constraints
         )
         line += " UNIQUE CONSTRAINT," if is_constraint else " UNIQUE,"
-    line += f" {ruleutils.index_columns(target.environment, relation, index)}"
+    line += f" {ruleutils.index_columns(target.environment, relation, index, is_pretty=True)}"
     return line + (" REPLICA IDENTITY" if index.is_replica_identity else "")
 
 
@@ -204,7 +212,7 @@ def _checks(target: Described, relation: Relation) -> list[str]:
     lines = []
     for constraint in sorted(relation.checks(), key=lambda constraint: constraint.name):
         assert constraint.check is not None
-        text = pretty(ruleutils.get_expr(target.environment, relation, constraint.check))
+        text = ruleutils.get_expr(target.environment, relation, constraint.check, is_pretty=True)
         tail = " NO INHERIT" if constraint.no_inherit else ""
         lines.append(f'"{constraint.name}" CHECK ({text}){tail}')
     return lines
@@ -255,6 +263,32 @@ def _foreign_constraint(target: Described, owner: Relation, key: Constraint) -> 
     name = target.environment.relation_name(owner.oid)
     text = ruleutils.constraint_definition(target.environment, owner, key)
     return f'TABLE "{name}" CONSTRAINT "{key.name}" {text}'
+
+
+def _policies(target: Described, relation: Relation) -> list[str]:
+    """`Policies:`, what counts of them, and below each one's command, roles and conditions."""
+    policies = policies_of(target.catalog, relation.oid)
+    if not policies and not relation.has_row_security:
+        return []
+    title = "Policies"
+    if not relation.has_row_security:
+        title += " (row security disabled)"
+    elif relation.forces_row_security:
+        title += " (forced row security enabled)"
+    elif not policies:
+        title += " (row security enabled)"
+    lines = [f"{title}:" if policies else f"{title}: (none)"]
+    for policy in policies:
+        kind = "" if policy.is_permissive else " AS RESTRICTIVE"
+        command = "" if policy.command == "*" else f" FOR {POLICY_COMMANDS[policy.command]}"
+        lines.append(f'    POLICY "{policy.name}"{kind}{command}')
+        roles = policy_roles(target, policy)
+        lines += [f"      TO {','.join(roles)}"] if roles else []
+        for word, text in (("USING", policy.using), ("WITH CHECK", policy.check)):
+            if text is not None:
+                shown = condition_text(target.environment, relation, text)
+                lines.append(f"      {word} ({shown})")
+    return lines
 
 
 def _publications(target: Described, relation: Relation) -> list[str]:

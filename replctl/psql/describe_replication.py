@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, pg_subscription
+from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
 from replctl.lsn import format_lsn
@@ -116,6 +117,8 @@ def list_subscriptions(
         for subscription in pg_subscription.list_subscriptions(target.catalog)
         if parsed.matches("", subscription.name)
     ]
+    if verbose and not target.environment.privileges.is_superuser:
+        raise denied("table", "pg_subscription")  # connection strings may have passwords
     owners = pg_authid.role_names(target.catalog)
     columns = ["Name", "Owner", "Enabled", "Publication"]
     if verbose:

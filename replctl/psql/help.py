@@ -24,7 +24,13 @@ replctl is PostgreSQL's logical replication over Delta tables, run by Spark.
 
 Usage:
   replctl [OPTION]... [DBNAME [USERNAME]]
-  replctl sync [SUBSCRIPTION]... [--watch [--interval SECONDS]]
+  replctl sync [SUBSCRIPTION]... [--watch [--interval SECONDS] [--metrics-port PORT]]
+               [--max-batch-changes N]
+  replctl status [SUBSCRIPTION]... [--json] [--max-lag LIMIT]
+  replctl vacuum [TABLE]... [--full] [--verbose]
+  replctl dump [--publications] [--subscriptions] [--schema-only] [--file FILE]
+  replctl standby create --primary DIRECTORY | sync [--watch] | promote
+  replctl spark start [--idle-timeout SECONDS] | stop | status [--json] | prepare
 
 General options:
   -c, --command=COMMAND    run only single command (SQL or internal) and exit
@@ -157,9 +163,11 @@ def slash_commands(settings: PsqlSettings | None) -> str:
     return f"""\
 General
   \\copyright             show usage and distribution terms
+  \\crosstabview [COLUMNS] execute query and display result in crosstab
   \\errverbose            show most recent error message at maximum verbosity
   \\g [(OPTIONS)] [FILE]  execute query (and send result to file or |pipe);
                          \\g with no arguments is equivalent to a semicolon
+  \\gdesc                 describe result of query, without executing it
   \\gexec                 execute query, then execute each value in its result
   \\gset [PREFIX]         execute query and store result in replctl variables
   \\gx [(OPTIONS)] [FILE] as \\g, but forces expanded output mode
@@ -186,6 +194,7 @@ Query Buffer
   \\w FILE                write query buffer to file
 
 Input/Output
+  \\copy ...              perform SQL COPY with data stream to the client host
   \\echo [-n] [STRING]    write string to standard output (-n for no newline)
   \\i FILE                execute commands from file
   \\ir FILE               as \\i, but relative to location of current script
@@ -203,10 +212,14 @@ Informational
   (options: S = show system objects, + = additional detail)
   \\d[S+]                 list tables, views, and sequences
   \\d[S+]  NAME           describe table, view, sequence, or index
+  \\dd[S]  [PATTERN]      show object descriptions not displayed elsewhere
+  \\ddp    [PATTERN]      list default privileges
   \\dg[S+] [PATTERN]      list roles
   \\di[S+] [PATTERN]      list indexes
   \\dn[S+] [PATTERN]      list schemas
   \\dp[S]  [PATTERN]      list table, view, and sequence access privileges
+  \\drds [ROLEPTRN [DBPTRN]] list per-database role settings
+  \\drg[S] [PATTERN]      list role grants
   \\dRp[+] [PATTERN]      list replication publications
   \\dRs[+] [PATTERN]      list replication subscriptions
   \\ds[S+] [PATTERN]      list sequences
@@ -235,6 +248,7 @@ Connection
                          connect to new database ({current})
   \\conninfo              display information about current connection
   \\encoding [ENCODING]   show or set client encoding
+  \\password [USERNAME]   securely change the password for a user
 
 Operating System
   \\cd [DIR]              change the current working directory
@@ -293,6 +307,8 @@ ALTER SUBSCRIPTION name ADD PUBLICATION publication_name [, ...]
 ALTER SUBSCRIPTION name DROP PUBLICATION publication_name [, ...]
     [ WITH ( publication_option [= value] [, ... ] ) ]
 ALTER SUBSCRIPTION name REFRESH PUBLICATION [ WITH ( refresh_option [= value] [, ... ] ) ]
+ALTER SUBSCRIPTION name REFRESH TABLE table_name [, ...]
+    [ WITH ( refresh_option [= value] [, ... ] ) ]
 ALTER SUBSCRIPTION name ENABLE
 ALTER SUBSCRIPTION name DISABLE
 ALTER SUBSCRIPTION name SET ( subscription_parameter [= value] [, ... ] )

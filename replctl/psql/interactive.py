@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     settings.is_interactive = True
     settings.say(f'replctl {__version__} (as psql of PostgreSQL 17)\nType "help" for help.\n')
     loop = MainLoop(settings)
+    settings.read_data_line = lambda: _data_line(loop)
     if not has_editing:
         return loop.run(_read_plain_line)
     session = _prompt_session(loop)
@@ -44,6 +46,12 @@ def _read_plain_line(loop: MainLoop) -> str | None:
         return input(prompt_text(loop.context))
     except EOFError:
         return None
+
+
+def _data_line(loop: MainLoop) -> str | None:
+    """A line of what COPY reads, at a prompt of its own."""
+    print(prompt_text(loop.context, "PROMPT3"), end="", flush=True)
+    return sys.stdin.readline() or None
 
 
 def _prompt_session(loop: MainLoop) -> PromptSession[str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from replctl.errors import PostgresError
+from replctl.errors import ConnectionFailure, Notice, PostgresError
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.mainloop import (
     ExitCode,
@@ -19,13 +19,14 @@ from replctl.psql.messages import Messages
 from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
 from replctl.psql.pset import set_option
-from replctl.psql.send_query import run_silently
+from replctl.psql.send_query import reporting_errors, run_silently
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError, Variables
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
     from replctl.session import Session
+    from replctl.spark import SparkConf
     from replctl.spark.engine import Engine
 
 #: Statements may be nested deeply; the parser and its trees are recursive.
@@ -60,7 +61,7 @@ def _run(argv: list[str]) -> int:
     try:
         subcommand = find_subcommand(argv)
         if subcommand is not None:
-            return _subcommand(subcommand, variables, messages)
+            return _subcommand(*subcommand, variables, messages)
         options = parse_options(argv)
     except UsageError as error:
         print(f"replctl: {error}", file=sys.stderr)
@@ -84,29 +85,46 @@ def _run(argv: list[str]) -> int:
         _close(settings)
 
 
-def _subcommand(argv: list[str], variables: Variables, messages: Messages) -> int:
-    from replctl.psql.subcommand import parse_sync, run_sync
+def _subcommand(name: str, argv: list[str], variables: Variables, messages: Messages) -> int:
+    if name == "standby":
+        from replctl.psql.standby import run_standby
 
-    parsed = parse_sync(argv)
+        return run_standby(argv, messages)
+    if name == "spark":
+        from replctl.psql.spark import run_spark
+
+        return run_spark(argv, messages)
+    from replctl.psql.subcommand import parse_subcommand, run_subcommand
+
+    parsed = parse_subcommand(name, argv)
     if isinstance(parsed, int):
         return parsed
-    settings = _settings(parsed.options, variables, messages)
+    settings = _settings(parsed.options, variables, messages, makes_clusters=False)
     try:
         if not _connect(settings, parsed.options):
             return ExitCode.BAD_CONNECTION
-        return run_sync(settings, parsed)
+        with reporting_errors(settings, None):
+            return run_subcommand(settings, parsed)
+        return ExitCode.FAILURE
     finally:
         _close(settings)
 
 
-def _settings(options: Options, variables: Variables, messages: Messages) -> PsqlSettings:
+def _settings(
+    options: Options, variables: Variables, messages: Messages, *, makes_clusters: bool = True
+) -> PsqlSettings:
     """The state that the options ask for.
+
+    Args:
+        makes_clusters: a cluster that is not there is made when it is connected to.
 
     Raises:
         PsqlError: an option has a value that it cannot have.
     """
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    settings = PsqlSettings(variables, messages, _Connector(options), has_terminal=has_terminal)
+    is_long = options.keeps_running or (has_terminal and not options.actions)
+    connector = _Connector(options, messages, is_long=is_long, makes_clusters=makes_clusters)
+    settings = PsqlSettings(variables, messages, connector, has_terminal=has_terminal)
     for name, value in options.variables:
         if value is None:
             variables.unset(name)
@@ -134,9 +152,15 @@ def _open_log(name: str) -> TextIO:
 class _Connector:
     """Opens sessions: in the clusters that it is asked for, with one Spark for all of them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(
+        self, options: Options, messages: Messages, *, is_long: bool, makes_clusters: bool
+    ) -> None:
         self._options = options
+        self._is_long = is_long
+        self._messages = messages
+        self._makes_clusters = makes_clusters
         self._clusters: dict[str, Cluster] = {}
+        self._spark: SparkConf | None = None
 
     def __call__(self, database: str, role: str, directory: str | None) -> Session:
         from replctl.catalog.cluster import Cluster
@@ -145,15 +169,40 @@ class _Connector:
         path = directory or self._options.home
         key = "" if path is None else os.path.abspath(path)
         if key not in self._clusters:
-            cluster = Cluster.open(path)
+            cluster = Cluster.open(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
-        return Session.connect(self._clusters[key], database, role, engine=self._engine)
+        cluster = self._clusters[key]
+        return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
 
-    def _engine(self) -> Engine:
-        from replctl.spark import SparkConf, open_engine
+    def _engine(self, cluster: Cluster) -> Engine:
+        from replctl.spark import open_engine
+
+        if self._spark is None:
+            self._spark = self._choose_spark(cluster)
+        return open_engine(self._spark)
+
+    def _choose_spark(self, cluster: Cluster) -> SparkConf:
+        """What the command line asks for, else the cluster's own server if it runs, else Spark in
+        this process."""
+        from replctl.spark import SparkConf, attach_server
 
         options = self._options
-        return open_engine(SparkConf(options.remote, options.master, options.spark_properties))
+        remote = options.remote
+        if not (remote or options.master or options.spark_properties):
+            try:
+                server = attach_server(cluster.path)
+            except ConnectionFailure as dead:
+                self._messages.report(
+                    Notice("WARNING", dead.message, detail=dead.detail, hint=dead.hint)
+                )
+            else:
+                remote = None if server is None else server.remote
+        return SparkConf(
+            remote,
+            options.master,
+            options.spark_properties,
+            is_brief=remote is None and not self._is_long,
+        )
 
     def close(self) -> None:
         """Close the clusters."""

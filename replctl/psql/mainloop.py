@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import IntEnum
 from typing import TextIO, assert_never
 
@@ -168,10 +169,16 @@ class MainLoop:
         return send_query(self._settings, text, delivery)
 
     def _watch(self, text: str, watch: Watch) -> bool:
+        """Run a query again and again, each time under a title that tells when (do_watch)."""
         done = 0
+        options = self._settings.print_options
         try:
             while True:
-                if not self._send(text, None):
+                title = f"{time.strftime('%c')} (every {watch.interval:g}s)\n"
+                if options.title is not None:
+                    title = f"{options.title}\t{title}"
+                delivery = Delivery(print_options=replace(options, title=title))
+                if not send_query(self._settings, text, delivery):
                     return False
                 rows = int(self._settings.variables.get("ROW_COUNT") or 0)
                 done += 1
@@ -180,6 +187,8 @@ class MainLoop:
                 time.sleep(watch.interval)
         except KeyboardInterrupt:
             return True
+        finally:
+            print(flush=True)
 
     def _is_help_word(self, line: str) -> bool:
         """`help`, `quit` and `exit` alone are meant for us, not for the server."""
@@ -234,7 +243,7 @@ def run_file(settings: PsqlSettings, name: str, is_relative: bool = False) -> Ex
 def run_stdin(settings: PsqlSettings) -> ExitCode:
     """Run what stands in stdin; errors are printed without a place in a file."""
     settings.messages.is_terse = True
-    return MainLoop(settings).run(_line_reader(settings, sys.stdin, None))
+    return MainLoop(settings).run(_LineReader(settings, sys.stdin, None))
 
 
 def run_command_string(settings: PsqlSettings, text: str) -> ExitCode:
@@ -253,12 +262,14 @@ def run_command_string(settings: PsqlSettings, text: str) -> ExitCode:
 
 def _run_stream(settings: PsqlSettings, stream: TextIO, name: str) -> ExitCode:
     with _not_interactive(settings):
-        outer = settings.messages.place
+        outer, outer_data = settings.messages.place, settings.read_data_line
         settings.messages.place = InputPlace(name, 0)
+        reader = _LineReader(settings, stream, name)
+        settings.read_data_line = reader.data_line
         try:
-            return MainLoop(settings).run(_line_reader(settings, stream, name))
+            return MainLoop(settings).run(reader)
         finally:
-            settings.messages.place = outer
+            settings.messages.place, settings.read_data_line = outer, outer_data
             settings.messages.is_terse = True
 
 
@@ -271,19 +282,32 @@ def _not_interactive(settings: PsqlSettings) -> Iterator[None]:
         settings.is_interactive = was_interactive
 
 
-def _line_reader(settings: PsqlSettings, stream: TextIO, name: str | None) -> ReadLine:
-    """Lines of a stream, a byte order mark removed; `name` is what errors call it."""
-    number = 0
+class _LineReader:
+    """Lines of a stream, a byte order mark removed.
 
-    def read_line(loop: MainLoop) -> str | None:
-        nonlocal number
-        line = stream.readline()
+    Args:
+        name: what errors call it; None where they do not.
+    """
+
+    def __init__(self, settings: PsqlSettings, stream: TextIO, name: str | None) -> None:
+        self._settings = settings
+        self._stream = stream
+        self._name = name
+        self._number = 0
+
+    def __call__(self, loop: MainLoop) -> str | None:
+        line = self.data_line()
+        if line is None:
+            return None
+        line = line.removesuffix("\n")
+        return line.removeprefix("\ufeff") if self._number == 1 else line
+
+    def data_line(self) -> str | None:
+        """The next line as it is, for COPY."""
+        line = self._stream.readline()
         if not line:
             return None
-        number += 1
-        if name is not None:
-            settings.messages.place = InputPlace(name, number)
-        line = line.removesuffix("\n")
-        return line.removeprefix("\ufeff") if number == 1 else line
-
-    return read_line
+        self._number += 1
+        if self._name is not None:
+            self._settings.messages.place = InputPlace(self._name, self._number)
+        return line

@@ -127,9 +127,9 @@ def _fields(report: PostgresError | Notice, show_context: str) -> list[str]:
         lines.append(f"DETAIL:  {report.detail}")
     if report.hint is not None:
         lines.append(f"HINT:  {report.hint}")
-    context = report.context if isinstance(report, PostgresError) else None
-    if context is not None and show_context != "never":
-        lines.append(f"CONTEXT:  {context}")
+    shows_context = ("errors", "always") if isinstance(report, PostgresError) else ("always",)
+    if report.context is not None and show_context in shows_context:
+        lines.append(f"CONTEXT:  {report.context}")
     return lines
 
 

@@ -34,6 +34,7 @@ class Options:
         print_options: `-P NAME=VALUE`, and what other options stand for.
         home: the cluster's directory.
         spark_properties: `--conf NAME=VALUE`.
+        keeps_running: the command does not end by itself.
     """
 
     actions: list[tuple[Action, str]]
@@ -54,10 +55,11 @@ class Options:
     is_single_transaction: bool = False
     reads_startup_file: bool = True
     has_line_editing: bool = True
+    keeps_running: bool = False
 
 
 #: Commands beside the SQL; a database of such a name takes -d.
-SUBCOMMANDS = ("sync",)
+SUBCOMMANDS = ("sync", "status", "vacuum", "dump", "standby", "spark")
 
 #: Long option -> short one, where it has one; a colon marks those with a value.
 _LONG = {
@@ -122,15 +124,15 @@ def parse_options(argv: list[str]) -> Options:
     return options
 
 
-def find_subcommand(argv: list[str]) -> list[str] | None:
-    """A subcommand's own arguments, if the first argument that is no option names one."""
+def find_subcommand(argv: list[str]) -> tuple[str, list[str]] | None:
+    """A subcommand and its own arguments, if the first argument that is no option names one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])
     except getopt.GetoptError:
         return None
     if not rest or rest[0] not in SUBCOMMANDS:
         return None
-    return argv[: len(argv) - len(rest)] + rest[1:]
+    return rest[0], argv[: len(argv) - len(rest)] + rest[1:]
 
 
 def _usage_error(error: getopt.GetoptError) -> UsageError:

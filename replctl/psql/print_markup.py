@@ -1,4 +1,4 @@
-"""The formats for documents: html, latex and asciidoc."""
+"""The formats for documents: html, latex, latex-longtable, troff-ms and asciidoc."""
 
 from __future__ import annotations
 
@@ -133,6 +133,92 @@ def _latex_end(footers: Sequence[str]) -> Iterator[str]:
     for footer in footers:
         yield f"{_latex(footer)} \\\\\n"
     yield "\n"
+
+
+def longtable(content: Content) -> Iterator[str]:
+    """A longtable environment, whose header comes again on each page."""
+    options = content.options
+    border = min(options.border, 3)
+    columns = (" | " if border else "").join(_longtable_columns(content))
+    yield f"\\begin{{longtable}}{{{f'| {columns} |' if border >= 2 else columns}}}\n"
+    if not options.tuples_only:
+        names = " & ".join(f"\\small\\textbf{{\\textit{{{_latex(n)}}}}}" for n in content.columns)
+        top = "\\toprule\n" if border >= 2 else ""
+        yield f"{top}{names} \\\\\n\\midrule\n\\endfirsthead\n{top}{names} \\\\\n"
+        yield ("\\midrule\n" if border != 3 else "") + "\\endhead\n"
+        yield from _longtable_feet(content.title, border)
+    for row in content.rows if content.columns else ():
+        yield "\n&\n".join(f"\\raggedright{{{_latex(value)}}}" for value in row)
+        yield " \\tabularnewline\n" + (" \\hline\n" if border == 3 else "")
+    yield "\\end{longtable}\n"
+
+
+def _longtable_columns(content: Content) -> Iterator[str]:
+    """Left-aligned columns may have widths: the table's attributes, the last one for all others."""
+    widths = (content.options.table_attributes or "").split()
+    for alignment in content.alignments:
+        if alignment == "l" and widths:
+            yield f"p{{{widths[0]}\\textwidth}}"
+            widths = widths[1:] or widths
+        else:
+            yield alignment
+
+
+def _longtable_feet(title: str | None, border: int) -> Iterator[str]:
+    rule = "\\bottomrule\n"
+    if title is not None:
+        shown = _latex(title)
+        rule = rule if border == 2 else ""
+        yield f"{rule}\\caption[{shown} (Continued)]{{{shown}}}\n\\endfoot\n"
+        yield f"{rule}\\caption[{shown}]{{{shown}}}\n\\endlastfoot\n"
+    elif border >= 2:
+        yield f"{rule}\\endfoot\n{rule}\\endlastfoot\n"
+
+
+def troff(content: Content) -> Iterator[str]:
+    """A table for tbl and the macros ms, with a line for each row."""
+    options = content.options
+    yield from _troff_start(content)
+    yield (" | " if options.border else "").join(content.alignments) + ".\n"
+    if not options.tuples_only:
+        yield "\t".join(f"\\fI{_troff(name)}\\fP" for name in content.columns) + "\n_\n"
+    for row in content.rows if content.columns else ():
+        yield "\t".join(_troff(value) for value in row) + "\n"
+    yield from _troff_end(content.all_footers)
+
+
+def troff_expanded(content: Content) -> Iterator[str]:
+    """As `troff`, with a line for each value, and one with a number for each record."""
+    options = content.options
+    border = min(options.border, 2)
+    yield from _troff_start(content)
+    if options.tuples_only:
+        yield "c l;\n"
+    for number, row in enumerate(content.rows if content.columns else (), start=1):
+        if not options.tuples_only:
+            rule = "_\n" if border == 2 and number > 1 else ""
+            yield f"{rule}{'.T&' + chr(10) if number > 1 else ''}c s.\n"
+            yield f"\\fIRecord {number}\\fP\n"
+        yield "_\n" if border else ""
+        if not options.tuples_only:
+            yield ".T&\nc | l.\n" if border == 1 else ".T&\nc l.\n"
+        for name, value in zip(content.columns, row, strict=True):
+            yield f"{_troff(name)}\t{_troff(value)}\n"
+    yield from _troff_end(content.footers)
+
+
+def _troff_start(content: Content) -> Iterator[str]:
+    if content.title is not None:
+        yield f".LP\n.DS C\n{_troff(content.title)}\n.DE\n"
+    yield ".LP\n.TS\n" + ("center box;\n" if content.options.border == 2 else "center;\n")
+
+
+def _troff_end(footers: Sequence[str]) -> Iterator[str]:
+    yield ".TE\n.DS L\n" + "".join(f"{_troff(footer)}\n" for footer in footers) + ".DE\n"
+
+
+def _troff(text: str) -> str:
+    return text.replace("\\", "\\(rs")
 
 
 def _latex(text: str) -> str:

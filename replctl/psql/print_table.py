@@ -8,9 +8,9 @@ Rows ("1", None), ("22", "x") under n, t  ->
      22 | x
     (2 rows)
 
-The formats are in print_aligned (aligned, wrapped, expanded), print_markup (html, latex, asciidoc)
-and print_records (unaligned, csv, json).  Each makes its output of pieces of text; those that a
-terminal shows in a style of their own have a class of their own.  As print.c.
+The formats are in print_aligned (aligned, wrapped, expanded), print_markup (html, latex, troff,
+asciidoc) and print_records (unaligned, csv, json).  Each makes its output of pieces of text; those
+that a terminal shows in a style of their own have a class of their own.  As print.c.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO, TypeAlias, assert_never
 
 Format: TypeAlias = Literal[
-    "aligned", "unaligned", "csv", "wrapped", "html", "latex", "asciidoc", "json"
+    "aligned",
+    "unaligned",
+    "csv",
+    "wrapped",
+    "html",
+    "latex",
+    "latex-longtable",
+    "troff-ms",
+    "asciidoc",
+    "json",
 ]
 Alignment: TypeAlias = Literal["l", "r"]
 
@@ -131,6 +140,10 @@ def _formatter(options: PrintOptions) -> Callable[[Content], Iterable[str]]:
             return print_markup.html_expanded if is_expanded else print_markup.html
         case "latex":
             return print_markup.latex_expanded if is_expanded else print_markup.latex
+        case "latex-longtable":
+            return print_markup.latex_expanded if is_expanded else print_markup.longtable
+        case "troff-ms":
+            return print_markup.troff_expanded if is_expanded else print_markup.troff
         case "asciidoc":
             return print_markup.asciidoc_expanded if is_expanded else print_markup.asciidoc
     assert_never(options.format)

@@ -18,10 +18,15 @@ _ESCAPE = re.compile(
 )
 
 
-def prompt_text(context: CommandContext) -> str:
-    """The prompt before the next line."""
+def prompt_text(context: CommandContext, variable: str | None = None) -> str:
+    """The prompt before the next line.
+
+    Args:
+        variable: that has it; None: PROMPT1 or PROMPT2, as the line begins a statement or not.
+    """
     status = context.scanner.prompt
-    template = context.settings.variables.get("PROMPT1" if status is Prompt.READY else "PROMPT2")
+    usual = "PROMPT1" if status is Prompt.READY else "PROMPT2"
+    template = context.settings.variables.get(variable or usual)
     return _ESCAPE.sub(lambda escape: _expand(escape, context, status), template or "")
 
 
@@ -39,9 +44,9 @@ def _expand(escape: re.Match[str], context: CommandContext, status: Prompt) -> s
             return session.database_name if session else ""
         case "~":
             name = session.database_name if session else ""
-            return "~" if name == (session.role_name if session else None) else name
+            return "~" if name == (session.login_name if session else None) else name
         case "n":
-            return session.role_name if session else ""
+            return session.login_name if session else ""
         case "m" | "M":
             return str(session.cluster.path) if session else ""
         case "p":
@@ -76,5 +81,5 @@ def _is_superuser(context: CommandContext) -> bool:
     if session is None:
         return False
     with session.cluster.read(0) as catalog:
-        role = find_role(catalog, session.role_name)
+        role = find_role(catalog, session.login_name)
     return role is not None and role.is_superuser

@@ -109,10 +109,14 @@ def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | No
 
 
 def _format(options: PrintOptions, value: str | None) -> PrintOptions:
-    if not value:
+    if value is None:
         return options
     formats: tuple[Format, ...] = get_args(Format)
-    found = [name for name in formats if name.startswith(value.lower())]
+    word = value.lower()
+    # latex-longtable is not meant as long as the word may mean latex.
+    found = [name for name in sorted(formats) if name.startswith(word) and "longtable" not in name]
+    if not found and "latex-longtable".startswith(word):
+        found = ["latex-longtable"]
     # As in psql, an abbreviation for aligned and asciidoc is ambiguous.
     if len(found) > 1:
         raise PsqlError(

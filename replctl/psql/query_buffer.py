@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from replctl.psql.command_context import (
     Watch,
     missing_argument,
 )
+from replctl.psql.crosstabview import Crosstab
 from replctl.psql.output import Output
 from replctl.psql.print_table import PrintOptions
 from replctl.psql.pset import set_option
@@ -66,28 +66,63 @@ def go_execute(context: CommandContext, slash: SlashScanner) -> CommandResult:
     return Send(Delivery(executes_values=True))
 
 
+def describe(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\gdesc`"""
+    return Send(Delivery(describes=True))
+
+
+def show_crosstab(context: CommandContext, slash: SlashScanner) -> CommandResult:
+    """`\\crosstabview [ROWS [COLUMNS [VALUES [SORT]]]]`"""
+    said = [slash.argument() for _argument in range(4)]
+    return Send(Delivery(crosstab=Crosstab(*said)))
+
+
 def watch(context: CommandContext, slash: SlashScanner) -> CommandResult:
     """`\\watch [[i=]SECONDS] [c=TIMES] [m=MIN_ROWS]`"""
-    interval, count, min_rows = 2.0, 0, 0
+    try:
+        return _watch_of(context, slash)
+    except PsqlError:
+        context.scanner.take()
+        raise
+
+
+def _watch_of(context: CommandContext, slash: SlashScanner) -> Watch:
+    given: dict[str, float] = {}
     while (word := slash.argument(strip_semicolons=True)) is not None:
-        match = re.fullmatch(r"(?:(i|interval|c|count|m|min_rows)=)?(.*)", word)
-        assert match is not None
-        name, value = match.groups()
-        try:
-            if name is None or name.startswith("i"):
-                interval = float(value)
-            elif name.startswith("c"):
-                count = int(value)
-            else:
-                min_rows = int(value)
-        except ValueError:
-            kind = {"c": "iteration count", "m": "minimum row count"}.get(
-                (name or "i")[0], "interval value"
-            )
-            raise PsqlError(f'\\watch: incorrect {kind} "{value}"') from None
-        if interval < 0:
-            raise PsqlError(f'\\watch: incorrect interval value "{value}"')
-    return Watch(interval, count, min_rows)
+        label, separator, value = word.partition("=")
+        if not separator:
+            label, value = "interval", word
+        what = _WATCH_LABELS.get(label)
+        if what is None:
+            raise PsqlError(f'\\watch: unrecognized parameter "{word}"')
+        if what in given:
+            verb = "" if what == "minimum row count" else "is "
+            raise PsqlError(f"\\watch: {what} {verb}specified more than once")
+        given[what] = _watch_number(what, value)
+    if not context.query:
+        raise PsqlError("\\watch cannot be used with an empty query")
+    return Watch(
+        given.get("interval value", 2.0),
+        int(given.get("iteration count", 0)),
+        int(given.get("minimum row count", 0)),
+    )
+
+
+_WATCH_LABELS = {
+    "i": "interval value", "interval": "interval value",
+    "c": "iteration count", "count": "iteration count",
+    "m": "minimum row count", "min_rows": "minimum row count",
+}  # fmt: skip
+
+
+def _watch_number(what: str, value: str) -> float:
+    try:
+        number = float(value or 0) if what == "interval value" else int(value)
+    except ValueError:
+        number = -1
+    if number < 0 or (number == 0 and what != "interval value"):
+        raise PsqlError(f'\\watch: incorrect {what} "{value}"')
+    return number
 
 
 def print_buffer(context: CommandContext, slash: SlashScanner) -> CommandResult:

@@ -98,7 +98,7 @@ class SlashScanner:
             self._interpolation.complain("error", str(error))
             return None
         if kind is Argument.SQL_IDENTIFIER or kind is Argument.VERBATIM_IDENTIFIER:
-            text = _dequote(text, downcase=kind is Argument.SQL_IDENTIFIER)
+            text = dequote(text, downcase=kind is Argument.SQL_IDENTIFIER)
         return text if text or self.quote else None
 
     def finish(self) -> None:
@@ -220,7 +220,7 @@ class SlashScanner:
         return process.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def _dequote(text: str, *, downcase: bool) -> str:
+def dequote(text: str, *, downcase: bool) -> str:
     """`"Foo""s".Bar` -> `Foo"s.bar`; letters are ASCII's."""
 
     def replace(part: re.Match[str]) -> str:

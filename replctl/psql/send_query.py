@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from replctl.errors import InternalError, PostgresError, QueryCanceled
+from replctl.psql.copy_data import CopyData
+from replctl.psql.crosstabview import Crosstab, crosstab
 from replctl.psql.output import Output
 from replctl.psql.print_table import Alignment, PrintOptions, Table
 from replctl.psql.settings import PsqlSettings, TransactionStatus
 from replctl.psql.variables import PsqlError
 from replctl.result import Result
 
-logger = logging.getLogger(__name__)
-
 #: Types whose values stand at the right of their columns (column_type_alignment in print.c).
 _RIGHT_ALIGNED = frozenset(
     ("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "xid", "xid8", "cid", "money")
 )
+
+_SAVEPOINT = "pg_psql_temporary_savepoint"
 
 #: First words of the tags of statements that change nothing, so that AUTOSYNC has nothing to do.
 _READ_ONLY_TAGS = frozenset(
@@ -35,13 +36,21 @@ class Delivery:
     Attributes:
         target: a file, or `|` and a program, instead of where results go.
         print_options: instead of the session's.
+        copy_input: gives COPY FROM STDIN its lines, None at the end, instead of the script.
+        copy_output: where COPY TO STDOUT writes, instead of where results go.
         gset_prefix: put the values of the only row into variables, named by this and the column.
+        crosstab: show the rows as a grid (`\\crosstabview`).
+        describes: show the columns of the query, which is not run (`\\gdesc`).
         executes_values: run each value as a statement (`\\gexec`).
     """
 
     target: str | None = None
     print_options: PrintOptions | None = None
+    copy_input: Callable[[], str | None] | None = None
+    copy_output: Output | None = None
     gset_prefix: str | None = None
+    crosstab: Crosstab | None = None
+    describes: bool = False
     executes_values: bool = False
 
 
@@ -65,7 +74,10 @@ def send_query(settings: PsqlSettings, text: str, delivery: Delivery | None = No
     if not _begin_if_needed(settings, text):
         return False
     start = time.perf_counter()
-    succeeded = _run(settings, text, delivery or Delivery())
+    delivery = delivery or Delivery()
+    run = _describe if delivery.describes else _run
+    with _savepoint(settings):
+        succeeded = run(settings, text, delivery)
     if settings.shows_timing:
         print(_timing((time.perf_counter() - start) * 1000), flush=True)
     return succeeded
@@ -127,19 +139,32 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
         row_count = 0
         delivered = True
         pending: Result | None = None
-        try:
-            for result in _results(settings, text):
-                if pending is not None and settings.variables.is_on("SHOW_ALL_RESULTS"):
-                    _print_result(settings, pending, Delivery())
-                pending = result
-                row_count = result.row_count
-                has_changes |= result.tag.split(" ", 1)[0] not in _READ_ONLY_TAGS
-        except PostgresError:  # what went well before is shown
-            if pending is not None:
-                _print_result(settings, pending, Delivery())
-            raise
+
+        def print_pending() -> None:
+            nonlocal pending
+            shown, pending = pending, None
+            if shown is not None:
+                _print_result(settings, shown, Delivery(print_options=delivery.print_options))
+
+        copied = CopyData(
+            settings, delivery.copy_input, delivery.copy_output, delivery.target, print_pending
+        )
+        with copied.offered():
+            try:
+                for result in _results(settings, text):
+                    if settings.variables.is_on("SHOW_ALL_RESULTS"):
+                        print_pending()
+                    is_shown = copied.takes_tag()
+                    pending = None if is_shown else result
+                    row_count = result.row_count
+                    is_reading = is_shown or result.tag.split(" ", 1)[0] in _READ_ONLY_TAGS
+                    has_changes |= not is_reading
+            except PostgresError:  # what went well before is shown
+                print_pending()
+                raise
+        delivered = not copied.has_failed
         if pending is not None:
-            delivered = _deliver(settings, pending, delivery)
+            delivered &= _deliver(settings, pending, delivery)
         settings.variables.record_success(row_count)
     if (
         has_changes
@@ -150,6 +175,25 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
 
         sync_subscriptions(settings, ())
     return bool(succeeded) and delivered
+
+
+def _describe(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
+    """The columns that a query would return."""
+    from replctl.execute import describe
+
+    assert settings.session is not None
+    with reporting_errors(settings, text) as succeeded:
+        columns = describe(settings.session, text)
+        settings.variables.record_success(len(columns))
+        if columns:
+            settings.print(Table(("Column", "Type"), columns), delivery.print_options)
+        else:
+            print(
+                "The command has no result, or the result has no columns.",
+                file=settings.output.stream,
+                flush=True,
+            )
+    return bool(succeeded)
 
 
 def _results(settings: PsqlSettings, text: str) -> Iterator[Result]:
@@ -180,6 +224,30 @@ def _begin_if_needed(settings: PsqlSettings, text: str) -> bool:
     return run_silently(settings, "BEGIN")
 
 
+@contextmanager
+def _savepoint(settings: PsqlSettings) -> Iterator[None]:
+    """With ON_ERROR_ROLLBACK, in a block, what fails takes back no more than itself."""
+    choice = settings.variables.choice("ON_ERROR_ROLLBACK")
+    if (
+        settings.transaction_status is not TransactionStatus.IN_BLOCK
+        or choice == "off"
+        or (choice == "interactive" and not settings.is_interactive)
+    ):
+        yield
+        return
+    run_silently(settings, f"SAVEPOINT {_SAVEPOINT}")
+    assert settings.session is not None
+    begun = settings.session.block
+    assert begun is not None
+    savepoint = begun.savepoints[-1]
+    yield
+    block = settings.session.block
+    if block is not None and block.has_failed:
+        run_silently(settings, f"ROLLBACK TO {_SAVEPOINT}")
+    elif block is not None and savepoint in block.savepoints[-1:]:  # else it was about savepoints
+        run_silently(settings, f"RELEASE {_SAVEPOINT}")
+
+
 def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -> None:
     settings.messages.report(error, statement)
     if statement is None:
@@ -192,31 +260,24 @@ def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -
 
 def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
     assert settings.session is not None
-    log = settings.session.cluster.path / "log" / "replctl.log"
-    log.parent.mkdir(exist_ok=True)
-    handler = logging.FileHandler(log, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s: %(message)s"))
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        logger.error("unforeseen error", exc_info=error)
-    finally:
-        logger.removeHandler(handler)
-        handler.close()
+    cluster = settings.session.cluster
+    cluster.log.report_fault(error)
     return InternalError(
         f"internal error: {type(error).__name__}: {error}",
-        hint=f'This is a fault of replctl. The traceback is in "{log}".',
+        hint=f'This is a fault of replctl. The traceback is in "{cluster.log_file}".',
     )
 
 
 def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool:
     if result.columns is not None and delivery.gset_prefix is not None:
         return _store_variables(settings, result, delivery.gset_prefix)
+    if result.columns is not None and delivery.crosstab is not None:
+        return _print_crosstab(settings, result, delivery.crosstab)
     if result.columns is not None and delivery.executes_values:
         values = [value for row in result.rows for value in row if value is not None]
         outcomes = [_execute_value(settings, value) for value in values]
         return all(outcomes)
-    if delivery.target is None:
+    if delivery.target is None or result.columns is None:
         _print_result(settings, result, delivery)
         return True
     try:
@@ -231,10 +292,14 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         pass  # the program has read enough
     finally:
         settings.output = usual
-        exit_code = output.close()
+        _close(settings, output)
+    return True
+
+
+def _close(settings: PsqlSettings, output: Output) -> None:
+    exit_code = output.close()
     if exit_code is not None:
         settings.variables.record_shell_exit(exit_code)
-    return True
 
 
 def _execute_value(settings: PsqlSettings, value: str) -> bool:
@@ -263,6 +328,16 @@ def _table(result: Result) -> Table:
         "r" if column.type in _RIGHT_ALIGNED else "l" for column in result.columns
     ]
     return Table([column.name for column in result.columns], result.rows, alignments)
+
+
+def _print_crosstab(settings: PsqlSettings, result: Result, said: Crosstab) -> bool:
+    try:
+        table = crosstab(said, _table(result), settings.print_options.null)
+    except PsqlError as error:
+        settings.messages.error(str(error))
+        return False
+    settings.print(table)
+    return True
 
 
 def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -36,6 +37,8 @@ class PsqlSettings:
         has_terminal: stdin and stdout are a terminal, and nobody asked for plain output.
         is_interactive: the commands being run are typed at a prompt.
         shows_timing: `\\timing`.
+        read_data_line: the next line of what commands are read from, with its newline, for COPY;
+            None at the end.
         last_error: the last failure and its statement, for `\\errverbose`.
         log_file: `-L`: queries go there, too.
     """
@@ -49,15 +52,19 @@ class PsqlSettings:
     has_terminal: bool = False
     is_interactive: bool = False
     shows_timing: bool = False
+    read_data_line: Callable[[], str | None] = lambda: sys.stdin.readline() or None
     last_error: tuple[PostgresError, str] | None = None
     log_file: TextIO | None = None
 
-    def _leave_block(self) -> None:
+    def _leave_session(self) -> None:
         """A block that is open when its session ends has never been."""
-        if self.session is not None and self.session.block is not None:
+        if self.session is None:
+            return
+        if self.session.block is not None:
             from replctl.lake import block
 
             block.rollback(self.session)
+        self.session.close()
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -99,12 +106,12 @@ class PsqlSettings:
 
     def bind_session(self, session: Session) -> None:
         """Take a session that was just opened, and set the variables that tell of it."""
-        self._leave_block()
+        self._leave_session()
         self.session = session
         session.on_notice = self.notice
         for name, value in (
             ("DBNAME", session.database_name),
-            ("USER", session.role_name),
+            ("USER", session.login_name),
             ("HOST", str(session.cluster.path)),
             ("ENCODING", "UTF8"),
             ("SERVER_VERSION_NAME", session.setting("server_version")),
@@ -114,7 +121,7 @@ class PsqlSettings:
 
     def release_session(self) -> None:
         """Without a connection, nothing is known of it."""
-        self._leave_block()
+        self._leave_session()
         self.session = None
         for name in ("DBNAME", "USER", "HOST", "ENCODING", "SERVER_VERSION_NAME"):
             self.variables.unset(name)

@@ -1,9 +1,10 @@
-"""Subcommands beside the SQL: `replctl sync [SUBSCRIPTION...] [--watch]`, read by typer."""
+"""Subcommands beside the SQL, `replctl sync`, `replctl status`, `replctl vacuum` and
+`replctl dump`, read by typer."""
 
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,90 +16,237 @@ from replctl.psql.settings import PsqlSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
-    """What `replctl sync` is asked to do.
+class Subcommand:
+    """What the command line asks to do.
 
     Attributes:
         options: where to connect, and which Spark to use.
-        subscriptions: their names; none for all.
-        interval: seconds between two rounds; None to run once.
+        run: does it; whether all is well.
     """
 
     options: Options
-    subscriptions: tuple[str, ...]
-    interval: float | None
+    run: Callable[[PsqlSettings], bool]
 
 
-def parse_sync(argv: list[str]) -> Sync | int:
-    """Read the arguments of `sync`; an exit code where they were wrong, or asked for help."""
-    parsed: list[Sync] = []
+_Names = Annotated[
+    list[str] | None, typer.Argument(metavar="SUBSCRIPTION", help="All if none is named.")
+]
+_Database = Annotated[str | None, typer.Option("--dbname", "-d", help="Database to connect to.")]
+_Role = Annotated[str | None, typer.Option("--username", "-U", help="Role.")]
+Home = Annotated[str | None, typer.Option(help="The cluster's directory.")]
+_Remote = Annotated[str | None, typer.Option(help="Spark Connect server, sc://HOST:PORT.")]
+Master = Annotated[str | None, typer.Option(help="Spark master.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Spark property.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+
+
+def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
+    """Read the arguments of a subcommand; an exit code where they were wrong, or asked for
+    help."""
+    parsed: list[Subcommand] = []
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-
-    @app.command("sync", help="Apply what is committed on the publishers to subscriptions.")
-    def sync(
-        subscription: Annotated[
-            list[str] | None, typer.Argument(help="Subscriptions to run; all if none is named.")
-        ] = None,
-        watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C.")] = False,
-        interval: Annotated[
-            float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
-        ] = 1.0,
-        database: Annotated[
-            str | None, typer.Option("--dbname", "-d", help="Database to connect to.")
-        ] = None,
-        role: Annotated[str | None, typer.Option("--username", "-U", help="Role.")] = None,
-        home: Annotated[str | None, typer.Option(help="The cluster's directory.")] = None,
-        remote: Annotated[
-            str | None, typer.Option(help="Spark Connect server, sc://HOST:PORT.")
-        ] = os.environ.get("SPARK_REMOTE") or None,
-        master: Annotated[str | None, typer.Option(help="Spark master.")] = None,
-        conf: Annotated[
-            list[str] | None, typer.Option(metavar="NAME=VALUE", help="Spark property.")
-        ] = None,
-        quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
-    ) -> None:
-        properties = []
-        for item in conf or ():
-            name, separator, value = item.partition("=")
-            if not separator:
-                raise typer.BadParameter(f"{item!r} is not NAME=VALUE", param_hint="--conf")
-            properties.append((name, value))
-        options = Options(
-            actions=[],
-            variables=[("QUIET", "on")] if quiet else [],
-            print_options=[],
-            spark_properties=tuple(properties),
-            database=database,
-            role=role,
-            home=home,
-            remote=remote,
-            master=master,
-        )
-        parsed.append(Sync(options, tuple(subscription or ()), interval if watch else None))
-
+    _ADD[name](app, parsed)
     try:
-        app(argv, prog_name="replctl sync")
+        app(argv, prog_name=f"replctl {name}")
     except SystemExit as error:
         if error.code:
             return ExitCode.FAILURE
     return parsed[0] if parsed else ExitCode.SUCCESS
 
 
-def run_sync(settings: PsqlSettings, sync: Sync) -> ExitCode:
-    """Run subscriptions, once or until Ctrl-C.
+def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> ExitCode:
+    """Do what is asked; FAILURE if not all is well."""
+    return ExitCode.SUCCESS if subcommand.run(settings) else ExitCode.FAILURE
 
-    Returns:
-        FAILURE if a subscription could not go on (with --watch: in the last round).
+
+def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command("sync", help="Apply what is committed on the publishers to subscriptions.")
+    def sync(
+        subscription: _Names = None,
+        watch: Annotated[
+            bool, typer.Option("--watch", help="Go on until SIGTERM or Ctrl-C.")
+        ] = False,
+        interval: Annotated[
+            float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
+        ] = 1.0,
+        metrics_port: Annotated[
+            int | None,
+            typer.Option(min=0, max=65535, help="Port for Prometheus, with --watch."),
+        ] = None,
+        metrics_address: Annotated[
+            str, typer.Option(help="Address to listen at for Prometheus.")
+        ] = "127.0.0.1",
+        max_batch_changes: Annotated[
+            str | None,
+            typer.Option(
+                metavar="N", help="Apply about N changed rows at once; 0: all that there are."
+            ),
+        ] = None,
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+        remote: _Remote = None,
+        master: Master = None,
+        conf: Conf = None,
+        quiet: _Quiet = False,
+    ) -> None:
+        if metrics_port is not None and not watch:
+            raise typer.BadParameter("it needs --watch", param_hint="--metrics-port")
+        options = _options(database, role, home, is_quiet=quiet)
+        options.keeps_running = watch
+        _choose_spark(options, remote, master, conf)
+        names = tuple(subscription or ())
+
+        def run(settings: PsqlSettings) -> bool:
+            from replctl.psql.sync import sync_subscriptions, watch_subscriptions
+
+            if max_batch_changes is not None:
+                assert settings.session is not None
+                settings.session.change_setting("replctl.max_batch_changes", max_batch_changes)
+            if not watch:
+                return sync_subscriptions(settings, names)
+            metrics = None if metrics_port is None else (metrics_address, metrics_port)
+            return watch_subscriptions(settings, names, interval, metrics)
+
+        parsed.append(Subcommand(options, run))
+
+
+def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command("status", help="Show how subscriptions are, and how far they lag.")
+    def status(
+        subscription: _Names = None,
+        as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+        max_lag: Annotated[
+            list[str] | None,
+            typer.Option(
+                help="Exit with 1 if a subscription lags more: 30s, 5min, 16MB, 1000rows,"
+                " 10transactions; several are possible."
+            ),
+        ] = None,
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+    ) -> None:
+        from replctl.psql.status import Limit, show_status
+
+        try:
+            limits = [Limit.parse(text) for text in max_lag or ()]
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--max-lag") from error
+
+        def run(settings: PsqlSettings) -> bool:
+            return show_status(settings, tuple(subscription or ()), limits, as_json=as_json)
+
+        parsed.append(Subcommand(_options(database, role, home), run))
+
+
+def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command("vacuum", help="Remove what no slot, copy, transaction or recent reader needs.")
+    def vacuum(
+        table: Annotated[
+            list[str] | None,
+            typer.Argument(metavar="[TABLE]...", help="Names as in SQL; all if none is named."),
+        ] = None,
+        full: Annotated[
+            bool, typer.Option("--full", "-f", help="Write small files as large ones before.")
+        ] = False,
+        verbose: Annotated[
+            bool, typer.Option("--verbose", "-v", help="Say what was removed.")
+        ] = False,
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+        remote: _Remote = None,
+        master: Master = None,
+        conf: Conf = None,
+    ) -> None:
+        options = _options(database, role, home, is_quiet=True)
+        _choose_spark(options, remote, master, conf)
+        words = ["VACUUM", *(["FULL"] if full else []), *(["VERBOSE"] if verbose else [])]
+        statement = f"{' '.join(words)} {', '.join(table or ())}"
+
+        def run(settings: PsqlSettings) -> bool:
+            from replctl.psql.send_query import send_query
+
+            return send_query(settings, statement)
+
+        parsed.append(Subcommand(options, run))
+
+
+def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command("dump", help="Write a database as SQL, from which it can be made again.")
+    def dump(
+        publications: Annotated[
+            bool, typer.Option("--publications", help="Publications only.")
+        ] = False,
+        subscriptions: Annotated[
+            bool,
+            typer.Option("--subscriptions", help="Subscriptions only; with the above, both."),
+        ] = False,
+        schema_only: Annotated[
+            bool, typer.Option("--schema-only", "-s", help="No rows; Spark is not needed.")
+        ] = False,
+        file: Annotated[
+            str | None, typer.Option("--file", "-f", help="Where to write, instead of output.")
+        ] = None,
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+        remote: _Remote = None,
+        master: Master = None,
+        conf: Conf = None,
+    ) -> None:
+        options = _options(database, role, home, is_quiet=True)
+        _choose_spark(options, remote, master, conf)
+
+        def run(settings: PsqlSettings) -> bool:
+            from replctl.dump.database import DumpOptions
+            from replctl.psql.dump import write_dump
+
+            return write_dump(settings, DumpOptions(publications, subscriptions, schema_only), file)
+
+        parsed.append(Subcommand(options, run))
+
+
+_ADD: dict[str, Callable[[typer.Typer, list[Subcommand]], None]] = {
+    "sync": _add_sync,
+    "status": _add_status,
+    "vacuum": _add_vacuum,
+    "dump": _add_dump,
+}
+
+
+def spark_properties(conf: list[str] | None) -> tuple[tuple[str, str], ...]:
+    """`--conf NAME=VALUE`, split.
+
+    Raises:
+        BadParameter: there is no =.
     """
-    from replctl.psql.sync import sync_subscriptions
+    properties = []
+    for item in conf or ():
+        name, separator, value = item.partition("=")
+        if not separator:
+            raise typer.BadParameter(f"{item!r} is not NAME=VALUE", param_hint="--conf")
+        properties.append((name, value))
+    return tuple(properties)
 
-    code = ExitCode.SUCCESS
-    try:
-        while True:
-            is_done = sync_subscriptions(settings, sync.subscriptions)
-            code = ExitCode.SUCCESS if is_done else ExitCode.FAILURE
-            if sync.interval is None:
-                return code
-            time.sleep(sync.interval)
-    except KeyboardInterrupt:
-        return code if sync.interval is not None else ExitCode.USER
+
+def _choose_spark(
+    options: Options, remote: str | None, master: str | None, conf: list[str] | None
+) -> None:
+    options.spark_properties = spark_properties(conf)
+    options.remote = remote or os.environ.get("SPARK_REMOTE") or None
+    options.master = master
+
+
+def _options(
+    database: str | None, role: str | None, home: str | None, *, is_quiet: bool = False
+) -> Options:
+    return Options(
+        actions=[],
+        variables=[("QUIET", "on")] if is_quiet else [],
+        print_options=[],
+        database=database,
+        role=role,
+        home=home,
+    )

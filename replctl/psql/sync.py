@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import copy
+import signal
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 from replctl.errors import PostgresError
 from replctl.psql.send_query import reporting_errors, showing_progress
 from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import PsqlError
+
+if TYPE_CHECKING:
+    from replctl.launcher import SyncFailure
+    from replctl.psql.metrics import Metrics
+    from replctl.session import Session
+    from replctl.spark.engine import Engine
+    from replctl.watch import Watch
+
+#: Seconds: a signal between two rounds is seen after no more than that.
+_LONGEST_SLEEP = 0.1
 
 
 def sync_subscriptions(settings: PsqlSettings, names: Sequence[str]) -> bool:
@@ -22,10 +38,137 @@ def sync_subscriptions(settings: PsqlSettings, names: Sequence[str]) -> bool:
     assert session is not None
     with reporting_errors(settings, None) as succeeded, showing_progress(settings):
         failures = sync(session, names)
-        for failure in failures:
-            settings.messages.report(_with_subscription(failure.error, failure.subscription))
+        _report(settings, failures)
+        if failures:
             succeeded.clear()
     return bool(succeeded)
+
+
+def watch_subscriptions(
+    settings: PsqlSettings,
+    names: Sequence[str],
+    interval: float,
+    metrics_at: tuple[str, int] | None = None,
+) -> bool:
+    """Apply what is committed on the publishers again and again, until SIGTERM or SIGINT; a batch
+    that was begun is finished.
+
+    Args:
+        names: as for `sync_subscriptions`.
+        interval: seconds between two rounds.
+        metrics_at: address and port at which Prometheus is answered.
+
+    Returns:
+        Whether it could begin.
+    """
+    session = settings.session
+    assert session is not None
+    with ExitStack() as stack:
+        signals = stack.enter_context(_StopSignals(session))
+        try:
+            metrics = _metrics(session, names, metrics_at, stack)
+        except PsqlError as error:
+            settings.messages.error(str(error))
+            return False
+        with reporting_errors(settings, None) as succeeded:
+            watch = _watch(session, names, interval, signals, metrics)
+        if not succeeded:
+            return False
+        stack.callback(watch.close)
+        while not signals.has_come:
+            with ExitStack() as timing:
+                if metrics is not None:
+                    timing.enter_context(metrics.rounds.time())
+                with reporting_errors(settings, None), showing_progress(settings):
+                    failures = watch.round()
+                    _report(settings, failures)
+                    if metrics is not None:
+                        metrics.failed(failures)
+            signals.sleep(interval)
+    return True
+
+
+def _watch(
+    session: Session,
+    names: Sequence[str],
+    interval: float,
+    signals: _StopSignals,
+    metrics: Metrics | None,
+) -> Watch:
+    from replctl.watch import Watch
+
+    def is_stopping() -> bool:
+        return signals.has_come
+
+    if metrics is None:
+        return Watch(session, names, interval, is_stopping=is_stopping)
+    return Watch(session, names, interval, is_stopping=is_stopping, on_applied=metrics.applied)
+
+
+def _metrics(
+    session: Session, names: Sequence[str], at: tuple[str, int] | None, stack: ExitStack
+) -> Metrics | None:
+    """What counts for Prometheus, if that is wanted; it is answered until `stack` is closed."""
+    if at is None:
+        return None
+    from replctl.psql.metrics import Metrics, serving
+
+    metrics = Metrics(session, names)
+    stack.enter_context(serving(metrics, *at))
+    return metrics
+
+
+class _StopSignals:
+    """SIGTERM and SIGINT, noted while the context is open: a second one has its usual effect."""
+
+    _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._previous: dict[signal.Signals, Any] = {}
+        self.has_come = False
+
+    def __enter__(self) -> _StopSignals:
+        for number in self._SIGNALS:
+            self._previous[number] = signal.getsignal(number)
+        self._engine = self._session.engine
+        self._session.engine = self._open_engine
+        self._listen()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._session.engine = self._engine
+        self._restore()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, at most until a signal comes."""
+        end = time.monotonic() + seconds
+        while not self.has_come and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _LONGEST_SLEEP))
+
+    def _listen(self) -> None:
+        for number in self._SIGNALS:
+            signal.signal(number, self._note)
+
+    def _restore(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.has_come = True
+        self._restore()
+
+    def _open_engine(self) -> Engine:
+        """A classic session of Spark takes SIGINT for itself when it is opened."""
+        engine = self._engine()
+        if not self.has_come and threading.current_thread() is threading.main_thread():
+            self._listen()
+        return engine
+
+
+def _report(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
+    for failure in failures:
+        settings.messages.report(_with_subscription(failure.error, failure.subscription))
 
 
 def _with_subscription(error: PostgresError, subscription: str) -> PostgresError:

@@ -27,6 +27,7 @@ from replctl.expr.column_reference import expand_row, expand_star
 from replctl.expr.context import ExprContext
 from replctl.expr.location import expr_location, raw_location
 from replctl.expr.sorting import check_equality, known_type, sort_key
+from replctl.expr.type_names import schema_of_relation
 from replctl.parser import ast
 from replctl.query.column_name import column_name
 from replctl.query.grouping import check_grouping
@@ -39,6 +40,7 @@ from replctl.query.range_table import (
     using_column,
 )
 from replctl.query.tree import (
+    Alias,
     Cte,
     FromCte,
     FromFunction,
@@ -165,7 +167,7 @@ class QueryAnalyzer:
             columns = query.columns
             if cte.columns:
                 columns = _renamed_outputs(columns, cte.columns, cte.name, cte.pos)
-            result.append(Cte(cte.name, query, is_recursive))
+            result.append(Cte(cte.name, query, is_recursive, cte.columns, cte.materialized))
             self._ctes = {**self._ctes, cte.name: columns}
         return tuple(result)
 
@@ -325,7 +327,8 @@ class QueryAnalyzer:
             replace(o, expr=nodes.transform(o.expr, lambda node: column if node == call else None))
             for o in query.outputs
         )
-        item = FromFunction(varno, call, (OutputColumn(call.name, call.type),), is_lateral=True)
+        columns = (OutputColumn(call.name, call.type),)
+        item = FromFunction(varno, call, columns, is_lateral=True, alias=Alias(call.name))
         return replace(query, outputs=outputs, from_=(*query.from_, item))
 
     def targets(self, raws: Sequence[ast.ResTarget], analyzer: Analyzer) -> list[Output]:
@@ -527,11 +530,11 @@ class QueryAnalyzer:
             outputs = self._ctes[item.name]
             columns = _columns_of(outputs, varno)
             scope = _scope_of_columns(varno, columns, alias, item.name, analyzer)
-            return FromCte(varno, item.name, outputs), scope
-        relation = self.relation(item)
+            return FromCte(varno, item.name, outputs, _alias(alias)), scope
+        relation = self.relation(item, or_sequence=True)
         entry = relation_entry(self.environment, relation, varno, alias, item.pos)
         scope = FromScope((entry,), entry.columns, _parent_of(analyzer))
-        return FromTable(varno, relation, item.inherit), scope
+        return FromTable(varno, relation, item.inherit, _alias(alias)), scope
 
     def relation(
         self, name: ast.RangeVar, *, or_sequence: bool = False
@@ -539,14 +542,15 @@ class QueryAnalyzer:
         """The table or catalog that a name means.
 
         Args:
-            or_sequence: the caller says what is wrong with a sequence.
+            or_sequence: the caller knows what to do with a sequence.
 
         Raises:
             UndefinedTable: there is none.
             WrongObjectType: it has no rows.
         """
         shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-        oid = self.environment.relation_oid(name.schema, name.name)
+        schema_name = schema_of_relation(self.environment, name, name.pos)
+        oid = self.environment.relation_oid(schema_name, name.name)
         if oid is None:
             raise UndefinedTable(f'relation "{shown}" does not exist', position=name.pos)
         system = builtin.system_relations_by_oid().get(oid)
@@ -557,10 +561,8 @@ class QueryAnalyzer:
         if relation.kind == "S":
             if or_sequence:
                 return relation
-            raise FeatureNotSupported(
-                "queries of a sequence's relation are not supported", position=name.pos
-            )
-        if relation.kind not in ("r", "p"):
+            raise FeatureNotSupported("sequences are not supported here", position=name.pos)
+        if relation.kind not in ("r", "p", "v", "m"):
             raise WrongObjectType(
                 f'cannot open relation "{relation.name}"',
                 detail="This operation is not supported for indexes.",
@@ -583,7 +585,7 @@ class QueryAnalyzer:
             analyzer.scope = visible
         columns = _columns_of(query.columns, varno)
         scope = _scope_of_columns(varno, columns, item.alias, "unnamed_subquery", analyzer)
-        return FromSubquery(varno, query, item.is_lateral), scope
+        return FromSubquery(varno, query, item.is_lateral, _alias(item.alias)), scope
 
     def _from_function(
         self, item: ast.RangeFunction, analyzer: Analyzer
@@ -601,7 +603,8 @@ class QueryAnalyzer:
             outputs = (*outputs, OutputColumn("ordinality", "int8"))
         columns = _columns_of(outputs, varno)
         scope = _scope_of_columns(varno, columns, item.alias, name, analyzer)
-        node = FromFunction(varno, function, outputs, item.with_ordinality, is_lateral=True)
+        shown = _alias(item.alias) or Alias(name)
+        node = FromFunction(varno, function, outputs, item.with_ordinality, True, shown)
         return node, scope
 
     def _function_columns(
@@ -648,7 +651,7 @@ class QueryAnalyzer:
                 renamed(scope.columns, item.alias.columns, item.alias.name, item.alias.pos),
             )
             scope = FromScope((entry,), entry.columns, before.parent)
-        return Join(kind, left, right, on), scope
+        return Join(kind, left, right, on, using), scope
 
     def _equality(
         self, left: nodes.Expr, right: nodes.Expr, analyzer: Analyzer, pos: int
@@ -696,6 +699,10 @@ def relation_entry(
         return RangeTableEntry(relation.name, varno, columns, row_type, relation, schema)
     columns = renamed(columns, alias.columns, alias.name, pos)
     return RangeTableEntry(alias.name, varno, columns, row_type, relation)
+
+
+def _alias(raw: ast.Alias | None) -> Alias | None:
+    return None if raw is None else Alias(raw.name, raw.columns)
 
 
 def _scope_of_columns(

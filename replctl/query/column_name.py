@@ -28,8 +28,6 @@ def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
         case ast.TypeCast(arg=arg, type_name=type_name):
             found = _figure(arg)
             return found if found[1] > 1 else (type_name.names[-1], 1)
-        case ast.Constant(kind="boolean"):
-            return "bool", 1
         case ast.CollateClause(arg=arg):
             return _figure(arg)
         case ast.GroupingFunc():

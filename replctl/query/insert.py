@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 
 from replctl.adt.fold import simplified
 from replctl.catalog.functions import FunctionContext
@@ -25,9 +26,13 @@ from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import with_columns, with_sequence_values
+from replctl.query.permission import check_change, check_conditions, check_query
+from replctl.query.policy import changed_rows
 from replctl.query.range_table import FromScope
+from replctl.query.rewrite import rewritten
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
+from replctl.query.with_check import check_new_rows
 from replctl.query.write import modified_relation, plan_of, written
 from replctl.result import Result
 from replctl.session import Session
@@ -56,9 +61,43 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
-        if not relation.columns:
-            raise FeatureNotSupported("rows of tables without columns are not supported")
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
+        _conditions, checks = changed_rows(
+            context.environment.privileges,
+            relation,
+            "a",
+            session.setting("row_security"),
+            reads=False,
+        )
+        check_conditions(context.environment, [check.condition for check in checks])
+    engine = session.engine()
+    with (
+        written(session, [plan]) as (table,),
+        _source(session, rows) as source,
+        engine.inserted(table.target, source) as outcome,
+    ):
+        check_new_rows(session, relation, outcome, checks)
+        table.check(outcome)
+        count = table.write(outcome)
+    return Result(f"INSERT 0 {count}")
+
+
+def fill(session: Session, relation: Relation, query: Query, *, reader: int | None = None) -> int:
+    """Add the rows of a query to a table that has its columns; how many there are.
+
+    Args:
+        reader: OID of the role that the query reads for, if it is not the current one.
+
+    Raises:
+        PostgresError: what the query raises.
+    """
+    with session.read() as catalog:
+        plan = plan_of(catalog, relation)
+        context = session.function_context(catalog)
+        privileges = None if reader is None else context.environment.privileges_of(reader)
+        query = rewritten(context, query, privileges=privileges)
+        text = _named(relation.columns, query, LakeDialect(context))
+        rows = _NewRows(relation.columns, None, text)
     engine = session.engine()
     with (
         written(session, [plan]) as (table,),
@@ -66,8 +105,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         engine.inserted(table.target, source) as outcome,
     ):
         table.check(outcome)
-        count = table.write(outcome)
-    return Result(f"INSERT 0 {count}")
+        return table.write(outcome)
 
 
 @contextmanager
@@ -87,8 +125,6 @@ def _refuse(statement: ast.Insert) -> None:
         raise FeatureNotSupported("RETURNING is not supported")
     if statement.with_clause is not None:
         raise FeatureNotSupported("WITH before INSERT is not supported")
-    if statement.overriding is not None:
-        raise FeatureNotSupported("OVERRIDING is not supported")
 
 
 def _new_rows(
@@ -100,36 +136,22 @@ def _new_rows(
 ) -> _NewRows:
     """The rows of a statement, a value for every column that is not generated."""
     columns = _target_columns(relation, statement.columns)
+    environment = dialect.context.environment
+    check_change(environment.privileges, relation, "a", [c.attnum for c in columns], None)
     inner = analyzer.analyzer(FromScope(), ExprContext.INSERT)
     stored = tuple(column for column in relation.columns if not column.generated)
     query = statement.query
     if query is None or (query.values and not query.order_by and query.limit is None):
-        raw_rows = ((),) if query is None else query.values
-        if query is None:
-            columns = []
-        for raw_row in raw_rows:
-            if len(raw_row) != len(raw_rows[0]):
-                raise SqlSyntaxError(
-                    "VALUES lists must all be the same length", position=raw_location(raw_row[0])
-                )
-        rows = [_values_row(analyzer, inner, relation, columns, row, statement) for row in raw_rows]
-        by_attnum = [
-            {c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows
-        ]
-        context = dialect.context
-        full = [
-            tuple(with_sequence_values(context, _value_of(column, values)) for column in stored)
-            for values in by_attnum
-        ]
-        if all(isinstance(value, nodes.Const) for row in full for value in row):
-            texts = [[v.value for v in row if isinstance(v, nodes.Const)] for row in full]
-            return _NewRows(stored, texts, "")
-        outputs = tuple(
-            Output(c.name, nodes.Var(i, c.type, c.typmod, c.collation, 0))
-            for i, c in enumerate(stored, start=1)
-        )
-        return _NewRows(stored, None, _named(stored, Query(outputs, values=tuple(full)), dialect))
+        rows = _listed_rows(analyzer, inner, relation, columns, statement, dialect)
+        if rows is not None:
+            return rows
+        assert query is not None
+        is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
+        columns = list(compress(columns, is_given))
+        values = compress(query.values[0], is_given)
+        query = ast.SelectStmt(tuple(ast.ResTarget(value) for value in values))
     tree = analyzer.query(query, keep_unknown=True)
+    check_query(environment, tree)
     outputs_ = [output for output in tree.outputs if not output.is_junk]
     _check_widths(len(outputs_), columns, statement, query)
     exprs = [
@@ -141,9 +163,13 @@ def _new_rows(
         for output, column in zip(outputs_, columns, strict=False)
     ]
     for column in columns[: len(exprs)]:
-        _check_given(column)
-    tree = analyzer.with_outputs(tree, exprs)
-    given = {column.attnum: i for i, column in enumerate(columns[: len(exprs)], start=1)}
+        _check_given(column, statement)
+    tree = rewritten(dialect.context, analyzer.with_outputs(tree, exprs))
+    given = {
+        column.attnum: i
+        for i, column in enumerate(columns[: len(exprs)], start=1)
+        if not _is_overridden(column, statement)
+    }
     missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
     writer = QueryWriter(dialect)
     source = writer.write(tree)
@@ -159,6 +185,47 @@ def _new_rows(
         for c in stored
     )
     return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({source})")
+
+
+def _listed_rows(
+    analyzer: QueryAnalyzer,
+    inner: Analyzer,
+    relation: Relation,
+    columns: Sequence[Column],
+    statement: ast.Insert,
+    dialect: LakeDialect,
+) -> _NewRows | None:
+    """The rows of VALUES, or of DEFAULT VALUES; None if a value is a set, so that there are more
+    rows than are listed."""
+    stored = tuple(column for column in relation.columns if not column.generated)
+    raw_rows = ((),) if statement.query is None else statement.query.values
+    for raw_row in raw_rows:
+        if len(raw_row) != len(raw_rows[0]):
+            raise SqlSyntaxError(
+                "VALUES lists must all be the same length", position=raw_location(raw_row[0])
+            )
+    context = ExprContext.VALUES if len(raw_rows) > 1 else ExprContext.VALUES_SINGLE
+    with inner.in_context(context):
+        rows = [_values_row(analyzer, inner, columns, row, statement) for row in raw_rows]
+    if inner.last_set is not None:
+        return None
+    by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
+    full = [
+        tuple(with_sequence_values(dialect.context, _value_of(c, values)) for c in stored)
+        for values in by_attnum
+    ]
+    if not stored:
+        return _NewRows(stored, None, f"SELECT 1 AS w0 FROM range({len(rows)})")
+    if all(isinstance(value, nodes.Const) for row in full for value in row):
+        texts = [[v.value for v in row if isinstance(v, nodes.Const)] for row in full]
+        return _NewRows(stored, texts, "")
+    outputs = tuple(
+        Output(c.name, nodes.Var(i, c.type, c.typmod, c.collation, 0))
+        for i, c in enumerate(stored, start=1)
+    )
+    query = Query(outputs, values=tuple(full))
+    check_query(dialect.context.environment, query)
+    return _NewRows(stored, None, _named(stored, rewritten(dialect.context, query), dialect))
 
 
 def _numbered(
@@ -209,7 +276,6 @@ def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[C
 def _values_row(
     analyzer: QueryAnalyzer,
     inner: Analyzer,
-    relation: Relation,
     columns: Sequence[Column],
     raws: Sequence[ast.RawExpr],
     statement: ast.Insert,
@@ -218,16 +284,17 @@ def _values_row(
     if statement.query is not None:
         _check_width(raws, columns, statement)
     values: list[nodes.Expr] = []
-    with inner.in_context(ExprContext.VALUES):
-        for raw, column in zip(raws, columns, strict=False):
-            if isinstance(raw, ast.SetToDefault):
-                values.append(_value_of(column, {}))
-                continue
-            _check_given(column)
-            expr = inner.coerce_for_assignment(
-                inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
-            )
-            values.append(simplified(analyzer.finished(expr)))
+    for raw, column in zip(raws, columns, strict=False):
+        if isinstance(raw, ast.SetToDefault):
+            values.append(_value_of(column, {}))
+            continue
+        _check_given(column, statement)
+        expr = inner.coerce_for_assignment(
+            inner.expr(raw), column.type, column.typmod, column.name, raw_location(raw)
+        )
+        is_overridden = _is_overridden(column, statement)
+        finished = _value_of(column, {}) if is_overridden else analyzer.finished(expr)
+        values.append(simplified(finished))
     return values
 
 
@@ -272,7 +339,12 @@ def _check_widths(
         )
 
 
-def _check_given(column: Column) -> None:
+def _is_overridden(column: Column, statement: ast.Insert) -> bool:
+    """Whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
+    return statement.overriding == "user" and bool(column.identity)
+
+
+def _check_given(column: Column, statement: ast.Insert) -> None:
     """Whether a statement may give a column a value.
 
     Raises:
@@ -282,7 +354,7 @@ def _check_given(column: Column) -> None:
     if column.generated:
         detail = f'Column "{column.name}" is a generated column.'
         raise GeneratedAlways(message, detail=detail)
-    if column.identity == "a":
+    if column.identity == "a" and statement.overriding is None:
         raise GeneratedAlways(
             message,
             detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',

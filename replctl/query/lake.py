@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.system_views import system_rows
+from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.lake.table_read import relation_leaves
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.sqlite import shown
-from replctl.query.tree import FromFunction, FromTable, Query
+from replctl.query.sqlite import evaluated_rows, shown
+from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query
+from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
     SqlValue,
     Target,
@@ -57,8 +58,9 @@ class LakeDialect:
     def table(self, item: FromTable) -> str:
         if item.varno in self._tables:
             return self._tables[item.varno]
-        if isinstance(item.relation, SystemRelation):
+        if item.is_catalog:
             return self._catalog(item.relation)
+        assert isinstance(item.relation, Relation)
         leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
         parts = [
             f"SELECT *, {number} AS leaf, {oid}L AS c{_TABLEOID} FROM"
@@ -73,29 +75,26 @@ class LakeDialect:
             return f"SELECT {', '.join(nothing)} WHERE FALSE"
         return " UNION ALL ".join(parts)
 
-    def _catalog(self, relation: SystemRelation) -> str:
+    def _catalog(self, relation: Relation | SystemRelation) -> str:
         """The rows of a catalog, as literals."""
         environment = self.context.environment
-        names = ", ".join(f"c{i}" for i in range(1, len(relation.columns) + 1))
-        rows = [
-            "("
-            + ", ".join(
-                literal(type_, -1, shown(environment, type_, value))
-                for value, (_name, type_) in zip(row, relation.columns, strict=True)
-            )
-            + ")"
-            for row in system_rows(self.context, relation.name)
-        ]
-        if not rows:
-            nothing = (
-                f"{literal(type_, -1, None)} AS c{i}"
-                for i, (_name, type_) in enumerate(relation.columns, start=1)
-            )
-            return f"SELECT {', '.join(nothing)} WHERE FALSE"
-        return f"SELECT * FROM VALUES {', '.join(rows)} AS v({names})"
+        columns = catalog_columns(relation)
+        types = [type_ for _name, type_ in columns]
+        return _listed(
+            types,
+            [
+                [shown(environment, *pair) for pair in zip(types, row, strict=True)]
+                for row in catalog_rows(self.context, relation)
+            ],
+        )
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         call = item.function
+        if isinstance(call, nodes.FuncExpr) and call in self.context.evaluated:
+            texts = evaluated_rows(self.context, item)
+            if item.with_ordinality:
+                texts = [[*row, str(number)] for number, row in enumerate(texts, start=1)]
+            return f"({_listed([column.type for column in item.columns], texts)})"
         if isinstance(call, nodes.FuncExpr) and call.returns_set:
             call = _unnested(call)
             args = [self._value(arg, write) for arg in call.args]
@@ -106,7 +105,7 @@ class LakeDialect:
         uses_columns = any(isinstance(node, nodes.Var) for node in nodes.walk(call))
         return f"LATERAL (SELECT {rows})" if uses_columns else f"(SELECT {rows})"
 
-    def lateral(self, query: str) -> str:
+    def lateral(self, item: FromSubquery, query: str) -> str:
         return f"LATERAL {query}"
 
     # -- expressions
@@ -124,12 +123,12 @@ class LakeDialect:
         return sort_key(key, lambda expr: self._value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """Rows of one table as they were written; other queries have no order of their own."""
+        """Rows of one table as they were written, which is their order among equals of an ORDER
+        BY, too; other queries have no order of their own."""
         is_plain = (
             len(query.from_) == 1
             and isinstance(query.from_[0], FromTable)
-            and isinstance(query.from_[0].relation, Relation)
-            and not query.order_by
+            and not query.from_[0].is_catalog
             and not query.is_aggregated
             and query.distinct is None
             and not any(
@@ -149,7 +148,19 @@ class LakeDialect:
         return text if offset is None else f"{text} OFFSET CAST({offset} AS INT)"
 
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
-        return to_sql(_prepared(expr), column, lambda sublink: self._sublink(sublink, write))
+        return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
+
+    def _prepared(self, expr: nodes.Expr) -> nodes.Expr:
+        """An expression that finds tableoid among the columns of a scan, and what it asks of the
+        session as constants."""
+
+        def replaced(node: nodes.Node) -> nodes.Node | None:
+            if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
+                return replace(node, attnum=_TABLEOID)
+            return session_value(self.context, node)
+
+        result: nodes.Expr = nodes.transform(expr, replaced)
+        return result
 
     def _sublink(self, expr: nodes.SubLink, write: WriteQuery) -> SqlValue:
         query = write(expr.query)
@@ -169,6 +180,19 @@ class LakeDialect:
         return SqlValue(f"({left} {word} ({query}))", "bool", "BOOLEAN")
 
 
+def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
+    """SQL of rows that are known, as literals."""
+    if not rows:
+        nothing = (f"{literal(t, -1, None)} AS c{i}" for i, t in enumerate(types, start=1))
+        return f"SELECT {', '.join(nothing)} WHERE FALSE"
+    names = ", ".join(f"c{i}" for i in range(1, len(types) + 1))
+    listed = (
+        f"({', '.join(literal(t, -1, value) for t, value in zip(types, row, strict=True))})"
+        for row in rows
+    )
+    return f"SELECT * FROM VALUES {', '.join(listed)} AS v({names})"
+
+
 def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
     """`regexp_split_to_table(...)` -> `unnest(regexp_split_to_array(...))`"""
     split = {2765: 2767, 2766: 2768}.get(call.function_oid)
@@ -178,18 +202,6 @@ def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
         call, function_oid=split, name="regexp_split_to_array", type="_text", returns_set=False
     )
     return replace(call, name="unnest", args=(array,))
-
-
-def _prepared(expr: nodes.Expr) -> nodes.Expr:
-    """An expression that finds tableoid among the columns of a scan."""
-
-    def replaced(node: nodes.Node) -> nodes.Node | None:
-        if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
-            return replace(node, attnum=_TABLEOID)
-        return None
-
-    result: nodes.Expr = nodes.transform(expr, replaced)
-    return result
 
 
 def target_rows(target: Target) -> str:

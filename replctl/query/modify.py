@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
@@ -16,27 +16,33 @@ from replctl.expr.location import raw_location
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
 from replctl.query.lake import LakeDialect, target_rows
+from replctl.query.permission import check_change, check_conditions, check_query, used_columns
+from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
 from replctl.query.range_table import FromScope
+from replctl.query.rewrite import rewritten
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query
+from replctl.query.with_check import check_new_rows
 from replctl.query.write import Plan, WrittenTable, modified_relation, plan_of, written
 from replctl.replication.replica_identity import check_replica_identity
 from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import Target, TargetColumn
 
-_TARGET = 0x7FFF  # varno of the table that is changed
+_TARGET = POLICY_VARNO  # varno of the table that is changed
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
     """What a statement does to the rows of one table: which, and for an UPDATE the new values by
-    attnum."""
+    attnum; and what policies say about the rows before and after."""
 
     plan: Plan
     from_: tuple[FromNode, ...]
     where: nodes.Expr | None
     values: dict[int, nodes.Expr]
+    conditions: tuple[nodes.Expr, ...] = ()
+    checks: tuple[RowCheck, ...] = ()
 
 
 def update(session: Session, statement: ast.Update) -> Result:
@@ -78,6 +84,10 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             for member in _members(catalog, relation, statement.relation.inherit)
         ]
         command = "update" if isinstance(statement, ast.Update) else "delete"
+        for change in changes:
+            if change.plan.relation.oid == relation.oid:
+                _check_permitted(session, catalog, relation, change, command)
+        changes = _with_policies(session, catalog, relation, changes, command)
         for changed in _changed_relations(changes):
             check_replica_identity(catalog, changed, command)
     changes = [change for change in changes if change.plan.target.leaves]
@@ -88,6 +98,53 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
             _carry_out(session, table, change, is_update=command == "update")
             for table, change in zip(tables, changes, strict=True)
         )
+
+
+def _check_permitted(
+    session: Session, catalog: Catalog, relation: Relation, change: _Change, command: str
+) -> None:
+    """Whether the current role may do that: to what the statement names, not to its partitions.
+
+    Raises:
+        InsufficientPrivilege: it may not.
+    """
+    environment = session.environment(catalog)
+    outputs = tuple(Output("", expr) for expr in change.values.values())
+    query = Query(outputs, change.from_, change.where)
+    read = used_columns(query).get(_TARGET)
+    written = list(change.values) if command == "update" else None
+    letter = "w" if command == "update" else "d"
+    check_change(environment.privileges, relation, letter, written, read)
+    check_query(environment, query)
+
+
+def _with_policies(
+    session: Session, catalog: Catalog, named: Relation, changes: Sequence[_Change], command: str
+) -> list[_Change]:
+    """The changes with what policies say: those of the table that the statement names, also about
+    the tables that inherit from it."""
+    environment = session.environment(catalog)
+    result = []
+    for change in changes:
+        outputs = tuple(Output("", expr) for expr in change.values.values())
+        reads = _TARGET in used_columns(Query(outputs, change.from_, change.where))
+        conditions, checks = changed_rows(
+            environment.privileges,
+            named,
+            "w" if command == "update" else "d",
+            session.setting("row_security"),
+            reads=reads,
+        )
+        check_conditions(environment, (*conditions, *(check.condition for check in checks)))
+        member = change.plan.relation
+        if member.oid != named.oid:
+            conditions = tuple(numbered_as(item, named, member) for item in conditions)
+            checks = tuple(
+                replace(check, condition=numbered_as(check.condition, named, member))
+                for check in checks
+            )
+        result.append(replace(change, conditions=conditions, checks=checks))
+    return result
 
 
 def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
@@ -223,6 +280,7 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
     ) as outcome:
         assigned = changed if is_update else None
         if is_update:
+            check_new_rows(session, change.plan.relation, outcome, change.checks)
             table.check(outcome, assigned)
         table.check_references(outcome, assigned)
         return table.write(outcome, changes_keys=is_update and (moves_keys or not key))
@@ -242,16 +300,21 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
     """SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum> after."""
     with session.read() as catalog:
-        dialect = LakeDialect(session.function_context(catalog), {_TARGET: target_rows(target)})
+        context = session.function_context(catalog)
+        dialect = LakeDialect(context, {_TARGET: target_rows(target)})
         writer = QueryWriter(dialect)
         table = FromTable(_TARGET, change.plan.relation)
         outputs = tuple(_output(target_column, change) for target_column in _new(target, is_update))
-        query = Query(outputs, (table, *change.from_), change.where)
+        query = rewritten(
+            context,
+            Query(outputs, (table, *change.from_), change.where),
+            conditions={_TARGET: change.conditions},
+        )
         columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
         columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]
         columns += [
             f"{dialect.expr(output.expr, writer.write)} AS w{column.attnum}"
-            for output, column in zip(outputs, _new(target, is_update), strict=True)
+            for output, column in zip(query.outputs, _new(target, is_update), strict=True)
         ]
         text = f"SELECT {', '.join(columns)}{writer.source(query)}"
     if change.from_:  # a row that several others join is changed once

@@ -49,7 +49,8 @@ class RangeTableEntry:
             raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=pos)
         if found:
             return _at(found[0], pos)
-        if self.relation is None or name not in system_columns():
+        is_view = isinstance(self.relation, Relation) and self.relation.kind == "v"
+        if self.relation is None or is_view or name not in system_columns():
             return None
         attnum, type_ = system_columns()[name]
         return nodes.Var(attnum, type_, varno=self.varno, pos=pos)

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from replctl.catalog.functions import FunctionContext
 from replctl.expr import object_identifier
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.inline_function import check_no_calls
+from replctl.query.logical_slot import changes, slot_calls
+from replctl.query.permission import check_query
+from replctl.query.rewrite import rewritten
+from replctl.query.sql_function import (
+    NULL,
+    Finish,
+    StatementRunner,
+    carry_out,
+    function_calls,
+    with_results,
+)
 from replctl.query.sqlite import is_answerable, run_query
 from replctl.query.tree import Query, tables_of
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.types.builtin import SystemRelation
 
 
-def select(session: Session, statement: ast.SelectStmt) -> Result:
+def select(
+    session: Session,
+    statement: ast.SelectStmt,
+    runner: StatementRunner | None = None,
+    finish: Finish = lambda analyzer, query: query,
+) -> Result:
     """Run a query.
+
+    Args:
+        runner: what carries out the statements of functions; without it they are refused.
+        finish: what the query becomes after its analysis.
 
     Raises:
         PostgresError: what is wrong with it, at analysis or for a row.
@@ -21,14 +44,24 @@ def select(session: Session, statement: ast.SelectStmt) -> Result:
     with session.read() as catalog:
         context = session.function_context(catalog)
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
-        query = analyzer.query(statement)
-        rows = None
-        if _reads_only_catalogs(query) and is_answerable(query, context.environment):
-            rows = run_query(query, context)
-        else:
-            from replctl.query.lake import spark_sql  # not for a query of the catalogs
-
-            text = spark_sql(query, context)
+        query = finish(analyzer, analyzer.query(statement))
+        check_query(context.environment, query)
+        query = rewritten(context, query, keeps_calls=True)
+        made = [] if runner is None else function_calls(query, context)
+        check_no_calls(context.environment, with_results(query, {c.output: NULL for c in made}))
+        calls = [] if made else slot_calls(query, context)
+        rows, text = (None, "") if made or calls else _answer(query, context)
+    if runner is not None and made:
+        query = with_results(query, {c.output: carry_out(session, c, runner) for c in made})
+        with session.read() as catalog:
+            context = session.function_context(catalog)
+            calls = slot_calls(query, context)
+            rows, text = (None, "") if calls else _answer(query, context)
+    if calls:
+        evaluated = {call.expr: changes(session, call) for call in calls}
+        with session.read() as catalog:
+            context = session.function_context(catalog)
+            rows, text = _answer(query, replace(context, evaluated=evaluated))
     if rows is None:  # outside of the catalog's transaction: Spark may take long
         from replctl.spark import StagedColumn
 
@@ -39,6 +72,15 @@ def select(session: Session, statement: ast.SelectStmt) -> Result:
         rows = _shown(session, query, session.engine().fetch(text, columns))
     shown = tuple(ResultColumn(column.name, column.type) for column in query.columns)
     return Result(f"SELECT {len(rows)}", shown, rows)
+
+
+def _answer(query: Query, context: FunctionContext) -> tuple[list[list[str | None]] | None, str]:
+    """The rows of a query of catalogs; of another one its SQL for Spark."""
+    if _reads_only_catalogs(query) and is_answerable(query, context.environment):
+        return run_query(query, context), ""
+    from replctl.query.lake import spark_sql  # not for a query of the catalogs
+
+    return None, spark_sql(query, context)
 
 
 def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list[list[str | None]]:
@@ -59,4 +101,4 @@ def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list
 
 
 def _reads_only_catalogs(query: Query) -> bool:
-    return all(isinstance(table.relation, SystemRelation) for table in tables_of(query))
+    return all(table.is_catalog for table in tables_of(query))

@@ -35,7 +35,7 @@ class Dialect(Protocol):
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         """A query of the rows that a function in FROM gives, columns c1, c2, ..."""
 
-    def lateral(self, query: str) -> str:
+    def lateral(self, item: FromSubquery, query: str) -> str:
         """A query in FROM that uses columns of the items before it."""
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
@@ -52,8 +52,8 @@ class Dialect(Protocol):
         """An ORDER BY item, with its direction."""
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """What rows without ORDER BY are sorted by: columns to select, and the items of ORDER
-        BY."""
+        """What rows are sorted by after the items of their ORDER BY: columns to select, and items
+        of ORDER BY."""
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """LIMIT and OFFSET."""
@@ -86,9 +86,19 @@ class QueryWriter:
         shown = []
         for cte in ctes:
             columns = ", ".join(f"c{i}" for i in range(1, len(cte.query.columns) + 1))
-            shown.append(f"{_cte_name(cte.name)}({columns}) AS ({self.write(cte.query)})")
+            text = self._recursive(cte.query) if cte.is_recursive else self.write(cte.query)
+            shown.append(f"{_cte_name(cte.name)}({columns}) AS ({text})")
         recursive = "RECURSIVE " if any(cte.is_recursive for cte in ctes) else ""
         return f"WITH {recursive}{', '.join(shown)} "
+
+    def _recursive(self, query: Query) -> str:
+        """A UNION whose right side reads the table that it makes, outside of subqueries."""
+        operation = query.set_operation
+        is_plain = not (query.order_by or query.limit or query.offset or query.ctes)
+        if operation is None or operation.op != "union" or not is_plain:
+            return self.write(query)
+        op = "UNION ALL" if operation.all else "UNION"
+        return f"{self._operand(operation.left)} {op} {self.write(operation.right)}"
 
     def _body(self, query: Query, is_outermost: bool) -> str:
         dialect = self._dialect
@@ -109,11 +119,11 @@ class QueryWriter:
             for i, output in enumerate(query.outputs, start=1)
         ]
         distinct = "" if query.distinct is None else "DISTINCT "
-        selected = ", ".join([*outputs, *extra]) or "1 AS nothing"
+        selected = ", ".join([*outputs, *extra]) or "1 AS c0"
         text = f"SELECT {distinct}{selected}{self.source(query)}{self._tail(query, order)}"
         if any(output.is_junk for output in query.outputs) or extra:
             visible = [i for i, output in enumerate(query.outputs, start=1) if not output.is_junk]
-            names = ", ".join(f"c{i}" for i in visible) or "1 AS nothing"
+            names = ", ".join(f"c{i}" for i in visible) or "1 AS c0"
             return f"SELECT {names} FROM ({text}) AS q"
         return text
 
@@ -171,7 +181,7 @@ class QueryWriter:
 
     def _tail(self, query: Query, row_order: Sequence[str]) -> str:
         dialect = self._dialect
-        items = [self._order_item(query, item) for item in query.order_by] or list(row_order)
+        items = [*(self._order_item(query, item) for item in query.order_by), *row_order]
         order = f" ORDER BY {', '.join(items)}" if items else ""
         limit = None if query.limit is None else dialect.expr(query.limit, self.write)
         offset = None if query.offset is None else dialect.expr(query.offset, self.write)
@@ -189,13 +199,18 @@ class QueryWriter:
     def _from(self, item: FromNode) -> str:
         match item:
             case FromTable():
-                return f"({self._dialect.table(item)}) AS r{item.varno}"
+                text, name = f"({self._dialect.table(item)})", f"r{item.varno}"
+                if item.conditions:
+                    tests = (self._dialect.condition(c, self.write) for c in item.conditions)
+                    where = " AND ".join(f"({test})" for test in tests)
+                    text = f"(SELECT {name}.* FROM {text} AS {name} WHERE {where})"
+                return f"{text} AS {name}"
             case FromCte():
                 return f"{_cte_name(item.name)} AS r{item.varno}"
             case FromSubquery():
                 text = f"({self.write(item.query)})"
                 if item.is_lateral:
-                    text = self._dialect.lateral(text)
+                    text = self._dialect.lateral(item, text)
                 return f"{text} AS r{item.varno}"
             case FromFunction():
                 return f"{self._dialect.function(item, self.write)} AS r{item.varno}"

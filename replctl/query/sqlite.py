@@ -7,28 +7,54 @@ since 1970) an int, a float a float, everything else its canonical text.
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
+from replctl.adt import interpret
 from replctl.adt.case_mapping import is_ascii_collation
+from replctl.adt.functions import arguments
 from replctl.catalog.functions import (
+    EVALUATED_BEFORE,
     FUNCTIONS,
     FUNCTIONS_BY_NAME,
     FUNCTIONS_IN_C,
     NOT_STRICT,
     SET_FUNCTIONS,
+    TAKES_TEXT,
     FunctionContext,
 )
-from replctl.catalog.system_views import system_rows
-from replctl.errors import FeatureNotSupported, InternalError, PostgresError
+from replctl.catalog.session_value import VALUES
+from replctl.errors import FeatureNotSupported, InternalError
 from replctl.expr import nodes, object_identifier
 from replctl.expr.environment import Environment
 from replctl.lsn import format_lsn, parse_lsn
+from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.tree import FromFunction, FromTable, Query, functions_of, set_functions_of
+from replctl.query.sqlite_aggregate import (
+    Build,
+    array_of,
+    average,
+    collector,
+    distinct,
+    joined,
+)
+from replctl.query.tree import (
+    FromFunction,
+    FromSubquery,
+    FromTable,
+    Query,
+    functions_of,
+    lateral_subqueries,
+    set_functions_of,
+)
+from replctl.query.view_catalog import FUNCTIONS as VIEW_FUNCTIONS
+from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.types import builtin, text
-from replctl.types.builtin import Function, SystemRelation
+from replctl.types.builtin import Function
+from replctl.types.quote import quote_record, quote_string
 
 _NUMBERS = (
     frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
@@ -47,9 +73,11 @@ def is_answerable(query: Query, environment: Environment) -> bool:
                 return False
             continue
         function = environment.function(call.function_oid)
-        if call.returns_set and function.source not in SET_FUNCTIONS:
+        if call.returns_set and function.source not in SET_FUNCTIONS.keys() | EVALUATED_BEFORE:
             return False
-        if not call.returns_set and _implementation(function) is None:
+        is_known = function.source in SET_FUNCTIONS or function.source == "pg_typeof"
+        is_known = is_known or _implementation(function) is not None
+        if not call.returns_set and not is_known and interpreter(call, []) is None:
             return False
     return True
 
@@ -104,20 +132,55 @@ def stored(type_name: str, value: str) -> Any:
     return value
 
 
-_SQL_VALUES = {
-    "current_user": "current_user",
-    "session_user": "session_user",
-    "user": "current_user",
-    "current_role": "current_user",
-    "current_catalog": "current_database",
-    "current_schema": "current_schema",
-    "current_timestamp": "now",
-}
+def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[str | None]]:
+    """The rows, as texts, of a call in FROM that was carried out before the query."""
+    assert isinstance(item.function, nodes.FuncExpr)
+    rows = context.evaluated[item.function]
+    is_record = item.columns[0].type == "record"  # in the SELECT list
+    return [[quote_record(row)] for row in rows] if is_record else rows
+
+
+#: Those that SQLite has under the same name.
+_WINDOW_FUNCTIONS = frozenset(
+    """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
+    nth_value""".split()
+)
+
+_SQL_VALUES = {**VALUES, "current_timestamp": "now"}
+
+
+def interpreter(
+    expr: nodes.Expr, operands: list[nodes.Expr]
+) -> Callable[[Sequence[Any]], Any] | None:
+    """What computes an expression of its operands, None if nothing does.
+
+    Args:
+        operands: the expressions directly below are put there.
+    """
+
+    def replaced(node: Any) -> Any:
+        if node is expr or isinstance(node, nodes.SortKey):
+            return None
+        operands.append(node)
+        collation = nodes.collation(node)
+        return nodes.Param(len(operands), node.type, nodes.typmod(node), collation)
+
+    try:
+        compute = interpret.compiled(nodes.transform(expr, replaced))
+        known = builtin.types()
+        is_known = all(operand.type in known for operand in operands) and expr.type in known
+    except (FeatureNotSupported, KeyError):
+        return None
+    return compute if is_known else None
 
 
 def _implementation(function: Function) -> Callable[..., Any] | None:
-    found = FUNCTIONS.get(function.source) if function.source else None
-    return found or FUNCTIONS_BY_NAME.get(function.name)
+    source = function.source
+    if source:
+        for known in (FUNCTIONS, VIEW_FUNCTIONS, SIZE_FUNCTIONS):
+            if source in known:
+                return known[source]
+    return FUNCTIONS_BY_NAME.get(function.name) or SIZE_FUNCTIONS.get(function.name)
 
 
 class _Calls:
@@ -128,23 +191,22 @@ class _Calls:
         self._context = context
         self._driver = driver
         self._known: set[str] = set()
-        self.error: PostgresError | None = None
+        self.error: Exception | None = None
 
     def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
         """The name under which SQLite finds a function; it is registered if it is not yet."""
-        sql_name = f"pg__{name}"
+        sql_name = "pg__" + re.sub(r"\W", "_", name)
         if sql_name not in self._known:
             self._known.add(sql_name)
             self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
         return sql_name
 
-    def aggregate(self, name: str, build: Callable[[list[Any]], Any]) -> str:
-        """The name of an aggregate of (value, sort keys...) that `build` computes from sorted
-        values."""
+    def aggregate(self, name: str, aggregate: type) -> str:
+        """The name of an aggregate of Python."""
         sql_name = f"pg__agg_{name}"
         if sql_name not in self._known:
             self._known.add(sql_name)
-            self._driver.create_aggregate(sql_name, -1, _collector(build))
+            self._driver.create_aggregate(sql_name, -1, aggregate)
         return sql_name
 
     def _guarded(self, function: Callable[..., Any], is_strict: bool) -> Callable[..., Any]:
@@ -153,26 +215,11 @@ class _Calls:
                 return None
             try:
                 return function(self._context, *args)
-            except PostgresError as error:
+            except Exception as error:
                 self.error = error
                 raise
 
         return call
-
-
-def _collector(build: Callable[[list[Any]], Any]) -> type:
-    class Collector:
-        def __init__(self) -> None:
-            self.rows: list[tuple[Any, ...]] = []
-
-        def step(self, *args: Any) -> None:
-            self.rows.append(args)
-
-        def finalize(self) -> Any:
-            ordered = sorted(self.rows, key=lambda row: [(k is None, k) for k in row[1:]])
-            return build([row[0] for row in ordered])
-
-    return Collector
 
 
 class _Dialect:
@@ -185,36 +232,53 @@ class _Dialect:
         self._driver = driver
         self._calls = calls
         self._set_functions = {item.varno: item for item in set_functions_of(query)}
+        self._compiled: list[nodes.Expr] = []
+        self._lateral = lateral_subqueries(query)
 
     # -- FROM
 
     def table(self, item: FromTable) -> str:
         relation = item.relation
-        assert isinstance(relation, SystemRelation), relation
-        columns = ", ".join(f"c{i}" for i in range(1, len(relation.columns) + 1))
-        table = f"temp.pg__{relation.name}"
-        self._driver.execute(f"DROP TABLE IF EXISTS {table}")
-        self._driver.execute(f"CREATE TEMP TABLE pg__{relation.name} ({columns})")
-        marks = ", ".join("?" * len(relation.columns))
-        rows = system_rows(self._context, relation.name)
-        self._driver.executemany(f"INSERT INTO {table} VALUES ({marks})", list(rows))
-        return f"SELECT * FROM {table}"
+        assert item.is_catalog, relation
+        width = len(catalog_columns(relation))
+        columns = ", ".join(f"c{i}" for i in range(1, width + 1))
+        table = f"pg__{relation.oid}"
+        self._driver.execute(f"DROP TABLE IF EXISTS temp.{table}")
+        self._driver.execute(f"CREATE TEMP TABLE {table} ({columns})")
+        rows = catalog_rows(self._context, relation)
+        marks = ", ".join("?" * width)
+        self._driver.executemany(f"INSERT INTO temp.{table} VALUES ({marks})", list(rows))
+        return f"SELECT * FROM temp.{table}"
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         """A set as JSON: json_each() may use columns of the relations before it."""
         call = item.function
         if not isinstance(call, nodes.FuncExpr):
             return f"json_each(json_array(json_array({self.expr(call, write)})))"
+        if call in self._context.evaluated:
+            rows = [
+                [
+                    None if value is None else stored(column.type, value)
+                    for value, column in zip(row, item.columns, strict=False)
+                ]
+                for row in evaluated_rows(self._context, item)
+            ]
+            return f"json_each({quote_string(json.dumps(rows))})"
         function = self._context.environment.function(call.function_oid)
-        args = ", ".join(self.expr(arg, write) for arg in call.args)
         if call.returns_set or function.columns:
-            rows = SET_FUNCTIONS[function.source]
-            name = self._calls.name_of(f"set_{function.source}", _as_json(rows))
+            args = ", ".join(self.expr(arg, write) for arg in arguments(function, call.args))
+            name, set_function = f"set_{function.source}", SET_FUNCTIONS[function.source]
+            if item.columns[0].type == "record":  # in the SELECT list
+                name, set_function = f"records_{name}", _as_records(function, set_function)
+            name = self._calls.name_of(name, _as_json(set_function))
             return f"json_each({name}({args}))"
         return f"json_each(json_array(json_array({self.expr(call, write)})))"
 
-    def lateral(self, query: str) -> str:
-        raise FeatureNotSupported("LATERAL is not supported in a query of catalogs")
+    def lateral(self, item: FromSubquery, query: str) -> str:
+        """The rows as JSON, as a function's are: a subquery in FROM may not use what is beside
+        it."""
+        columns = ", ".join(f"c{i}" for i in range(1, len(item.query.columns) + 1))
+        return f"json_each((SELECT json_group_array(json_array({columns})) FROM {query} AS q))"
 
     # -- expressions
 
@@ -252,6 +316,8 @@ class _Dialect:
         raise FeatureNotSupported(f"sorting catalogs by type {expr.type} is not supported")
 
     def _column(self, var: nodes.Var) -> str:
+        if var.varno in self._lateral and not var.levels_up:
+            return f"json_extract(r{var.varno}.value, '$[{var.attnum - 1}]')"
         item = self._set_functions.get(var.varno)
         if item is None or var.levels_up:
             return column(var)
@@ -293,9 +359,7 @@ class _Dialect:
             case nodes.CoalesceExpr():
                 args = [self._expr(arg, write) for arg in expr.args]
                 return f"coalesce({', '.join(args)})" if len(args) > 1 else args[0]
-            case nodes.MinMaxExpr():
-                if expr.type not in _COMPARABLE:
-                    raise _unsupported(expr)
+            case nodes.MinMaxExpr() if expr.type in _COMPARABLE and len(expr.args) > 1:
                 word = "max" if expr.op == "greatest" else "min"
                 return f"{word}({', '.join(self._expr(arg, write) for arg in expr.args)})"
             case nodes.SqlValueFunction():
@@ -313,17 +377,20 @@ class _Dialect:
                 return self._sublink(expr, write)
             case nodes.Aggref():
                 return self._aggregate(expr, write)
+            case nodes.FieldSelect():
+                return self._field(expr, write)
+            case nodes.WindowFunc():
+                return self._window(expr, write)
+            case nodes.SubscriptingRef() | nodes.RowCompareExpr() | nodes.MinMaxExpr():
+                return self._interpreted(expr, write)
             case (
                 nodes.Param()
                 | nodes.RowExpr()
-                | nodes.RowCompareExpr()
                 | nodes.CoerceToDomain()
-                | nodes.SubscriptingRef()
-                | nodes.FieldSelect()
                 | nodes.JsonValueExpr()
                 | nodes.JsonIsPredicate()
+                | nodes.XmlIsDocument()
                 | nodes.GroupingFunc()
-                | nodes.WindowFunc()
                 | nodes.SetToDefault()
             ):
                 raise _unsupported(expr)
@@ -352,23 +419,88 @@ class _Dialect:
         function = self._context.environment.function(
             self._context.environment.operator(expr.operator_oid).function_oid
         )
+        if _implementation(function) is None:
+            return self._interpreted(expr, write)
         return self._called(function, args, expr)
 
     def _function(self, expr: nodes.FuncExpr, write: WriteQuery) -> str:
         function = self._context.environment.function(expr.function_oid)
-        if function.variadic == "any" or "any" in function.argument_types:
-            args = [self._text_of(arg, write) for arg in expr.args]
-        else:
-            args = [self._expr(arg, write) for arg in expr.args]
+        if function.source == "pg_typeof":
+            return str(self._context.environment.type(expr.args[0].type).oid)
+        if _implementation(function) is None and function.source not in SET_FUNCTIONS:
+            return self._interpreted(expr, write)
+        is_any = function.variadic == "any" or "any" in function.argument_types
+        is_any = is_any or function.source in TAKES_TEXT
+        write_arg = self._text_of if is_any else self._expr
+        args = [write_arg(arg, write) for arg in arguments(function, expr.args)]
         return self._called(function, args, expr)
+
+    def _interpreted(self, expr: nodes.Expr, write: WriteQuery) -> str:
+        """An expression that is computed as row filters are where Spark has nothing for it: its
+        operands in SQLite, and what joins them in Python."""
+        operands: list[nodes.Expr] = []
+        compute = interpreter(expr, operands)
+        if compute is None:
+            raise _unsupported(expr)
+        types, result = [operand.type for operand in operands], expr.type
+
+        def call(context: FunctionContext, *args: Any) -> Any:
+            shown_args = (
+                shown(context.environment, type_, arg)
+                for type_, arg in zip(types, args, strict=True)
+            )
+            row = [
+                None if item is None else text.parse(type_, item)
+                for type_, item in zip(types, shown_args, strict=True)
+            ]
+            value = compute(row)
+            return None if value is None else stored(result, text.render(result, value))
+
+        name = self._calls.name_of(f"expr_{len(self._compiled)}", call, is_strict=False)
+        self._compiled.append(expr)
+        return f"{name}({', '.join(self._expr(operand, write) for operand in operands)})"
+
+    def _window(self, expr: nodes.WindowFunc, write: WriteQuery) -> str:
+        over = expr.over(
+            (self._sortable(item, write) for item in expr.partition_by),
+            (self.sort_key(key, write) for key in expr.order_by),
+        )
+        if expr.is_aggregate:
+            if not expr.is_star and expr.name not in ("count", "sum", "min", "max"):
+                raise _unsupported(expr)
+            return self._aggregate(expr.as_aggregate(), write) + over
+        if expr.name not in _WINDOW_FUNCTIONS:
+            raise _unsupported(expr)
+        args = ", ".join(self._expr(arg, write) for arg in expr.args)
+        return f"{expr.name}({args}){over}"
+
+    def _field(self, expr: nodes.FieldSelect, write: WriteQuery) -> str:
+        """`(f(x)).name`, f being a function that returns a row."""
+        if not isinstance(expr.arg, nodes.FuncExpr):
+            raise _unsupported(expr)
+        function = self._context.environment.function(expr.arg.function_oid)
+        rows = SET_FUNCTIONS.get(function.source)
+        if rows is None or function.returns_set:
+            raise _unsupported(expr)
+        args = ", ".join(self._expr(arg, write) for arg in arguments(function, expr.arg.args))
+        place = expr.field_number - 1
+
+        def field(context: FunctionContext, *values: Any) -> Any:
+            (row,) = rows(context, *values)
+            return row[place]
+
+        name = self._calls.name_of(f"field_{function.source}_{place}", field)
+        return f"{name}({args})"
 
     def _called(
         self, function: Function, args: Sequence[str], expr: nodes.OpExpr | nodes.FuncExpr
     ) -> str:
+        key = function.source or function.name
         implementation = _implementation(function)
+        if implementation is None and key in SET_FUNCTIONS:
+            implementation = _first_of(_as_records(function, SET_FUNCTIONS[key]))
         if implementation is None:
             raise _unsupported(expr)
-        key = function.source or function.name
         is_strict = key not in NOT_STRICT
         if key in FUNCTIONS_IN_C and is_ascii_collation(expr.input_collation):
             key, implementation = f"{key}_in_c", FUNCTIONS_IN_C[key]
@@ -414,10 +546,12 @@ class _Dialect:
 
     def _text_of(self, expr: nodes.Expr, write: WriteQuery) -> str:
         """An expression in the text form of its type."""
-        value = self._expr(expr, write)
-        if expr.type in _TEXTS:
+        return self._shown(self._expr(expr, write), expr.type)
+
+    def _shown(self, value: str, type_: str) -> str:
+        if type_ in _TEXTS:
             return value
-        environment, type_ = self._context.environment, expr.type
+        environment = self._context.environment
         name = self._calls.name_of(
             f"out_{type_.strip('@')}", lambda context, item: shown(environment, type_, item)
         )
@@ -454,10 +588,10 @@ class _Dialect:
             case "all" if isinstance(expr.test, nodes.OpExpr) and expr.test.name == "<>":
                 return f"({self._expr(expr.test.args[0], write)} NOT IN ({query}))"
             case "array":
-                aggregate = self._calls.aggregate(
-                    "array_agg", lambda values: text.render("_text", values)
-                )
-                return f"(SELECT {aggregate}(c1) FROM ({query}) AS a)"
+                (element,) = expr.query.columns
+                value = self._shown("c1", element.type)
+                aggregate = self._calls.aggregate("array", collector(array_of, 1, ()))
+                return f"(SELECT coalesce({aggregate}({value}), '{{}}') FROM ({query}) AS a)"
         raise _unsupported(expr)
 
     def _aggregate(self, expr: nodes.Aggref, write: WriteQuery) -> str:
@@ -469,7 +603,6 @@ class _Dialect:
         distinct = "DISTINCT " if expr.is_distinct else ""
         arg = expr.args[0]
         value = self._expr(arg, write)
-        keys = "".join(f", {self._sortable(key.expr, write)}" for key in expr.order_by)
         match expr.name:
             case "count":
                 return f"count({distinct}{value}){condition}"
@@ -481,25 +614,31 @@ class _Dialect:
                 return f"min({value}){condition}"
             case "bool_or":
                 return f"max({value}){condition}"
-            case "array_agg" if not any(key.descending for key in expr.order_by):
-                name = self._calls.aggregate(
-                    "array_agg", lambda values: text.render("_text", [_str(v) for v in values])
-                )
-                return f"{name}({self._text_of(arg, write)}{keys}){condition}"
-            case "string_agg" if isinstance(expr.args[1], nodes.Const) and not any(
-                key.descending for key in expr.order_by
-            ):
-                separator = expr.args[1].value or ""
-                name = self._calls.aggregate(
-                    f"string_agg_{separator.encode().hex()}",
-                    lambda values: separator.join(v for v in values if v is not None) or None,
-                )
-                return f"{name}({value}{keys}){condition}"
+            case "avg" if arg.type in ("int2", "int4", "int8") and not expr.is_distinct:
+                name = self._calls.aggregate("avg", collector(average, 1, ()))
+                return f"{name}({value}){condition}"
+            case "array_agg" | "string_agg":
+                return self._collected(expr, write) + condition
         raise _unsupported(expr)
 
+    def _collected(self, expr: nodes.Aggref, write: WriteQuery) -> str:
+        """array_agg() and string_agg(), of texts."""
+        args = [self._text_of(arg, write) for arg in expr.args]
+        keys = [self._sortable(key.expr, write) for key in expr.order_by]
+        directions = [(key.descending, key.nulls_first) for key in expr.order_by]
+        if expr.is_distinct and not keys:
+            keys, directions = [self._sortable(expr.args[0], write)], [(False, False)]
+        build: Build = array_of if expr.name == "array_agg" else joined
+        if expr.is_distinct:
+            build = _once(build)
+        flags = "".join(f"{descending:d}{first:d}" for descending, first in directions)
+        aggregate = collector(build, len(args), directions)
+        name = self._calls.aggregate(f"{expr.name}_{expr.is_distinct:d}_{flags}", aggregate)
+        return f"{name}({', '.join([*args, *keys])})"
 
-def _str(value: Any) -> str | None:
-    return None if value is None else str(value)
+
+def _once(build: Build) -> Build:
+    return lambda rows: build(distinct(rows))
 
 
 def _is_member(context: FunctionContext, value: str, array: str) -> int | None:
@@ -510,9 +649,24 @@ def _is_member(context: FunctionContext, value: str, array: str) -> int | None:
     return None if None in items else 0
 
 
-def _as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
-    import json
+def _as_records(
+    function: Function, rows: Callable[..., Sequence[Sequence[Any]]]
+) -> Callable[..., list[list[str]]]:
+    """The rows of a function, each as a record's text."""
+    types = [type_ for _name, type_ in function.columns]
 
+    def record(context: FunctionContext, row: Sequence[Any]) -> str:
+        values = zip(types, row, strict=True)
+        return quote_record([shown(context.environment, *value) for value in values])
+
+    return lambda context, *args: [[record(context, row)] for row in rows(context, *args)]
+
+
+def _first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:
+    return lambda context, *args: rows(context, *args)[0][0]
+
+
+def _as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
     return lambda context, *args: json.dumps(rows(context, *args))
 
 

@@ -6,9 +6,10 @@ A column of FROM is `Var(attnum, varno=...)`; varno is unique within its query l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from replctl.catalog.pg_class import Relation
 from replctl.expr import nodes
@@ -26,12 +27,32 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Alias:
+    """What an item of FROM was called, for printing: nothing else depends on it."""
+
+    name: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FromTable:
-    """A relation; `inherit` is False for ONLY."""
+    """A relation; `inherit` is False for ONLY, and `conditions` are those of policies, which hold
+    before all others."""
 
     varno: int
     relation: Relation | SystemRelation
     inherit: bool = True
+    alias: Alias | None = None
+    conditions: tuple[nodes.Expr, ...] = ()
+
+    @property
+    def is_view(self) -> bool:
+        return isinstance(self.relation, Relation) and self.relation.kind == "v"
+
+    @property
+    def is_catalog(self) -> bool:
+        """Whether its rows are in the catalog: those of catalogs, and of sequences."""
+        return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,7 @@ class FromSubquery:
     varno: int
     query: Query
     is_lateral: bool = False
+    alias: Alias | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +70,7 @@ class FromCte:
     varno: int
     name: str
     columns: tuple[OutputColumn, ...]
+    alias: Alias | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +82,18 @@ class FromFunction:
     columns: tuple[OutputColumn, ...]
     with_ordinality: bool = False
     is_lateral: bool = False
+    alias: Alias | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
+    """`using` are the columns that `on` was made of, for printing."""
+
     kind: Literal["inner", "left", "right", "full"]
     left: FromNode
     right: FromNode
     on: nodes.Expr | None
+    using: tuple[str, ...] = ()
 
 
 FromNode: TypeAlias = FromTable | FromSubquery | FromCte | FromFunction | Join
@@ -94,6 +121,8 @@ class Cte:
     name: str
     query: Query
     is_recursive: bool = False
+    columns: tuple[str, ...] = ()  # the names that were given to its columns
+    materialized: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +172,28 @@ class Query:
             for output in self.outputs
             if not output.is_junk
         )
+
+
+def transform(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A copy of a query, or of a part of one, in which `function` has replaced what it returned
+    something for, top down; relations are leaves.
+
+    `function` returns None to leave a part as it is and have what is in it visited.
+    """
+    if isinstance(value, tuple):
+        return tuple(transform(item, function) for item in value)
+    if not dataclasses.is_dataclass(value) or isinstance(value, Relation | SystemRelation):
+        return value
+    replacement = function(value)
+    if replacement is not None:
+        return replacement
+    changes = {}
+    for field in dataclasses.fields(value):
+        before = getattr(value, field.name)
+        after = transform(before, function)
+        if after is not before and after != before:
+            changes[field.name] = after
+    return dataclasses.replace(value, **changes) if changes else value  # type: ignore[type-var]
 
 
 def tables_of(query: Query) -> Iterator[FromTable]:
@@ -212,12 +263,16 @@ def _expressions_of_from(item: FromNode) -> Iterator[nodes.Expr]:
             yield item.on
     elif isinstance(item, FromFunction):
         yield item.function
+    elif isinstance(item, FromTable):
+        yield from item.conditions
 
 
 def _tables_of_from(item: FromNode) -> Iterator[FromTable]:
     match item:
-        case FromTable():
+        case FromTable(conditions=conditions):
             yield item
+            for condition in conditions:
+                yield from _tables_of_expr(condition)
         case FromSubquery(query=query):
             yield from tables_of(query)
         case Join(left=left, right=right):
@@ -251,3 +306,15 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
         yield from _set_functions_of_from(item.right)
     elif isinstance(item, FromFunction):
         yield item
+
+
+def lateral_subqueries(query: Query) -> frozenset[int]:
+    """The numbers of the subqueries in FROM, at any depth, that use what is beside them."""
+    found: set[int] = set()
+
+    def note(part: Any) -> None:
+        if isinstance(part, FromSubquery) and part.is_lateral:
+            found.add(part.varno)
+
+    transform(query, note)
+    return frozenset(found)

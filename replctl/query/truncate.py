@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation, descendants_of, load_relations
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
@@ -25,26 +26,46 @@ def truncate(session: Session, statement: ast.Truncate) -> Result:
     """
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
-        named = [(modified_relation(analyzer, name), name.inherit) for name in statement.relations]
+        named = [
+            (_table(analyzer, replace(name, pos=-1)), name.inherit) for name in statement.relations
+        ]
         relations = _with_descendants(catalog, named)
+        privileges = analyzer.environment.privileges
+        for relation, _inherit in named:
+            privileges.check_relation(relation, "D")
         if statement.cascade:
             relations = _with_referencing(session, catalog, relations)
         else:
             check_truncatable(catalog, relations)
-    leaves = [relation for relation in relations.values() if not relation.is_partitioned]
+    empty(session, relations.values(), statement)
+    if statement.restart_identity:
+        _restart_sequences(session, relations)
+    return Result("TRUNCATE TABLE")
+
+
+def empty(
+    session: Session, relations: Collection[Relation], statement: ast.Truncate | None = None
+) -> None:
+    """Remove all rows of tables, in one transaction; partitioned ones are entered in the log, but
+    hold none."""
+    leaves = [relation for relation in relations if not relation.is_partitioned]
     detail: dict[str, object] = {
-        "cascade": statement.cascade,
-        "restart_identity": statement.restart_identity,
+        "cascade": statement is not None and statement.cascade,
+        "restart_identity": statement is not None and statement.restart_identity,
     }
     with writing(session, leaves, is_whole=False) as writer:
         for leaf in writer.relations.values():
             if leaf.storage is not None and leaf.storage.is_made:
                 session.engine().truncate(leaf.storage.location, writer.note(truncates=True))
-        for oid in relations:
-            writer.truncations[oid] = detail
-    if statement.restart_identity:
-        _restart_sequences(session, relations)
-    return Result("TRUNCATE TABLE")
+        for relation in relations:
+            writer.truncations[relation.oid] = detail
+
+
+def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
+    relation = analyzer.relation(name, or_sequence=True)
+    if isinstance(relation, Relation) and relation.kind not in "rp":
+        raise WrongObjectType(f'"{relation.name}" is not a table')
+    return modified_relation(analyzer, name)
 
 
 def _restart_sequences(session: Session, relids: Collection[int]) -> None:

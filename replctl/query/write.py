@@ -3,14 +3,14 @@ before."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
-from replctl.errors import SerializationFailure, WrongObjectType
+from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.injection_point import injection_point
 from replctl.lake.partition import partition_tree
 from replctl.lake.table_write import TableWriter, writing
@@ -19,10 +19,10 @@ from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.session import Session
-from replctl.spark import Reference, Target
+from replctl.spark import Reference, Target, UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.outcome import Outcome
+    from replctl.spark.outcome import Outcome, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,23 @@ class WrittenTable:
         self.relation = self.family[plan.relation.oid]
         self.target = local_target(self.relation, self.family)
 
-    def check(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
+    def check(
+        self,
+        outcome: Outcome,
+        assigned: Collection[int] | None = None,
+        context: Callable[[Problem], str] | None = None,
+    ) -> None:
         """Whether the table takes the new rows, and lets the old ones go.
 
         Args:
             assigned: the columns that an UPDATE assigns, None for all.
+            context: what the error of a row tells of where it comes from.
 
         Raises:
             IntegrityError: it does not; nothing is written.
         """
         engine, plan = self._session.engine(), self._plan
-        keys = [
-            key
-            for key in self.target.unique
-            if assigned is None or not set(key.attnums).isdisjoint(assigned)
-        ]
-        problem = engine.first_problem(outcome, keys)
-        if problem is not None:
-            raise violation(self.relation, self.family, self.target, problem)
+        self.check_rows(outcome, self._keys(assigned), context)
         for constraint, reference in plan.references:
             if assigned is not None and set(constraint.columns).isdisjoint(assigned):
                 continue
@@ -84,6 +83,31 @@ class WrittenTable:
                 other = plan.other_relations[constraint.ref_relid]
                 values = [problem.row[attnum] for attnum in constraint.columns]
                 raise orphan(self.relation, other, constraint, values)
+
+    def check_rows(
+        self,
+        outcome: Outcome,
+        keys: Sequence[UniqueKey],
+        context: Callable[[Problem], str] | None = None,
+    ) -> None:
+        """Whether the new rows are as they have to be, each for itself and among these keys.
+
+        Raises:
+            IntegrityError: one is not.
+        """
+        problem = self._session.engine().first_problem(outcome, keys)
+        if problem is not None:
+            error = violation(self.relation, self.family, self.target, problem)
+            error.context = None if context is None else context(problem)
+            raise error
+
+    def _keys(self, assigned: Collection[int] | None) -> list[UniqueKey]:
+        """The unique keys that may have new values."""
+        return [
+            key
+            for key in self.target.unique
+            if assigned is None or not set(key.attnums).isdisjoint(assigned)
+        ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
         """Whether no other row refers to rows that go.
@@ -109,9 +133,11 @@ class WrittenTable:
         Raises:
             UniqueViolation: another writer has added an equal key meanwhile; what was written is
                 undone.
+            SerializationFailure: another writer has changed rows since these were read; likewise.
         """
         engine, writer = self._session.engine(), self._writer
         changes = engine.leaf_changes(outcome)
+        replaces = any(change.deleted or change.updated for change in changes)
         for number, (leaf, change) in enumerate(zip(self.target.leaves, changes, strict=True)):
             if change.is_nothing:
                 continue
@@ -119,8 +145,12 @@ class WrittenTable:
             self.family = {**self.family, **writer.relations}
             current = local_target(self.family[self.relation.oid], self.family).leaves[number]
             note = writer.note(changes_keys=changes_keys)
+            if replaces:
+                writer.check_unchanged(leaf.relid)
             engine.write_leaf(outcome, number, current, change, note)
             injection_point("write.after-delta-commit")
+            if replaces:
+                writer.check_not_overtaken(leaf.relid)
         self._check_again(outcome)
         return engine.count(outcome)
 
@@ -158,6 +188,10 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
     if relation.kind == "S":
         raise WrongObjectType(f'cannot change sequence "{relation.name}"')
+    if relation.kind == "m":
+        raise WrongObjectType(f'cannot change materialized view "{relation.name}"')
+    if relation.kind == "v":
+        raise FeatureNotSupported("INSERT, UPDATE and DELETE of views are not supported")
     return relation
 
 

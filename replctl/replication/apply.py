@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
-from replctl.errors import PostgresError
+from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError
+from replctl.injection_point import injection_point
+from replctl.lsn import format_lsn
 from replctl.replication.conflict import (
     DecodingFailure,
     ReplicationConflict,
@@ -46,35 +48,82 @@ def apply_changes(
     subscriber: Subscriber,
     subscription: Subscription,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    on_applied: Callable[[Sequence[RemoteTransaction]], None] = lambda transactions: None,
 ) -> bool:
     """Apply everything that is committed on the publisher so far; whether there was any change to
     apply.
 
     Args:
         on_progress: called with what is done, how many transactions so far, and of how many.
+        on_applied: called with the transactions that have been applied together.
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
     """
     assert subscription.slot_name is not None
-    worker = _Worker(publisher, subscriber, subscription, on_progress)
-    confirmed = publisher.slot_position(subscription.slot_name)
-    start = max(subscriber.progress(), confirmed)
-    has_applied = False
-    unfinished = subscriber.unfinished_batch()
-    if unfinished is not None:
-        worker.replay(unfinished.from_lsn, unfinished.to_lsn)
-        start, has_applied = unfinished.to_lsn, True
-    end = publisher.current_lsn()
-    if start < end:
-        changes = publisher.definition_changes(subscription.publications, start, end)
-        for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
-            has_applied |= worker.segment(start, segment_end)
-            start = segment_end
-        subscriber.advance(end)
+    _enable_two_phase(publisher, subscriber, subscription)
+    slot_name = subscription.slot_name
+    confirmed = publisher.slot_position(slot_name)
+    worker = _Worker(
+        publisher,
+        subscriber,
+        subscription,
+        on_progress,
+        on_applied,
+        confirm=lambda lsn: publisher.advance_slot(slot_name, lsn),
+    )
+    has_applied = worker.finish_batch()
+    progress, end = subscriber.progress(), publisher.sendable_lsn(subscription.slot_name)
+    if progress > end:
+        _check_log(publisher, progress)
+    has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
         publisher.advance_slot(subscription.slot_name, end)
     return has_applied
+
+
+def _enable_two_phase(
+    publisher: Publisher, subscriber: Subscriber, subscription: Subscription
+) -> None:
+    """Two-phase commit that was asked for is on when all tables are synchronized
+    (AllTablesyncsReady)."""
+    assert subscription.slot_name is not None
+    states = {relation.state for relation in subscriber.relations().values()}
+    if subscription.two_phase_state == "p" and states == {RelState.READY}:
+        publisher.alter_slot(subscription.slot_name, two_phase=True)
+        subscriber.enable_two_phase()
+
+
+def _check_log(publisher: Publisher, progress: int) -> None:
+    """Whether the publisher's log reaches to where a subscription is.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it does not (55000).
+    """
+    end = publisher.current_lsn()
+    if progress > end:
+        raise ObjectNotInPrerequisiteState(
+            f"requested starting point {format_lsn(progress)} is ahead of the WAL flush position of"
+            f" this server {format_lsn(end)}",
+            detail="The publisher's catalog is of an earlier time than what was applied from it.",
+            hint="Drop and create the subscription again.",
+        )
+
+
+def catch_up(
+    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, to_lsn: int
+) -> int:
+    """Apply what concerns the one table that is being synchronized, at least up to an LSN; how far
+    it has come.
+
+    Raises:
+        PostgresError: as `apply_changes`.
+    """
+    worker = _Worker(publisher, subscriber, subscription)
+    worker.finish_batch()
+    start = subscriber.progress()
+    worker.run(start, to_lsn)
+    return max(start, to_lsn)
 
 
 class _Worker:
@@ -83,12 +132,76 @@ class _Worker:
         publisher: Publisher,
         subscriber: Subscriber,
         subscription: Subscription,
-        on_progress: Callable[[str, int, int], None],
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+        on_applied: Callable[[Sequence[RemoteTransaction]], None] = lambda transactions: None,
+        confirm: Callable[[int], None] = lambda lsn: None,
     ) -> None:
         self._publisher = publisher
         self._on_progress = on_progress
+        self._confirm = confirm
+        self._on_applied = on_applied
         self._subscriber = subscriber
         self._subscription = subscription
+        self._skip_lsn = subscription.skip_lsn
+
+    def finish_batch(self) -> bool:
+        """Finish what a crash has left half written; whether there was anything."""
+        unfinished = self._subscriber.unfinished_batch()
+        if unfinished is None:
+            return False
+        self._replay(unfinished.from_lsn, unfinished.to_lsn)
+        return True
+
+    def run(self, start: int, end: int) -> bool:
+        """Apply a range of the log; whether there was any change.
+
+        Raises:
+            PostgresError: as `segment`.
+        """
+        if start >= end:
+            return False
+        has_applied = False
+        changes = self._publisher.definition_changes(self._subscription.publications, start, end)
+        for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
+            has_applied |= self._batches(start, segment_end)
+            start = segment_end
+        self._subscriber.advance(end)
+        return has_applied
+
+    def _batches(self, start: int, end: int) -> bool:
+        """Apply a range of the log in which definitions do not change, in pieces that the
+        subscriber can take; after each of them it is known how far it has come.  Whether there was
+        any change.
+
+        Raises:
+            PostgresError: as `segment`.
+        """
+        ends = self._publisher.batch_ends(
+            self._subscription.publications,
+            start,
+            end,
+            self._subscriber.starts(),
+            self._subscription.origin,
+            self._subscriber.max_batch_changes,
+        )
+        has_applied = False
+        for number, batch_end in enumerate(ends, start=1):
+            has_applied |= self.segment(start, batch_end)
+            start = batch_end
+            if batch_end == end:
+                break
+            self._subscriber.advance(batch_end)
+            injection_point("batches.between")
+            self._confirm(batch_end)
+            self._subscriber.report(
+                Notice(
+                    "LOG",
+                    f'subscription "{self._subscription.name}" has applied batch {number} of'
+                    f" {len(ends)}, up to {format_lsn(batch_end)}",
+                )
+            )
+            self._on_progress("applying batches", number, len(ends))
+        return has_applied
 
     def segment(self, from_lsn: int, to_lsn: int) -> bool:
         """Apply a range of the log in which definitions do not change; whether there was any
@@ -114,8 +227,9 @@ class _Worker:
             self._subscription.publications,
             from_lsn,
             to_lsn,
-            self._starts(),
+            self._subscriber.starts(),
             self._subscription.origin,
+            self._subscriber.opens,
         ) as batch:
             if not batch.transactions:
                 return False
@@ -123,62 +237,89 @@ class _Worker:
             applied = 0
             self._on_progress("applying transactions", applied, total)
             for group in self._groups(batch):
-                self._apply(batch, group, done)
+                self._finish(batch, group, done)
                 done = group.to_lsn
                 applied += len(group.transactions)
                 self._on_progress("applying transactions", applied, total)
             return True
 
-    def replay(self, from_lsn: int, to_lsn: int) -> None:
-        """Finish what a crash has left half written: the same changes, in one group again."""
+    def _replay(self, from_lsn: int, to_lsn: int) -> None:
+        """The same changes in one group again."""
         with self._publisher.changes(
             self._subscription.publications,
             from_lsn,
             to_lsn,
-            self._starts(),
+            self._subscriber.starts(),
             self._subscription.origin,
+            self._subscriber.opens,
         ) as batch:
-            transactions = self._wanted(batch)
-            first = min((t.first for t in transactions), default=1)
-            last = max((t.last for t in transactions), default=0)
+            first = min((t.first for t in batch.transactions), default=1)
+            last = max((t.last for t in batch.transactions), default=0)
             try:
                 self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
             except ReplicationConflict as conflict:
                 raise self._error(batch, conflict) from conflict
-
-    def _starts(self) -> dict[tuple[str, str], int]:
-        """The tables that are synchronized, each with the LSN after which its changes count."""
-        return {
-            name: relation.lsn or 0
-            for name, relation in self._subscriber.relations().items()
-            if relation.state is RelState.READY
-        }
-
-    def _wanted(self, batch: ChangeBatch) -> list[RemoteTransaction]:
-        """All transactions but the one to be skipped."""
-        skipped = self._subscription.skip_lsn
-        return [item for item in batch.transactions if item.commit_lsn != skipped]
+            self._on_applied(batch.transactions)
 
     def _groups(self, batch: ChangeBatch) -> Iterator[_Group]:
         isolated = self._subscriber.isolated_positions(batch)
         isolated |= {truncation.position for truncation in batch.truncations}
         pending: list[RemoteTransaction] = []
-        wanted = self._wanted(batch)
         for transaction in batch.transactions:
-            is_skipped = transaction not in wanted
             positions = range(transaction.first, transaction.last + 1)
-            is_alone = is_skipped or not isolated.isdisjoint(positions)
-            if is_alone and pending:
+            may_be_skipped = self._skip_lsn and transaction is batch.transactions[0]
+            if isolated.isdisjoint(positions) and not may_be_skipped:
+                pending.append(transaction)
+                continue
+            if pending:
                 yield _Group(tuple(pending))
                 pending = []
-            if is_skipped:
-                self._subscriber.clear_skip()
-            elif is_alone:
-                yield _Group((transaction,))
-            else:
-                pending.append(transaction)
+            yield _Group((transaction,))
         if pending:
             yield _Group(tuple(pending))
+
+    def _finish(self, batch: ChangeBatch, group: _Group, from_lsn: int) -> None:
+        """Apply a group, unless it is the transaction to skip.
+
+        Whichever transaction comes next after ALTER SUBSCRIPTION ... SKIP ends the skipping.
+        """
+        skip_lsn, transaction = self._skip_lsn, group.transactions[0]
+        if skip_lsn == transaction.commit_lsn:
+            self._skip(transaction)
+        else:
+            self._apply(batch, group, from_lsn)
+            if skip_lsn:
+                self._subscriber.clear_skip(None)
+                self._report(
+                    transaction,
+                    "COMMIT",
+                    "WARNING",
+                    f'skip-LSN of subscription "{self._subscription.name}" cleared',
+                    "Remote transaction's finish WAL location (LSN)"
+                    f" {format_lsn(transaction.commit_lsn)} did not match skip-LSN"
+                    f" {format_lsn(skip_lsn)}.",
+                )
+        self._skip_lsn = 0
+
+    def _skip(self, transaction: RemoteTransaction) -> None:
+        lsn = format_lsn(transaction.commit_lsn)
+        started = f"logical replication starts skipping transaction at LSN {lsn}"
+        self._report(transaction, "BEGIN", "LOG", started)
+        self._subscriber.clear_skip(transaction.commit_lsn)
+        completed = f"logical replication completed skipping transaction at LSN {lsn}"
+        self._report(transaction, "COMMIT", "LOG", completed)
+
+    def _report(
+        self,
+        transaction: RemoteTransaction,
+        message_type: str,
+        severity: str,
+        message: str,
+        detail: str | None = None,
+    ) -> None:
+        context = error_context(self._origin, transaction, message_type=message_type)
+        sqlstate = "01000" if severity == "WARNING" else "00000"
+        self._subscriber.report(Notice(severity, message, sqlstate, detail=detail, context=context))
 
     def _apply(self, batch: ChangeBatch, group: _Group, from_lsn: int) -> None:
         """Apply a group; if that fails, what precedes the transaction that fails."""
@@ -198,16 +339,24 @@ class _Worker:
             left, right = _Group(group.transactions[:middle]), _Group(group.transactions[middle:])
             self._apply(batch, left, from_lsn)
             self._apply(batch, right, left.to_lsn)
+        else:
+            self._on_applied(group.transactions)
 
     @property
     def _origin(self) -> str:
-        return self._subscription.origin_name
+        return self._subscriber.origin_name
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-        """A conflict as PostgreSQL reports it."""
+        """A conflict as PostgreSQL reports it; it is counted."""
+        if conflict.type is not None:
+            self._subscriber.count_conflicts({conflict.type: 1})
         transaction = _transaction_at(batch.transactions, conflict.position)
         conflict.error.context = error_context(
-            self._origin, transaction, conflict.relation, conflict.message_type
+            self._origin,
+            transaction,
+            conflict.relation,
+            conflict.message_type,
+            conflict.column,
         )
         return conflict.error
 

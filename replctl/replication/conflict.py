@@ -7,10 +7,23 @@ PostgreSQL's documentation, section 31.5, "Conflicts".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.replication.node import RemoteTransaction
+
+
+class ConflictType(Enum):
+    """Kinds of conflicts, as PostgreSQL 18 counts them (conflict.c)."""
+
+    INSERT_EXISTS = "insert_exists"
+    UPDATE_ORIGIN_DIFFERS = "update_origin_differs"
+    UPDATE_EXISTS = "update_exists"
+    UPDATE_MISSING = "update_missing"
+    DELETE_ORIGIN_DIFFERS = "delete_origin_differs"
+    DELETE_MISSING = "delete_missing"
+    MULTIPLE_UNIQUE_CONFLICTS = "multiple_unique_conflicts"
 
 
 @dataclass
@@ -20,14 +33,18 @@ class ReplicationConflict(Exception):
     Attributes:
         position: of the change in its batch.
         error: what is wrong.
-        relation: the target relation, `schema.name`.
+        relation: the target relation, `schema.name`; '' if there is none that changes fit.
         message_type: INSERT, UPDATE, DELETE or TRUNCATE; '' if it is not known.
+        column: whose value cannot be converted, or ''.
+        type: the kind of conflict, None for what is none in PostgreSQL's sense.
     """
 
     position: int
     error: PostgresError
     relation: str
     message_type: str = ""
+    column: str = ""
+    type: ConflictType | None = None
 
 
 class DecodingFailure(Exception):
@@ -52,7 +69,11 @@ def decoding_context(slot: str, commit_lsn: int) -> str:
 
 
 def error_context(
-    origin: str, transaction: RemoteTransaction, relation: str = "", message_type: str = ""
+    origin: str,
+    transaction: RemoteTransaction,
+    relation: str = "",
+    message_type: str = "",
+    column: str = "",
 ) -> str:
     """The CONTEXT of an error of the apply worker (apply_error_callback in worker.c)."""
     text = f'processing remote data for replication origin "{origin}"'
@@ -60,6 +81,8 @@ def error_context(
         text += f' during message type "{message_type}"'
     if relation:
         text += f' for replication target relation "{relation}"'
+    if column:
+        text += f' column "{column}"'
     return (
         f"{text} in transaction {transaction.xid}, finished at {format_lsn(transaction.commit_lsn)}"
     )

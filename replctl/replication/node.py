@@ -7,12 +7,16 @@ A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL ser
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, NewType, Protocol
+from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.errors import Notice
+
+if TYPE_CHECKING:
+    from replctl.replication.conflict import ConflictType
 
 #: Rows in the engine, opaque here.
 Rows = NewType("Rows", object)
@@ -59,7 +63,7 @@ class RemoteTransaction:
     """A transaction of the publisher that concerns the subscription.
 
     Its changes have the positions from `first` to `last` in the batch, which follow the order of
-    commits.
+    commits.  `origin` is where they were replicated to the publisher from, None for its own.
     """
 
     xid: int
@@ -67,6 +71,7 @@ class RemoteTransaction:
     commit_time: int
     first: int
     last: int
+    origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,20 @@ class Snapshot:
     state: dict[str, Any] = field(hash=False)
 
 
+@dataclass(frozen=True, slots=True)
+class PendingChanges:
+    """What is committed on the publisher and not applied, of one relation.
+
+    Attributes:
+        rows: as many as the transactions change, row filters aside; None where that is not known.
+        oldest_commit_time: microseconds since 1970.
+    """
+
+    transactions: int
+    rows: int | None
+    oldest_commit_time: int
+
+
 class Publisher(Protocol):
     """A node that changes are read from."""
 
@@ -111,8 +130,21 @@ class Publisher(Protocol):
         """The end of the log, with everything that others have committed to published tables
         entered."""
 
+    def sendable_lsn(self, slot_name: str) -> int:
+        """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
+        synchronized_standby_slots do not have."""
+
     def missing_publications(self, names: Sequence[str]) -> list[str]:
         """Those of the publications that do not exist."""
+
+    def publications_from_elsewhere(
+        self, names: Sequence[str], known: Collection[tuple[str, str]]
+    ) -> list[str]:
+        """Those of the publications with tables that subscriptions of the publisher write into.
+
+        Args:
+            known: tables by (schema, name) that do not matter.
+        """
 
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """The relations of the publications, by name."""
@@ -120,8 +152,29 @@ class Publisher(Protocol):
     def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
         """Make a slot; the LSN that changes are sent from."""
 
+    def alter_slot(
+        self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
+    ) -> None:
+        """Change properties of a slot; None leaves one as it is."""
+
     def drop_slot(self, name: str) -> None:
         """Drop a slot."""
+
+    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
+        """Hold a slot, for the subscription that `client` names.
+
+        Raises:
+            ObjectInUse: another process does (55006).
+        """
+
+    def report_end(self, slot_name: str) -> None:
+        """The subscription that holds a slot is at the end of the log."""
+
+    def end_replication(self, slot_name: str, *, stays: bool) -> None:
+        """Let go of a slot; who stays is still seen at it, and gives way to others."""
+
+    def dismiss(self, slot_name: str, client: str) -> None:
+        """Nobody reads a slot for the subscription that `client` names any more."""
 
     def slot_position(self, name: str) -> int:
         """The LSN that a slot has confirmed."""
@@ -145,6 +198,24 @@ class Publisher(Protocol):
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
         """The LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
 
+    def batch_ends(
+        self,
+        publications: Sequence[str],
+        from_lsn: int,
+        to_lsn: int,
+        starts: dict[tuple[str, str], int],
+        origin: str,
+        max_changes: int,
+    ) -> list[int]:
+        """Where to end the batches of a range in which definitions do not change: at ends of
+        transactions, so that none has many more changes than asked for unless it is a single
+        transaction.  The last one is `to_lsn`.
+
+        Args:
+            starts, origin: as for `changes`.
+            max_changes: 0 for one batch.
+        """
+
     def changes(
         self,
         publications: Sequence[str],
@@ -152,6 +223,7 @@ class Publisher(Protocol):
         to_lsn: int,
         starts: dict[tuple[str, str], int],
         origin: str,
+        opens: Callable[[RemoteRelation], bool],
     ) -> AbstractContextManager[ChangeBatch]:
         """The changes of a range in which definitions do not change.
 
@@ -159,11 +231,47 @@ class Publisher(Protocol):
             starts: the relations that are wanted, by (schema, name), each with the LSN after which
                 its changes count.
             origin: any, or none for what was not replicated to the publisher.
+            opens: whether the subscriber has a table that takes a relation's changes; if it has
+                not, they are sent, for it to report that.
+        """
+
+    def pending(
+        self,
+        publications: Sequence[str],
+        starts: dict[tuple[str, str], int],
+        origin: str,
+        to_lsn: int,
+    ) -> dict[tuple[str, str], PendingChanges]:
+        """What the log has up to an LSN, by (schema, name), of relations that are published;
+        nothing is decoded.
+
+        Args:
+            starts, origin: as for `changes`.
         """
 
 
 class Subscriber(Protocol):
-    """A node that changes are written into, for one subscription."""
+    """A node that changes are written into, for one subscription: those of the tables that are
+    ready, or of one that is being synchronized."""
+
+    @property
+    def origin_name(self) -> str:
+        """The name of the replication origin that holds its progress."""
+
+    @property
+    def synchronization_id(self) -> int:
+        """The number by which the publisher tells subscribers apart."""
+
+    @property
+    def max_batch_changes(self) -> int:
+        """How many changes it takes at once, about; 0: as many as there are."""
+
+    def of_table(self, relation: SubscriptionRelation) -> Subscriber:
+        """The same node, for the synchronization of one table."""
+
+    def starts(self) -> dict[tuple[str, str], int]:
+        """The tables whose changes it takes, by (schema, name), each with the LSN after which they
+        count."""
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
         """The tables of the subscription, by (schema, name)."""
@@ -179,14 +287,33 @@ class Subscriber(Protocol):
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
         """Write the rows of a copy, once: state f."""
 
+    def give_up_copy(self, relation: SubscriptionRelation) -> None:
+        """Forget a copy that has failed, if none of it is written."""
+
     def progress(self) -> int:
         """The LSN of the publisher up to which changes are in."""
 
     def advance(self, to_lsn: int) -> None:
         """Note progress over changes that write nothing."""
 
-    def clear_skip(self) -> None:
-        """The transaction to skip has been skipped."""
+    def enable_two_phase(self) -> None:
+        """Two-phase commit is not pending any more."""
+
+    def clear_skip(self, skipped_lsn: int | None) -> None:
+        """No transaction is to be skipped any more.
+
+        Args:
+            skipped_lsn: that of the transaction that has been; it is progress.
+        """
+
+    def opens(self, remote: RemoteRelation) -> bool:
+        """Whether there is a table that changes of a relation fit."""
+
+    def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
+        """Count conflicts that have stopped a transaction."""
+
+    def report(self, notice: Notice) -> None:
+        """Say what happens, in the words of an apply worker's log."""
 
     def unfinished_batch(self) -> ApplyBatch | None:
         """What a crash has left half written."""

@@ -12,7 +12,7 @@ from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.dependency import check_dependencies
-from replctl.expr.environment import Environment
+from replctl.expr.environment import Environment, is_user_collation
 from replctl.expr.location import expr_location
 from replctl.expr.scope import Scope
 from replctl.expr.sublinks import AnalyzeQuery, UnanalysedSubquery
@@ -27,6 +27,7 @@ _NO_SYSTEM_COLUMNS = "System columns are not allowed."
 _NO_USER_OPERATORS = "User-defined operators are not allowed."
 _NO_USER_TYPES = "User-defined types are not allowed."
 _NO_MUTABLE_FUNCTIONS = "User-defined or built-in mutable functions are not allowed."
+_NO_USER_COLLATIONS = "User-defined collations are not allowed."
 _IMMUTABLE = "i"
 
 
@@ -48,7 +49,14 @@ def analyze_row_filter(
         FeatureNotSupported: it contains what a row filter must not.
         PostgresError: it is wrong in itself.
     """
-    analyzer = Analyzer(environment, scope, ExprContext.WHERE, now=now, analyze_query=analyze_query)
+    analyzer = Analyzer(
+        environment,
+        scope,
+        ExprContext.WHERE,
+        now=now,
+        analyze_query=analyze_query,
+        is_row_filter=True,
+    )
     try:
         expr = analyzer.boolean(raw, "PUBLICATION WHERE")
     except UnanalysedSubquery as error:
@@ -104,6 +112,7 @@ def _forbidden(node: nodes.Expr, environment: Environment) -> str | None:
             | nodes.MinMaxExpr()
             | nodes.NullTest()
             | nodes.BooleanTest()
+            | nodes.XmlIsDocument()
         ):
             pass
         case nodes.Param(number=0):  # the operand of CASE
@@ -120,6 +129,9 @@ def _forbidden(node: nodes.Expr, environment: Environment) -> str | None:
     ]
     if any(item.oid >= FIRST_USER_OID or item.volatility != _IMMUTABLE for item in called):
         return _NO_MUTABLE_FUNCTIONS
+    collations = (nodes.collation(node), getattr(node, "input_collation", None))
+    if any(map(is_user_collation, collations)):
+        return _NO_USER_COLLATIONS
     return None
 
 

@@ -1,9 +1,14 @@
-"""Initial copies of tables, and their hand-over to apply: states i, d, f, s, r (tablesync.c).
+"""Synchronization of tables, beside the apply of those that are ready: states i, d, f, s, r
+(tablesync.c).
 
 i  ->  d  a snapshot of the publisher is fixed, and kept over a crash
-   ->  f  the rows are there, in one transaction of the subscriber
-   ->  s  changes from behind the snapshot count
+   ->  f  the rows are there, in one transaction of the subscriber; changes from behind the snapshot
+          are applied to this table alone, until it is where apply is
+   ->  s  it is there
    ->  r  the table belongs to the subscription's apply
+
+A slot of the table's own holds back what its copy and its changes need.  When a copy fails, apply
+goes on without the table.
 """
 
 from __future__ import annotations
@@ -11,8 +16,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
-from replctl.errors import FeatureNotSupported
+from replctl.catalog.worker import client_name
+from replctl.conninfo import application_name
+from replctl.errors import (
+    ConnectionFailure,
+    PostgresError,
+    UndefinedObject,
+)
 from replctl.injection_point import injection_point
+from replctl.replication.apply import catch_up
 from replctl.replication.node import Publisher, Snapshot, Subscriber
 
 
@@ -22,29 +34,56 @@ def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 
 
-def has_begun_copies(subscriber: Subscriber) -> bool:
-    """Whether a copy is half done, so that it still needs the changes from behind its snapshot."""
-    return any(item.snapshot is not None for item in subscriber.relations().values())
-
-
 def synchronize(
     publisher: Publisher, subscriber: Subscriber, subscription: Subscription, name: tuple[str, str]
 ) -> None:
-    """Bring a table to state r, from whatever state a crash has left it in.
+    """Bring a table to state f, from whatever state a crash has left it in, and then to the end of
+    the publisher's log.  Apply may go on meanwhile.
 
     Raises:
-        PostgresError: its rows cannot be copied; it stays in state d, and the next attempt begins
-            anew.
+        PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
+            attempt goes on from there, or begins anew if nothing is written.
     """
-    relation = subscriber.relations()[name]
-    if not relation.state.is_copied:
+    relation = subscriber.relations().get(name)
+    if relation is not None and not relation.state.is_copied:
         _copy(publisher, subscriber, subscription, name, relation)
-        relation = subscriber.relations()[name]
+        relation = subscriber.relations().get(name)
+    if relation is not None and relation.state is RelState.FINISHEDCOPY:
+        _check_slot(publisher, _slot_name(subscriber, subscription, relation))
+        table = subscriber.of_table(relation)
+        end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation))
+        catch_up(publisher, table, subscription, end)
+
+
+def hand_over(
+    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, name: tuple[str, str]
+) -> None:
+    """Make a synchronized table apply's: states s and r.  Apply stands still meanwhile.
+
+    Raises:
+        PostgresError: changes of it cannot be applied; it stays in state f.
+    """
+    relation = subscriber.relations().get(name)
+    if relation is None:  # a refresh has taken it out of the subscription
+        return
     if relation.state is RelState.FINISHEDCOPY:
-        relation = replace(relation, state=RelState.SYNCDONE)
+        table = subscriber.of_table(relation)
+        lsn = catch_up(publisher, table, subscription, subscriber.progress())
+        injection_point("tablesync.before-syncdone")
+        relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn)
         subscriber.put_state(relation)
     injection_point("tablesync.before-ready")
+    drop_slot(publisher, _slot_name(subscriber, subscription, relation))
     subscriber.put_state(replace(relation, state=RelState.READY))
+
+
+def drop_slot(publisher: Publisher, name: str) -> bool:
+    """Drop the slot of a table, if it is there; whether it was."""
+    try:
+        publisher.drop_slot(name)
+    except UndefinedObject:
+        return False
+    return True
 
 
 def _copy(
@@ -54,17 +93,39 @@ def _copy(
     name: tuple[str, str],
     relation: SubscriptionRelation,
 ) -> None:
+    slot_name = _slot_name(subscriber, subscription, relation)
     if relation.snapshot is None:
+        drop_slot(publisher, slot_name)  # of an attempt before
+        publisher.create_slot(slot_name, two_phase=False, failover=subscription.failover)
         relation = subscriber.begin_copy(relation, publisher.snapshot(*name))
     begun = relation.snapshot
     assert begun is not None
-    _check_origin(subscription)
     snapshot = Snapshot(begun.lsn, begun.publisher_state)
-    remote, rows = publisher.copy(subscription.publications, *name, snapshot)
-    subscriber.copy(relation, remote, rows)
+    client = client_name(subscriber.synchronization_id, subscription.oid)
+    application = application_name(subscription.conninfo, slot_name)
+    publisher.start_replication(slot_name, client, application)
+    try:
+        _check_slot(publisher, _slot_name(subscriber, subscription, relation))
+        remote, rows = publisher.copy(subscription.publications, *name, snapshot)
+        subscriber.copy(relation, remote, rows)
+    except ConnectionFailure:  # a Spark server may still write: the same copy again, which is seen
+        raise
+    except PostgresError:
+        subscriber.give_up_copy(relation)
+        raise
+    finally:
+        publisher.end_replication(slot_name, stays=False)
 
 
-def _check_origin(subscription: Subscription) -> None:
-    """What a copy cannot do."""
-    if subscription.origin not in ("any", "none"):
-        raise FeatureNotSupported(f'origin "{subscription.origin}" is not supported')
+def _check_slot(publisher: Publisher, name: str) -> None:
+    """Whether what the slot of a table holds back is still there; without a slot nobody knows."""
+    try:
+        publisher.slot_position(name)
+    except UndefinedObject:
+        return
+
+
+def _slot_name(
+    subscriber: Subscriber, subscription: Subscription, relation: SubscriptionRelation
+) -> str:
+    return subscription.table_slot_name(relation.relid, subscriber.synchronization_id)

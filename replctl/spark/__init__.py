@@ -7,7 +7,7 @@ relation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,13 +16,24 @@ from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import storage_type as storage_type
 from replctl.spark.data_type import stored_sql as stored_sql
+from replctl.spark.delta_table import column_sql as column_sql
 from replctl.spark.delta_table import scan as scan
 from replctl.spark.expression import to_sql as to_sql
 from replctl.spark.expression import untranslatable as untranslatable
 from replctl.spark.functions import set_function_sql as set_function_sql
 from replctl.spark.initial_copy import copied_sql as copied_sql
+from replctl.spark.jvm import archive_classes as archive_classes
 from replctl.spark.partition import accepts_sql as accepts_sql
+from replctl.spark.server import Server as Server
+from replctl.spark.server import ServerConf as ServerConf
+from replctl.spark.server import attach_server as attach_server
+from replctl.spark.server import detach as detach
+from replctl.spark.server import find_server as find_server
+from replctl.spark.server import start_server as start_server
+from replctl.spark.server import stop_server as stop_server
+from replctl.spark.server import temporary_server as temporary_server
 from replctl.spark.sql_value import SqlValue as SqlValue
+from replctl.spark.staging import LocalRows as LocalRows
 from replctl.spark.staging import StagedColumn as StagedColumn
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
 from replctl.spark.values import ChangeSource as ChangeSource
@@ -51,11 +62,14 @@ class SparkConf:
         remote: address of a Spark Connect server, as in SPARK_REMOTE.
         master: master of the session that is started here, local[*] if not given.
         properties: further Spark properties, as (name, value).
+        is_brief: the process ends soon: code is not to be compiled for a long life.  It is no other
+            Spark for that.
     """
 
     remote: str | None = None
     master: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    is_brief: bool = field(default=False, compare=False)
 
 
 def open_engine(conf: SparkConf) -> Engine:

@@ -125,24 +125,12 @@ def _comparable(value: SqlValue) -> SqlValue:
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     """A window function call."""
-    partition = ", ".join(sortable(translate(item)) for item in expr.partition_by)
-    order = ", ".join(sort_key(key, translate) for key in expr.order_by)
-    parts = [
-        f"PARTITION BY {partition}" if partition else "",
-        f"ORDER BY {order}" if order else "",
-        expr.frame,
-    ]
-    over = f" OVER ({' '.join(filter(None, parts))})"
+    over = expr.over(
+        (sortable(translate(item)) for item in expr.partition_by),
+        (sort_key(key, translate) for key in expr.order_by),
+    )
     if expr.is_aggregate:
-        call = nodes.Aggref(
-            expr.function_oid,
-            expr.name,
-            expr.type,
-            expr.args,
-            is_star=expr.is_star,
-            filter=expr.filter,
-        )
-        return aggregate(call, translate, over)
+        return aggregate(expr.as_aggregate(), translate, over)
     if expr.name not in _WINDOW_FUNCTIONS:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]

@@ -20,33 +20,52 @@ from replctl.spark.values import ChangeSource, FeedVersion, TableSource
 
 _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
+#: The place of a change in the feed where it does not matter: Spark filters before it numbers.
+_NOWHERE = "0L"
 
 
 def changes_sql(change_source: ChangeSource) -> str:
     """SQL of the changes that are sent: position, action (I, U, D), and the published columns of
     the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table."""
+    columns = f"position, action{_sent_images(change_source)}"
+    return f"SELECT {columns} FROM ({_sent_changes(change_source)})"
+
+
+def ordered_changes_sql(change_source: ChangeSource) -> str:
+    """As `changes_sql`, in an order that can be known: within a commit deletes and updates by key,
+    then inserts as they were written (as long as they fill one file)."""
+    keys = [f"if(action = 'I', NULL, o.c{attnum})" for attnum in change_source.key]
+    order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])
+    columns = f"position, action{_sent_images(change_source)}"
+    sent = _sent_changes(change_source, "monotonically_increasing_id()")
+    return f"SELECT {columns} FROM ({sent}) ORDER BY {order}"
+
+
+def _sent_images(change_source: ChangeSource) -> str:
+    """The published columns of the old and of the new row, each after a comma."""
+    return "".join(
+        f", {image}.c{attnum} AS {image}{number}"
+        for image in "on"
+        for number, attnum in enumerate(change_source.published, start=1)
+    )
+
+
+def _sent_changes(change_source: ChangeSource, place: str = _NOWHERE) -> str:
+    """The changes that are sent: position, action, the images o and n, and their place in the
+    feed."""
     has_row_ids = change_source.source.has_row_tracking
     by_key = tuple(v for v in change_source.versions if not (v.changes_keys and has_row_ids))
     by_row_id = tuple(v for v in change_source.versions if v.changes_keys and has_row_ids)
     parts = []
     if by_key:
-        parts.append(_pairs_by_key(change_source, by_key))
+        parts.append(_pairs_by_key(change_source, by_key, place))
     if by_row_id:
-        parts.append(_pairs_by_row_id(change_source, by_row_id))
+        parts.append(_pairs_by_row_id(change_source, by_row_id, place))
     pairs = " UNION ALL ".join(parts)
     action = _action_sql(change_source)
-    sent = ", ".join(
-        f"{image}.c{attnum} AS {image}{position}"
-        for image in "on"
-        for position, attnum in enumerate(change_source.published, start=1)
-    )
-    columns = f"position, action{', ' if sent else ''}{sent}"
-    transformed = f"SELECT position, {action} AS action, o, n FROM ({pairs})"
+    transformed = f"SELECT position, place, {action} AS action, o, n FROM ({pairs})"
     images = "if(action = 'I', NULL, o) AS o, if(action = 'D', NULL, n) AS n"
-    return (
-        f"SELECT {columns} FROM (SELECT position, action, {images} FROM ({transformed})"
-        " WHERE action IS NOT NULL)"
-    )
+    return f"SELECT position, place, action, {images} FROM ({transformed}) WHERE action IS NOT NULL"
 
 
 def inverse_sql(source: TableSource, version: int) -> str:
@@ -100,20 +119,21 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
     return f"coalesce({' OR '.join(tests)}, FALSE)"
 
 
-def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) -> str:
+def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], place: str) -> str:
     """Old and new image of each key and commit; without a key every image stands for itself."""
-    feed = _feed(change_source.source, versions)
+    feed = _feed(change_source.source, versions, place)
     row = _row(change_source.source)
     if not change_source.key:
         return (
-            "SELECT position, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D' ELSE 'U'"
-            " END AS kind,"
+            "SELECT position, place, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D'"
+            " ELSE 'U' END AS kind,"
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
             f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
         )
     key = ", ".join(f"c{attnum}" for attnum in change_source.key)
     grouped = (
-        f"SELECT position, any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
+        "SELECT position, min(place) AS place,"
+        f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
         " new_count,"
@@ -130,10 +150,12 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion]) 
         " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
         " 'I' ELSE 'D' END"
     )
-    return f"SELECT position, {kind} AS kind, o, n FROM ({grouped})"
+    return f"SELECT position, place, {kind} AS kind, o, n FROM ({grouped})"
 
 
-def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion]) -> str:
+def _pairs_by_row_id(
+    change_source: ChangeSource, versions: Sequence[FeedVersion], place: str
+) -> str:
     """Updates by joining each version with the one before it; what was only inserted or deleted by
     key."""
     source, row = change_source.source, _row(change_source.source)
@@ -142,15 +164,15 @@ def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion
         before = scan(_at(source, version.version - 1), with_row_id=True)
         after = scan(_at(source, version.version), with_row_id=True)
         parts.append(
-            f"SELECT {version.position}L AS position, 'U' AS kind, b.o, a.n FROM"
+            f"SELECT {version.position}L AS position, a.row_id AS place, 'U' AS kind, b.o, a.n FROM"
             f" (SELECT row_id, {row} AS n FROM ({after}) WHERE row_version = {version.version}) a"
             f" JOIN (SELECT row_id, {row} AS o FROM ({before})) b ON a.row_id = b.row_id"
         )
     moved = " UNION ALL ".join(parts)
-    feed = _feed(source, versions, kinds="('insert', 'delete')")
+    feed = _feed(source, versions, place, kinds="('insert', 'delete')")
     if not change_source.key:
         kept = (
-            f"SELECT position, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
+            f"SELECT position, place, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
             f" CASE WHEN kind = 'delete' THEN {row} END AS o, CASE WHEN kind = 'insert' THEN"
             f" {row} END AS n"
             f" FROM ({feed})"
@@ -158,19 +180,23 @@ def _pairs_by_row_id(change_source: ChangeSource, versions: Sequence[FeedVersion
     else:
         key = ", ".join(f"c{attnum}" for attnum in change_source.key)
         kept = (
-            "SELECT position, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT"
-            " NULL THEN 'I'"
-            f" ELSE 'D' END AS kind, o, n FROM (SELECT position, any_value({row}) FILTER (WHERE"
-            " kind = 'delete') AS o,"
+            "SELECT position, place, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U'"
+            " WHEN n IS NOT NULL THEN 'I' ELSE 'D' END AS kind, o, n FROM (SELECT position,"
+            f" min(place) AS place, any_value({row}) FILTER (WHERE kind = 'delete') AS o,"
             f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY"
             f" position, {key})"
         )
     return f"{moved} UNION ALL {kept}"
 
 
-def _feed(source: TableSource, versions: Sequence[FeedVersion], kinds: str = "") -> str:
+def _feed(
+    source: TableSource,
+    versions: Sequence[FeedVersion],
+    place: str = _NOWHERE,
+    kinds: str = "",
+) -> str:
     """The change data feed of some versions, columns named after attnums, with the position of each
-    change."""
+    change and its place in the feed."""
     assert source.location is not None
     first, last = versions[0].version, versions[-1].version
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
@@ -179,7 +205,7 @@ def _feed(source: TableSource, versions: Sequence[FeedVersion], kinds: str = "")
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     return (
         f"SELECT element_at(map({numbers}), _commit_version) AS position, _change_type AS"
-        f" kind{columns}"
+        f" kind, {place} AS place{columns}"
         f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
         f" WHERE _commit_version IN ({wanted}){condition}"
     )

@@ -1,6 +1,6 @@
 """Whether Spark compiles a query: over small tables that takes longer than to interpret it.
 
-Measured (benchmarks/small_changes.py): statements and syncs of tables with few rows take two thirds
+Measured (benchmarks/small.py): statements and syncs of tables with few rows take two thirds
 of the time when they are interpreted.
 """
 

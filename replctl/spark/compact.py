@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from replctl.replication.composition import COMPOSITION, NetEffect
 from replctl.spark.data_type import quote
 
-_STATE = "STRUCT<effect: STRING, absent_at: BIGINT, conflict_at: BIGINT>"
+_STATE = (
+    "STRUCT<effect: STRING, absent_at: BIGINT, conflict_at: BIGINT,"
+    " found_u: BIGINT, found_d: BIGINT, gone_u: BIGINT, gone_d: BIGINT>"
+)
+_GONE = (NetEffect.DELETED, NetEffect.VANISHED)
 
 
 def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> str:
     """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
-    last_position, and the last new image.
+    last_position, last_action, found_u, found_d, gone_u, gone_d, and the last new image.
 
     Args:
         changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
@@ -20,7 +24,9 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
         image: the suffixes of all columns that are sent; the result has them as n<x>.
 
     absent_at is the position of the INSERT for which the row has to be missing at the start;
-    conflict_at that of an INSERT which meets a row that the run itself has made.
+    conflict_at that of an INSERT which meets a row that the run itself has made.  found_u and
+    found_d are how many UPDATEs and DELETEs concern the row that is there at the start, gone_u and
+    gone_d how many a row that the run has deleted.
     """
     keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
     grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))
@@ -31,20 +37,23 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
     )
     grouped = (
         f"SELECT {grouped_by}, {folded} AS state, max(position) AS last_position,"
+        f" max_by(action, position) AS last_action,"
         f" max_by(struct({images}), position) FILTER (WHERE action <> 'D') AS image"
         f" FROM (SELECT *, {keys} FROM {changes}) GROUP BY {grouped_by}"
     )
     unpacked = ", ".join(f"image.n{x} AS n{x}" for x in image)
     return (
         f"SELECT {grouped_by}, state.effect AS effect, state.absent_at AS absent_at,"
-        f" state.conflict_at AS conflict_at, last_position, {unpacked} FROM ({grouped})"
+        " state.conflict_at AS conflict_at, last_position, last_action,"
+        " state.found_u, state.found_d, state.gone_u, state.gone_d,"
+        f" {unpacked} FROM ({grouped})"
     )
 
 
 def _start() -> str:
     return (
         f"CAST(named_struct('effect', {quote(NetEffect.FOUND.value)}, 'absent_at', NULL,"
-        f" 'conflict_at', NULL) AS {_STATE})"
+        f" 'conflict_at', NULL, 'found_u', 0, 'found_d', 0, 'gone_u', 0, 'gone_d', 0) AS {_STATE})"
     )
 
 
@@ -60,10 +69,18 @@ def _step() -> str:
         for (effect, _action), result in COMPOSITION.items()
         if result is NetEffect.CONFLICT and effect is not NetEffect.CONFLICT
     )
+    met = {"found": (NetEffect.FOUND,), "gone": _GONE}
+    counters = ", ".join(
+        f"'{name}_{action}', s.{name}_{action} + if(x.action = '{action.upper()}' AND s.effect IN"
+        f" ({', '.join(quote(effect.value) for effect in effects)}), 1L, 0L)"
+        for name, effects in met.items()
+        for action in "ud"
+    )
     return (
         f"CAST(named_struct('effect', CASE {whens} END,"
         f" 'absent_at', CASE WHEN s.absent_at IS NULL AND s.effect = {quote(NetEffect.FOUND.value)}"
         f" AND x.action = 'I' THEN x.position ELSE s.absent_at END,"
         f" 'conflict_at', CASE WHEN s.conflict_at IS NULL AND x.action = 'I'"
-        f" AND s.effect IN ({conflicting}) THEN x.position ELSE s.conflict_at END) AS {_STATE})"
+        f" AND s.effect IN ({conflicting}) THEN x.position ELSE s.conflict_at END,"
+        f" {counters}) AS {_STATE})"
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
+from replctl.spark.expression import to_sql
 from replctl.spark.values import CommitNote, TableColumn, TableSource
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 #: Properties of the tables that replctl makes.
 TABLE_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    "delta.enableDeletionVectors": "true",
     "delta.enableRowTracking": "true",  # pairs images of keys that change; tells the order of rows
     "delta.enableExpiredLogCleanup": "false",  # slots decide what may go
     "delta.isolationLevel": "Serializable",
@@ -29,23 +30,29 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def create(
-    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+    engine: Engine,
+    location: str,
+    columns: Sequence[tuple[str, str]],
+    properties: Mapping[str, str],
+    note: CommitNote,
 ) -> None:
     """Make an empty Delta table.
 
     Args:
         columns: (name, Spark type) of each.
+        properties: of the table, beside those that all tables have.
     """
     # Delta has no table without columns
     shown = columns or (("_", "BOOLEAN"),)
     defined = ", ".join(f"{quote_name(name)} {type_}" for name, type_ in shown)
-    properties = ", ".join(
-        f"{quote(name)} = {quote(value)}" for name, value in TABLE_PROPERTIES.items()
+    all_properties = TABLE_PROPERTIES | dict(properties)
+    shown_properties = ", ".join(
+        f"{quote(name)} = {quote(value)}" for name, value in all_properties.items()
     )
     with noted(engine, note):
         engine.run(
             f"CREATE TABLE IF NOT EXISTS {table_name(location)} ({defined}) USING delta"
-            f" TBLPROPERTIES ({properties})"
+            f" TBLPROPERTIES ({shown_properties})"
         )
 
 
@@ -62,11 +69,18 @@ def fill_columns(
     engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
 ) -> None:
     """Give all rows of a table the columns' `missing_value`."""
-    assigned = ", ".join(
-        f"{quote_name(column.storage_name or '')} ="
-        f" {literal(column.type, column.typmod, column.missing_value)}"
+    values = {
+        column.storage_name or "": literal(column.type, column.typmod, column.missing_value)
         for column in columns
-    )
+    }
+    rewrite_columns(engine, location, values, note)
+
+
+def rewrite_columns(
+    engine: Engine, location: str, values: Mapping[str, str], note: CommitNote
+) -> None:
+    """Give all rows of a table values, which are Spark SQL, in some columns."""
+    assigned = ", ".join(f"{quote_name(name)} = {value}" for name, value in values.items())
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
 
 
@@ -106,7 +120,11 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
     """A column of a table's own rows; what the table lacks is a constant."""
     if column.storage_name is None:
         return literal(column.type, column.typmod, column.missing_value)
-    return prefix + quote_name(column.storage_name)
+    stored = prefix + quote_name(column.storage_name)
+    if column.text_of is None:
+        return stored
+    value = nodes.Var(column.attnum, *column.text_of)
+    return to_sql(nodes.CoerceViaIO(value, "text"), lambda var: stored).text
 
 
 def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
@@ -119,34 +137,35 @@ def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
 
 def append(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
     """Add rows, whose columns are named as the table's."""
-    with engine.running():
-        writer = (
-            frame.write.format("delta").mode("append").option("userMetadata", note.user_metadata)
-        )
-        if note.application is not None:
-            writer = writer.option("txnAppId", note.application).option(
-                "txnVersion", str(note.step)
-            )
-        writer.save(location)
+    _write(engine, location, frame, note, "append", {})
+
+
+def overwrite(engine: Engine, location: str, frame: DataFrame, note: CommitNote) -> None:
+    """Put rows in the place of all that are there, in one commit."""
+    _write(engine, location, frame, note, "overwrite", {})
 
 
 def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
     """Put rows in the place of those that satisfy `predicate`, in one commit."""
+    engine.code_generation.choose(engine.session, table_name(location))
+    _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
+
+
+def _write(
+    engine: Engine,
+    location: str,
+    frame: DataFrame,
+    note: CommitNote,
+    mode: str,
+    options: dict[str, str],
+) -> None:
+    options = {**options, "userMetadata": note.user_metadata}
+    if note.application is not None:
+        options |= {"txnAppId": note.application, "txnVersion": str(note.step)}
     with engine.running():
-        engine.code_generation.choose(engine.session, table_name(location))
-        writer = (
-            frame.write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", predicate)
-            .option("userMetadata", note.user_metadata)
-        )
-        if note.application is not None:
-            writer = writer.option("txnAppId", note.application).option(
-                "txnVersion", str(note.step)
-            )
-        writer.save(location)
+        frame.write.format("delta").mode(mode).options(**options).save(location)
 
 
 def execute(engine: Engine, statement: str, note: CommitNote) -> int:
@@ -161,6 +180,17 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
     """Make the table what it was at a version, as a new version."""
     with noted(engine, note):
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
+
+
+def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
+    """Write many small files as few large ones; no row changes.
+
+    Args:
+        key: columns by which the rows are clustered, so that a change by key finds few files.
+    """
+    clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
+    with noted(engine, note):
+        engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
 
 
 @contextmanager

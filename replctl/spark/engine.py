@@ -7,8 +7,9 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, QueryCanceled
@@ -22,12 +23,12 @@ from replctl.spark import (
     replicated_change,
     uniqueness,
 )
-from replctl.spark.change_data_feed import changes_sql
+from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
 from replctl.spark.code_generation import CodeGeneration
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.merge import LeafChange
-from replctl.spark.outcome import Outcome, Problem, first_problem
+from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem, missing_rows
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.revert import revert
 from replctl.spark.staging import Staged, StagedColumn, local_view, staged, wire_table
@@ -78,8 +79,17 @@ _DEFAULT_PROPERTIES = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.memory": "2g",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
+    # VACUUM FULL: files of a size that a change can afford to write anew
+    "spark.databricks.delta.optimize.maxFileSize": str(128 * 2**20),
+    # A key beyond the columns that have statistics clusters rows none the less
+    "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
+#: The second compiler pays after minutes; --conf spark.driver.extraJavaOptions overrides it.
+_BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+#: What a session can set of them.
 _LEAN_SETTINGS = (
+    "spark.databricks.delta.optimize.maxFileSize",
+    "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled",
     "spark.sql.shuffle.partitions",
     "spark.databricks.delta.snapshotPartitions",
     "spark.sql.inMemoryColumnarStorage.batchSize",
@@ -90,12 +100,12 @@ class Engine:
     """Spark for this process.  Each thread has a session of its own: settings of a write are a
     session's."""
 
-    def __init__(self, conf: SparkConf) -> None:
+    def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
         self._conf = conf
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         with _translating():
-            first = self._connect() if conf.remote else self._start()
+            first = self._connect() if conf.remote else self._start(log)
             self._configure(first)
         self._first = first
         self._opened = [first]
@@ -170,9 +180,18 @@ class Engine:
 
     # -- tables
 
-    def create_table(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
-        """Make an empty Delta table."""
-        delta_table.create(self, location, delta_table.storage_columns(columns), note)
+    def create_table(
+        self,
+        location: str,
+        columns: Sequence[TableColumn],
+        note: CommitNote,
+        *,
+        deletion_vectors: bool = True,
+    ) -> None:
+        """Make an empty Delta table; without deletion vectors, a change writes its files anew."""
+        properties = {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
+        stored = delta_table.storage_columns(columns)
+        delta_table.create(self, location, stored, properties, note)
 
     def add_columns(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
         """Add columns to a table."""
@@ -181,6 +200,10 @@ class Engine:
     def fill_columns(self, location: str, columns: Sequence[TableColumn], note: CommitNote) -> None:
         """Give all rows of a table the value that columns added by DDL have in rows before."""
         delta_table.fill_columns(self, location, columns, note)
+
+    def rewrite_columns(self, location: str, values: Mapping[str, str], note: CommitNote) -> None:
+        """Give columns of a table, by their names in storage, values that are Spark SQL."""
+        delta_table.rewrite_columns(self, location, values, note)
 
     def set_properties(self, location: str, properties: dict[str, str], note: CommitNote) -> None:
         """Change properties of a table."""
@@ -193,6 +216,15 @@ class Engine:
     def restore(self, location: str, version: int, note: CommitNote) -> None:
         """Make a table what it was at a version."""
         delta_table.restore(self, location, version, note)
+
+    def optimize(self, location: str, key: Sequence[str], note: CommitNote) -> None:
+        """Write many small files as few large ones; no row changes.
+
+        Args:
+            key: names, in storage, of columns by which rows that are near to each other are to lie
+                together.
+        """
+        delta_table.optimize(self, location, key, note)
 
     def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
         """Take back what one commit has done to a table's rows."""
@@ -212,14 +244,15 @@ class Engine:
     ) -> Iterator[Staged]:
         """The changes of one published relation, in however many tables they are."""
         query = " UNION ALL ".join(changes_sql(source) for source in sources)
-        columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
-        columns += [
-            StagedColumn(f"{image}{i}", column.type, column.typmod)
-            for image in "on"
-            for i, column in enumerate(sent, start=1)
-        ]
-        with staged(self, query, columns) as rows:
+        with staged(self, query, _change_columns(sent)) as rows:
             yield rows
+
+    def listed_changes(
+        self, source: ChangeSource, sent: Sequence[SentColumn]
+    ) -> list[list[str | None]]:
+        """The changes of one table, in the text form of their types: position, action, the old row,
+        the new one; in an order as good as can be known."""
+        return self.fetch(ordered_changes_sql(source), _change_columns(sent))
 
     def moving_positions(
         self, changes: Staged, key: Sequence[int], first: int, last: int
@@ -249,6 +282,28 @@ class Engine:
         listed = ", ".join(f"'{action}'" for action in actions)
         return bool(self.rows(f"SELECT 1 FROM {changes.view} WHERE action IN ({listed}) LIMIT 1"))
 
+    def first_action(
+        self, changes: Staged, first: int, last: int, actions: str = "IUD"
+    ) -> tuple[int, str] | None:
+        """Position and kind of the first change of a range that is of one of some kinds."""
+        listed = ", ".join(f"'{action}'" for action in actions)
+        found = self.rows(
+            f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+            f" AND action IN ({listed}) ORDER BY position LIMIT 1"
+        )
+        return (int(found[0][0]), str(found[0][1])) if found else None
+
+    def violating_positions(self, target: Target, changes: Staged) -> list[int]:
+        """Where converted changes make a row that the target does not take, if another change of
+        the same key may make it good."""
+        return replicated_change.violating_positions(self, target, changes)
+
+    def failing_conversion(
+        self, target: Target, sent: Sequence[SentColumn], changes: Staged, position: int
+    ) -> tuple[str, str] | None:
+        """The change at a position with a value that cannot be converted: its kind and column."""
+        return replicated_change.failing_conversion(self, target, sent, changes, position)
+
     def count_rows(self, query: str) -> int:
         """How many rows a query has."""
         ((count,),) = self.rows(f"SELECT count(*) FROM ({query})")
@@ -256,9 +311,12 @@ class Engine:
 
     # -- statements
 
-    def inserted(self, target: Target, rows: str) -> AbstractContextManager[Outcome]:
-        """The outcome of INSERT; `rows` is a query of w<attnum>, in order."""
-        return local_change.inserted(self, target, rows)
+    def inserted(
+        self, target: Target, rows: str, place: str | None = None
+    ) -> AbstractContextManager[Outcome]:
+        """The outcome of INSERT; `rows` is a query of w<attnum>, in order, or with a column
+        `place` that numbers them."""
+        return local_change.inserted(self, target, rows, place)
 
     def changed(
         self,
@@ -304,7 +362,12 @@ class Engine:
             keys: the target's unique indexes that its rows may violate.
         """
         found = first_problem(self, outcome)
-        return found or uniqueness.first_duplicate(self, outcome, keys)
+        others = uniqueness.duplicates(self, outcome, keys)
+        return earliest_problem(others if found is None else [found, *others])
+
+    def missing_rows(self, outcome: Outcome) -> tuple[int, int]:
+        """How many UPDATEs and how many DELETEs have found no row to change."""
+        return missing_rows(self, outcome)
 
     def first_collision(self, outcome: Outcome, target: Target) -> Problem | None:
         """After an outcome is written: the first of its rows whose unique key another row has."""
@@ -335,6 +398,10 @@ class Engine:
         """Write an outcome's rows of one leaf, in one commit."""
         merge.write_leaf(self, outcome, number, leaf, change, note)
 
+    def replace_leaf(self, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote) -> None:
+        """Put an outcome's rows of one leaf in the place of all that it has, in one commit."""
+        merge.replace_leaf(self, outcome, number, leaf, note)
+
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
         process."""
@@ -357,13 +424,18 @@ class Engine:
         os.environ.pop("SPARK_REMOTE", None)
         return SparkSession.builder.remote(self._conf.remote).create()
 
-    def _start(self) -> SparkSession:
+    def _start(self, log: Path | None) -> SparkSession:
         properties = {**_DEFAULT_PROPERTIES, **dict(self._conf.properties)}
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
+        if self._conf.is_brief:
+            options = properties.get("spark.driver.extraJavaOptions", "")
+            properties["spark.driver.extraJavaOptions"] = f"{_BRIEF_JAVA_OPTIONS} {options}"
+        if not properties["spark.master"].startswith("local"):
+            properties |= jvm.executor_properties(properties)
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)
-        with jvm.gateway(properties):
+        with jvm.gateway(properties, log):
             session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session
@@ -391,6 +463,16 @@ class Engine:
         for name, value in (settings | FORCED_SETTINGS).items():
             if session.conf.get(name, None) != value:
                 session.conf.set(name, value)
+
+
+def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
+    """What a query of changes returns: of each row its old image and its new one."""
+    images = [
+        StagedColumn(f"{image}{i}", column.type, column.typmod)
+        for image in "on"
+        for i, column in enumerate(sent, start=1)
+    ]
+    return [StagedColumn("position", "int8"), StagedColumn("action", "text"), *images]
 
 
 @contextmanager

@@ -14,9 +14,11 @@ from replctl.errors import (
     InternalError,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
+    OutOfMemory,
     PostgresError,
     QueryCanceled,
     SerializationFailure,
+    UndefinedFile,
 )
 from replctl.spark.sql_value import raised_error
 from replctl.types.numeric import field_overflow
@@ -29,6 +31,22 @@ _INTEGER_NAMES = {
     "INT": "integer",
     "BIGINT": "bigint",
 }
+
+#: What Py4J says before it tells of an exception of Java.
+_PY4J_PREFIX = re.compile(r"\AAn error occurred while calling \S+\n: ")
+_RPC_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
+_CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+
+#: Conditions for "there is no Delta table", and which of their parameters says where.
+_NOT_THERE = {
+    "PATH_NOT_FOUND": "path",
+    "DELTA_PATH_DOES_NOT_EXIST": "path",
+    "DELTA_TABLE_NOT_FOUND": "tableName",
+    "DELTA_MISSING_DELTA_TABLE": "tableName",
+    "DELTA_NO_COMMITS_FOUND": "logPath",
+}
+#: The same, where a version is asked for.
+_NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
 #: Delta's conditions for "somebody else committed in between": the statement can be tried again.
 _CONCURRENT = (
@@ -51,6 +69,9 @@ def translated(error: Exception) -> PostgresError:
     if raised is not None:
         return raised
     condition, sqlstate = _condition(error)
+    location = _missing_location(error, condition)
+    if location is not None:
+        return UndefinedFile(f'could not find the Delta table "{location}"')
     if condition.startswith(_CONCURRENT):
         return SerializationFailure(
             "could not serialize access due to concurrent update", detail=_first_line(message)
@@ -83,11 +104,33 @@ def translated(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "could not connect to the Spark Connect server", detail=_first_line(message)
         )
+    if "StatusCode.UNAUTHENTICATED" in message:
+        return ConnectionFailure(
+            "the Spark Connect server does not let this user in",
+            detail=_first_line(message),
+            hint="Add the server's token to its address: sc://HOST:PORT/;token=...",
+        )
+    if "java.lang.OutOfMemoryError" in message:
+        return OutOfMemory(
+            "out of memory",
+            detail=_first_line(message),
+            hint="Give Spark more: --conf spark.driver.memory=4g.",
+        )
     if sqlstate.startswith("0A"):
         return FeatureNotSupported("Spark cannot do this", detail=_first_line(message))
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))
-    return InternalError("Spark failed", detail=_first_line(message))
+    return InternalError(f"Spark failed: {_first_line(message)}")
+
+
+def _missing_location(error: Exception, condition: str) -> str | None:
+    """Where Spark has looked for a Delta table that is not there; None for other exceptions."""
+    if condition not in _NOT_THERE:
+        found = _NO_LOG.search(str(error))
+        return None if found is None else found[1]
+    parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
+    location = parameters.get(_NOT_THERE[condition], "").strip("`")
+    return location.removeprefix("file:").removesuffix("/_delta_log")
 
 
 def _condition(error: Exception) -> tuple[str, str]:
@@ -97,4 +140,9 @@ def _condition(error: Exception) -> tuple[str, str]:
 
 
 def _first_line(message: str) -> str:
-    return message.split("\n", 1)[0][:1000]
+    """The first line that tells something, with the cause of all that follows from it."""
+    message = _PY4J_PREFIX.sub("", message)
+    details = _RPC_DETAILS.search(message)
+    first = message.split("\n", 1)[0] if details is None else details[1]
+    causes = _CAUSE.findall(message)
+    return (f"{first} (caused by {causes[-1]})" if causes else first)[:1000]

@@ -84,7 +84,7 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
     """Spark's own expression, else Python's."""
     try:
         value = _native(expr, context)
-        if len(value.text) <= _MAX_LENGTH:
+        if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const):
             return value
         why = FeatureNotSupported("expressions of this length are not supported")
     except FeatureNotSupported as error:
@@ -176,6 +176,8 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
             raise FeatureNotSupported("row values are not supported")
         case nodes.JsonIsPredicate():
             raise FeatureNotSupported("IS JSON is not supported")
+        case nodes.XmlIsDocument():
+            raise FeatureNotSupported("IS DOCUMENT is not supported")
         case nodes.NamedArgExpr():
             return _translate(expr.arg, context)
         case nodes.CoerceToDomain():
@@ -237,20 +239,24 @@ def _call(
         return functions.call(function, operands, result, constants, collation)
 
     value = call(values)
-    if not function.is_strict or not _is_order_visible(args):
+    always = _computed_first(args) if function.is_strict else ()
+    if not always:
         return value
-    return replace(value, text=f"({_strict(args, values, lambda x: call(x).text)})")
+    return replace(value, text=f"({bound(values, lambda x: call(x).text, always=always)})")
 
 
 #: An integer type and a wider one.
 _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 
 
-def _is_order_visible(args: Sequence[nodes.Expr]) -> bool:
-    """PostgreSQL computes all arguments, Spark none beside a NULL (a filter looks for NULLs in
+def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
+    """The places of the arguments that have to be computed before they are combined.
+
+    PostgreSQL computes all arguments, Spark none beside a NULL (a filter looks for NULLs in
     columns first, a quotient at its divisor), nor what it compares with a constant that is beyond
-    its type: that is seen where one fails."""
-    return any(
+    its type: that is seen where one fails.
+    """
+    is_order_visible = any(
         _can_fail(arg)
         and any(
             not isinstance(other, nodes.Const) or (arg.type, other.type) in _WIDENED
@@ -259,16 +265,9 @@ def _is_order_visible(args: Sequence[nodes.Expr]) -> bool:
         )
         for i, arg in enumerate(args)
     )
-
-
-def _strict(
-    args: Sequence[nodes.Expr],
-    values: Sequence[SqlValue],
-    build: Callable[[Sequence[SqlValue]], str],
-) -> str:
-    """What `build` makes of the arguments of a strict function."""
-    computed = [i for i, arg in enumerate(args) if not isinstance(arg, nodes.Const)]
-    return bound(values, build, always=computed if _is_order_visible(args) else ())
+    if not is_order_visible:
+        return ()
+    return [i for i, arg in enumerate(args) if not isinstance(arg, nodes.Const)]
 
 
 def _can_fail(expr: nodes.Expr) -> bool:
@@ -301,7 +300,9 @@ def _null_if(expr: nodes.NullIfExpr, context: Translation) -> SqlValue:
         equal = functions.call(function, args, "bool")
         return f"CASE WHEN {equal.text} THEN NULL ELSE {args[0].text} END"
 
-    return SqlValue(f"({_strict(expr.args, [left, right], build)})", expr.type, left.spark)
+    return SqlValue(
+        f"({bound([left, right], build, _computed_first(expr.args))})", expr.type, left.spark
+    )
 
 
 def _same_type(args: list[SqlValue], context: Translation) -> list[SqlValue]:
@@ -431,7 +432,7 @@ def _row_comparison(expr: nodes.RowCompareExpr, context: Translation) -> SqlValu
                 f"CASE WHEN {before} THEN TRUE WHEN {after} THEN FALSE WHEN {equal} THEN {rest} END"
             )
 
-        text = _strict(pair, [_translate(item, valued) for item in pair], build)
+        text = bound([_translate(item, valued) for item in pair], build, _computed_first(pair))
     return SqlValue(f"({text})", "bool", "BOOLEAN")
 
 

@@ -88,4 +88,4 @@ def _problem(engine: Engine, outcome: Outcome, query: str) -> Problem | None:
     if found is None:
         return None
     values, texts = found
-    return Problem(values["position"], "reference", 0, values["new_leaf"], texts)
+    return Problem(values["position"], "reference", 0, values["new_leaf"], texts, values["action"])

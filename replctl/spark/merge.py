@@ -96,6 +96,23 @@ def write_leaf(
             delta_table.execute(engine, _whole_row_merge(outcome, number, location, columns), note)
 
 
+def replace_leaf(
+    engine: Engine, outcome: Outcome, number: int, leaf: Leaf, note: CommitNote
+) -> None:
+    """Put an outcome's new rows of one leaf in the place of all rows, in one commit.
+
+    Args:
+        number, leaf: as in `write_leaf`.
+    """
+    location, columns = leaf.source.location, leaf.source.columns
+    assert location is not None
+    rows = outcome.rows
+    frame = engine.sql(
+        f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE new_leaf = {number}"
+    )
+    delta_table.overwrite(engine, location, _few_files(engine, frame, rows), note)
+
+
 def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
     """Few rows go into one file, in their order."""
     if not rows.is_small:
@@ -173,7 +190,7 @@ def _whole_row_merge(
     view, attnums = outcome.rows.view, [column.attnum for column in outcome.target.columns]
     before = ", ".join(f"o{attnum}" for attnum in attnums) or "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
-    both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums)
+    both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums) or ", 1"
     leaf_op = f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
     source = (
         f"SELECT {leaf_op} AS leaf_op, {before}{after} FROM {view} WHERE old_leaf = {number}"
@@ -182,7 +199,8 @@ def _whole_row_merge(
         f" AND NOT (old_leaf <=> {number})"
     )
     equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.o{a}" for a in attnums) or "TRUE"
-    assignments = ", ".join(f"t.{_name(column)} = s.w{column.attnum}" for column in columns)
+    assigned = [f"t.{_name(column)} = s.w{column.attnum}" for column in columns]
+    assignments = ", ".join(assigned) or "t.`_` = NULL"
     return (
         f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.leaf_op <> 'I' AND {equal}"
         " WHEN MATCHED AND s.leaf_op = 'D' THEN DELETE"

@@ -6,11 +6,11 @@ The outcome is computed as a whole before anything is written; writing it is mer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from replctl.expr.nodes import Expr, Var
+from replctl.expr.nodes import Expr, Var, walk
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.expression import to_sql
@@ -26,23 +26,28 @@ if TYPE_CHECKING:
 #: (o<attnum>).
 Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
 
+_IS_NEW = "op IN ('I', 'U', 'C')"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The rows of a target that change.
+    """The rows of a target that change; of replicated changes also those that are missing.
 
-    `rows` has a row for each: op (I insert, U update, D delete, C conflict), the position of its
-    last change, old_leaf and new_leaf (indexes of the target's leaves), the key before (k1, k2,
-    ...), the whole row after (w<attnum>), and where whole rows are matched the row before
-    (o<attnum>).
+    `rows` has a row for each: op (I insert, U update, D delete, C conflict, M missing), position
+    and action of its last change, old_leaf and new_leaf (indexes of the target's leaves), the key
+    before (k1, k2, ...), the whole row after (w<attnum>), and where whole rows are matched the row
+    before (o<attnum>).
 
     `moves_keys`: it changes values of the key.
+    `counts_missing`: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found no
+    row.
     """
 
     target: Target
     rows: Staged
     matching: Matching = "key"
     moves_keys: bool = False
+    counts_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,11 @@ class Problem:
         kind: the row's key exists already; or a column must not be NULL (`number`: its attnum); or
             a check fails (`number`: its index in `checks_of`); or no partition takes the row; or a
             value of a unique index exists already (`number`: its index in the target's); or a
-            foreign key is broken.
+            foreign key is broken.  A key's number is its index in the target's, too.
         leaf: index of the leaf that the row goes to.
         row: the new row as texts by attnum.
+        action: the change: I, U or D.
+        broken_keys: how many of the target's unique indexes the row violates.
     """
 
     position: int
@@ -64,22 +71,45 @@ class Problem:
     number: int
     leaf: int | None
     row: dict[int, str | None]
+    action: str = ""
+    broken_keys: int = 0
+
+
+def earliest_problem(problems: Sequence[Problem]) -> Problem | None:
+    """The one that PostgreSQL meets first: a row's indexes are checked after all else, by OID."""
+
+    def place(problem: Problem) -> tuple[int, bool, int]:
+        is_key = problem.kind in ("key", "unique")
+        return problem.position, is_key, problem.number if is_key else 0
+
+    found = min(problems, key=place, default=None)
+    if found is None:
+        return None
+    same_row = [p for p in problems if (p.position, p.row) == (found.position, found.row)]
+    return replace(found, broken_keys=sum(p.kind in ("key", "unique") for p in same_row))
 
 
 _CONTROL = (
     StagedColumn("op", "text"),
     StagedColumn("position", "int8"),
+    StagedColumn("action", "text"),
     StagedColumn("violation", "int4"),
     StagedColumn("old_leaf", "int4"),
     StagedColumn("new_leaf", "int4"),
 )
 
 
-def outcome_columns(target: Target, *, with_old: bool = False) -> list[StagedColumn]:
+_MISSING = ("missing_u", "missing_d")
+
+
+def outcome_columns(
+    target: Target, *, with_old: bool = False, counts_missing: bool = False
+) -> list[StagedColumn]:
     """The columns of `finished_sql`."""
     keys = [target.column(attnum) for attnum in target.key]
     return [
         *_CONTROL,
+        *(StagedColumn(name, "int8") for name in _MISSING if counts_missing),
         *(StagedColumn(f"k{i}", c.type, c.typmod) for i, c in enumerate(keys, start=1)),
         *(StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in target.columns),
         *(StagedColumn(f"o{c.attnum}", c.type, c.typmod) for c in target.columns if with_old),
@@ -93,6 +123,8 @@ def finished_sql(
     keep_unchanged: bool = False,
     is_new: bool = False,
     with_old: bool = False,
+    action: str = "op",
+    counts_missing: bool = False,
 ) -> str:
     """Add what follows from a row's other columns: generated ones, its partition, what it violates.
 
@@ -102,6 +134,8 @@ def finished_sql(
         keep_unchanged: updates that change nothing stay.
         is_new: all rows are new, and their keys are the new rows'.
         with_old: also the row before, as o<attnum>.
+        action: SQL of the action of the row's last change.
+        counts_missing: `joined` has the columns of that name (Outcome).
     """
     generated = [column for column in target.columns if column.generated is not None]
     computed = "".join(f", {_generated(column)} AS w{column.attnum}" for column in generated)
@@ -111,11 +145,13 @@ def finished_sql(
         f", w{attnum} AS k{i}" if is_new else f", k{i}"
         for i, attnum in enumerate(target.key, start=1)
     )
+    counts = "".join(f", {name}" for name in _MISSING if counts_missing)
     rows = "".join(f", w{column.attnum}" for column in target.columns)
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in target.columns) if with_old else ""
     finished = (
-        f"SELECT op, position, {_violation(target)} AS violation, old_leaf,"
-        f" if(op IN ('I', 'U'), {new_leaf}, NULL) AS new_leaf{keys}{rows}{old} FROM ({complete})"
+        f"SELECT op, position, {action} AS action,"
+        f" if({_IS_NEW}, {violation_sql(target, 'w')}, NULL) AS violation, old_leaf,"
+        f" if({_IS_NEW}, {new_leaf}, NULL) AS new_leaf{counts}{keys}{rows}{old} FROM ({complete})"
     )
     if keep_unchanged or is_new:
         return finished
@@ -148,19 +184,35 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
     rows = outcome.rows
     if rows.is_small and not _has_problem(rows):
         return None
-    wrong = "op = 'C' OR violation IS NOT NULL OR (op IN ('I', 'U') AND new_leaf IS NULL)"
+    wrong = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
     found = earliest_row(engine, outcome, f"SELECT * FROM {rows.view} WHERE {wrong}")
     if found is None:
         return None
     values, texts = found
     position, leaf, violation = values["position"], values["new_leaf"], values["violation"]
-    if values["op"] == "C":
-        return Problem(position, "key", 0, leaf, texts)
+    action = values["action"]
     if leaf is None:
-        return Problem(position, "partition", 0, None, texts)
+        return Problem(position, "partition", 0, None, texts, action)
+    if violation is None:
+        keys = [set(key.attnums) for key in outcome.target.unique]
+        number = keys.index(set(outcome.target.key))
+        return Problem(position, "key", number, leaf, texts, action)
     if violation > 0:
-        return Problem(position, "not null", violation, leaf, texts)
-    return Problem(position, "check", -violation - 1, leaf, texts)
+        return Problem(position, "not null", violation, leaf, texts, action)
+    return Problem(position, "check", -violation - 1, leaf, texts, action)
+
+
+def missing_rows(engine: Engine, outcome: Outcome) -> tuple[int, int]:
+    """How many UPDATEs and how many DELETEs have found no row to change."""
+    rows = outcome.rows
+    if not outcome.counts_missing:
+        return 0, 0
+    if rows.is_small:
+        return sum(rows.values("missing_u")), sum(rows.values("missing_d"))
+    ((updates, deletes),) = engine.rows(
+        f"SELECT coalesce(sum(missing_u), 0), coalesce(sum(missing_d), 0) FROM {rows.view}"
+    )
+    return int(updates), int(deletes)
 
 
 def earliest_row(
@@ -225,27 +277,42 @@ def checks_of(target: Target) -> list[tuple[str, Expr, Leaf | None]]:
     return [*((name, check, None) for name, check in target.checks), *own]
 
 
-def _violation(target: Target) -> str:
+def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
     """The number of the first constraint that a new row violates: its attnum for NOT NULL, -1, -2,
-    ... for the checks; NULL if there is none."""
+    ... for the checks; NULL if there is none.
+
+    Args:
+        image: what the row's columns are called, before their attnums.
+        known: leave away what concerns other columns than these.
+    """
 
     def column(attnum: int) -> str:
-        return f"w{attnum}"
+        return f"{image}{attnum}"
+
+    def is_known(attnums: Iterable[int]) -> bool:
+        return known is None or all(attnum in known for attnum in attnums)
 
     whens = [
-        f"WHEN w{item.attnum} IS NULL THEN {item.attnum}"
+        f"WHEN {column(item.attnum)} IS NULL THEN {item.attnum}"
         for item in target.columns
-        if item.not_null
+        if item.not_null and is_known([item.attnum])
     ]
     for leaf in target.leaves:
+        place = accepts_sql(leaf.rules, column)
         whens += [
-            f"WHEN w{attnum} IS NULL AND {accepts_sql(leaf.rules, column)} THEN {attnum}"
+            f"WHEN {column(attnum)} IS NULL AND {place} THEN {attnum}"
             for attnum in leaf.not_null
+            if is_known([attnum, *_rule_attnums(leaf)])
         ]
     for number, (_name, check, only) in enumerate(checks_of(target), start=1):
+        attnums = [node.attnum for node in walk(check) if isinstance(node, Var)]
+        if not is_known(attnums + ([] if only is None else _rule_attnums(only))):
+            continue
         place = "" if only is None else f"{accepts_sql(only.rules, column)} AND "
         text = to_sql(check, lambda var: column(var.attnum)).text
         whens.append(f"WHEN {place}NOT {text} THEN -{number}")
-    if not whens:
-        return "CAST(NULL AS INT)"
-    return f"if(op IN ('I', 'U'), CASE {' '.join(whens)} END, NULL)"
+    return f"CASE {' '.join(whens)} END" if whens else "CAST(NULL AS INT)"
+
+
+def _rule_attnums(leaf: Leaf) -> list[int]:
+    return [attnum for rule in leaf.rules for attnum in rule.keys]

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 import tempfile
+import uuid
 import zipfile
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ class PythonFunctions:
         if not used:
             return
         known = self._known.setdefault(session, set())
-        if self._is_remote and not known:
+        if self._is_remote and not known and session.conf.get(PACKAGE, "") != own_package():
             _send_package(session)
         for name in sorted(used - known):
             if name.startswith("replctl_eval_"):
@@ -56,11 +58,28 @@ class PythonFunctions:
 _NAME = re.compile(r"\b(replctl_(?:eval|numeric|in|out|partition_hash)\w*)\(")
 
 
+#: The Spark property that says which replctl the server's Python has, as `own_package`.
+PACKAGE = "spark.replctl.package"
+
+
+def own_package() -> str:
+    """The release and the place of the modules that run here."""
+    return f"{version('replctl')} {_root()}"
+
+
+def _root() -> Path:
+    return Path(str(files("replctl")))
+
+
 def _send_package(session: SparkSession) -> None:
-    """Give a Connect server's Python the modules that the functions are made of."""
-    root = Path(str(files("replctl")))
+    """Give a Connect server's Python the modules that the functions are made of.
+
+    The sessions of a server share the folder that Spark copies files to, and a copy that fails
+    makes the jobs of all of them fail: the file's name must not be another session's.
+    """
+    root = _root()
     with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / "replctl.zip"
+        archive = Path(folder) / f"replctl-{uuid.uuid4().hex}.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
             for path in sorted(root.rglob("*")):
                 if path.suffix in (".py", ".tsv", ".lark") and path.is_file():

@@ -3,10 +3,12 @@ with the rows that the target has."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from replctl.errors import DataError
 from replctl.replication.composition import NetEffect
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
@@ -18,7 +20,9 @@ from replctl.spark.outcome import (
     finished_sql,
     literal_condition,
     outcome_columns,
+    violation_sql,
 )
+from replctl.spark.row_threads import net_changes
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staging import Staged, StagedColumn, staged
 from replctl.spark.text_conversion import replicate
@@ -26,6 +30,9 @@ from replctl.spark.values import SentColumn, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
+
+#: What stands for the values of a row without columns.
+_NO_COLUMNS = "1 AS w0"
 
 
 @contextmanager
@@ -59,16 +66,29 @@ def converted(
 def outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
     """What converted changes do to their target.
 
-    Where updates change keys, or there is no key, the changes have to be those of one commit.
+    Where updates change keys, or there is no key, the changes have to be those of one transaction.
     """
-    if not target.key:
-        chosen = _whole_row_outcome(engine, target, changes)
-    elif _moves_keys(engine, target, changes):
-        chosen = _moving_outcome(engine, target, changes)
-    else:
-        chosen = _keyed_outcome(engine, target, changes)
-    with chosen as result:
-        yield result
+    moves = not target.key or _moves_keys(engine, target, changes)
+    with ExitStack() as stack:
+        settled = "FALSE"
+        if moves and _has_several_positions(engine, changes):
+            existing = existing_rows_sql(target, _key_conditions(target, changes))
+            changes = stack.enter_context(net_changes(engine, target, changes, existing))
+            settled = "ch.is_settled"
+        if not target.key:
+            chosen = _whole_row_outcome(engine, target, changes, settled)
+        elif moves:
+            chosen = _moving_outcome(engine, target, changes, settled)
+        else:
+            chosen = _keyed_outcome(engine, target, changes)
+        yield stack.enter_context(chosen)
+
+
+def _has_several_positions(engine: Engine, changes: Staged) -> bool:
+    if changes.is_small:
+        return len(set(changes.values("position"))) > 1
+    (found,) = engine.rows(f"SELECT min(position) < max(position) FROM {changes.view}")
+    return bool(found[0])
 
 
 @contextmanager
@@ -87,6 +107,7 @@ def copied(
         for column in target.columns
         if column.generated is None
     )
+    values = values or _NO_COLUMNS
     joined = (
         f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
     )
@@ -110,6 +131,58 @@ def moving_positions(
         f" AND position BETWEEN {first} AND {last}"
     )
     return {int(position) for (position,) in found}
+
+
+def violating_positions(engine: Engine, target: Target, changes: Staged) -> list[int]:
+    """Where converted changes make a row that violates a constraint, if a key may have several:
+    those are composed, so that the row may be nowhere in the outcome."""
+    sent = {column.attnum for column in target.columns if column.sent is not None}
+    violation = violation_sql(target, "n", sent)
+    if not target.key or "WHEN" not in violation:
+        return []
+    if changes.is_small:
+        keys = zip(*(_values_of_key(changes, k) for k in target.key), strict=True)
+        if max(Counter(keys).values(), default=0) < 2:
+            return []
+    found = engine.rows(
+        f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
+        f" AND ({violation}) IS NOT NULL ORDER BY position"
+    )
+    return [int(position) for (position,) in found]
+
+
+def _values_of_key(changes: Staged, attnum: int) -> list[str]:
+    old, new = changes.literals(f"o{attnum}"), changes.literals(f"n{attnum}")
+    actions = changes.values("action")
+    return [o if action == "D" else n for o, n, action in zip(old, new, actions, strict=True)]
+
+
+def failing_conversion(
+    engine: Engine,
+    target: Target,
+    sent: Sequence[SentColumn],
+    changes: Staged,
+    position: int,
+) -> tuple[str, str] | None:
+    """The change at a position with a value that cannot be converted: its kind and column.
+
+    Columns are tried in the target's order, as apply converts them.
+    """
+    for action in "IUD":
+        image = "o" if action == "D" else "n"
+        for column in target.columns:
+            if column.sent is None:
+                continue
+            value = _received(sent, column, image)
+            try:
+                engine.fetch(
+                    f"SELECT {value} AS value FROM {changes.view}"
+                    f" WHERE position = {position} AND action = '{action}'",
+                    [StagedColumn("value", column.type, column.typmod)],
+                )
+            except DataError:
+                return action, column.name
+    return None
 
 
 def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
@@ -142,6 +215,7 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
     existing = existing_rows_sql(target, _key_conditions(target, changes))
     on = " AND ".join(f"n.k{i} = e.c{attnum}" for i, attnum in enumerate(target.key, start=1))
     is_there = "e.leaf IS NOT NULL"
+    missing = {x: f"gone_{x} + if({is_there}, 0L, found_{x})" for x in "ud"}
     effect = {effect: quote(effect.value) for effect in NetEffect}
     op = (
         "CASE WHEN conflict_at IS NOT NULL THEN 'C'"
@@ -149,7 +223,8 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
         f" WHEN effect = {effect[NetEffect.FOUND]} AND {is_there} THEN 'U'"
         f" WHEN effect = {effect[NetEffect.DELETED]} AND {is_there} THEN 'D'"
         f" WHEN effect = {effect[NetEffect.INSERTED]} THEN 'I'"
-        f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I') END"
+        f" WHEN effect = {effect[NetEffect.REPLACED]} THEN if({is_there}, 'U', 'I')"
+        f" WHEN {missing['u']} + {missing['d']} > 0 THEN 'M' END"
     )
     # An INSERT meets a row that was there, if there was one, else the one that the run has made
     position = f"if(absent_at IS NOT NULL AND {is_there}, absent_at, conflict_at)"
@@ -161,16 +236,24 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
     new = _new_values(target, keeps_own, place, "n")
     joined = (
         f"SELECT {op} AS op, if({op} = 'C', {position}, last_position) AS position,"
-        f" e.leaf AS old_leaf, {keys}, {new}{_old_values(target, 'e')}"
+        f" if({op} = 'C', 'I', last_action) AS action, e.leaf AS old_leaf,"
+        f" {missing['u']} AS missing_u, {missing['d']} AS missing_d, {keys},"
+        f" {new}{_old_values(target, 'e')}"
         f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
     )
-    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
-        yield Outcome(target, rows)
+    with _finished(engine, target, joined) as rows:
+        yield Outcome(target, rows, counts_missing=True)
 
 
 @contextmanager
-def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
-    """The outcome of one commit in which updates change keys: all rows move at once."""
+def _moving_outcome(
+    engine: Engine, target: Target, changes: Staged, settled: str
+) -> Iterator[Outcome]:
+    """The outcome of changes that happen at once, some of which change keys.
+
+    Args:
+        settled: SQL for changes of which it is known that they are conflicts, or miss their row.
+    """
     existing = existing_rows_sql(target, _key_conditions(target, changes))
     keys = list(target.key)
     same_old = " AND ".join(f"ch.o{k} = e.c{k}" for k in keys)
@@ -182,9 +265,12 @@ def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator
     staying = f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
     is_clash = f"x.c{keys[0]} IS NOT NULL"
     op = (
-        f"CASE WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I') WHEN e.leaf IS NULL THEN NULL"
+        f"CASE WHEN {settled} THEN if(ch.action = 'I', 'C', 'M')"
+        f" WHEN ch.action = 'I' THEN if({is_clash}, 'C', 'I')"
+        " WHEN e.leaf IS NULL THEN 'M'"
         f" WHEN ch.action = 'U' AND {is_clash} THEN 'C' ELSE ch.action END"
     )
+    is_missing = f"({settled} OR e.leaf IS NULL)"
     order = ", ".join(["ch.position", *(f"ch.n{k}" for k in keys)])
     place = f"sum(if(ch.action = 'I', 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
     new = _new_values(target, "ch.action <> 'I'", place, "ch")
@@ -192,26 +278,34 @@ def _moving_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator
         f"coalesce(ch.o{k}, ch.n{k}) AS k{i}" for i, k in enumerate(keys, start=1)
     )
     joined = (
-        f"SELECT {op} AS op, ch.position, e.leaf AS old_leaf, {shown_keys},"
+        f"SELECT {op} AS op, ch.position, ch.action, e.leaf AS old_leaf,"
+        f" if(ch.action = 'U' AND {is_missing}, 1L, 0L) AS missing_u,"
+        f" if(ch.action = 'D' AND {is_missing}, 1L, 0L) AS missing_d, {shown_keys},"
         f" {new}{_old_values(target, 'e')} FROM {changes.view} ch"
         f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND {same_old}"
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
-    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
-        yield Outcome(target, rows, moves_keys=True)
+    with _finished(engine, target, joined) as rows:
+        yield Outcome(target, rows, moves_keys=True, counts_missing=True)
 
 
 @contextmanager
-def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
-    """The outcome of one commit for a target without a key: rows are matched as a whole, NULL equal
-    to NULL, each change one row of those that are equal."""
+def _whole_row_outcome(
+    engine: Engine, target: Target, changes: Staged, settled: str
+) -> Iterator[Outcome]:
+    """The outcome of changes that happen at once, for a target without a key: rows are matched as a
+    whole, NULL equal to NULL, each change one row of those that are equal.
+
+    Args:
+        settled: SQL for changes of which it is known that they miss their row.
+    """
     sent = [column.attnum for column in target.columns if column.sent is not None]
     old_row = ", ".join(f"o{x}" for x in sent) or "1"
     stored_row = ", ".join(f"c{x}" for x in sent) or "1"
     equal = " AND ".join(f"t.c{x} <=> ch.o{x}" for x in sent) or "TRUE"
     changed = (
         f"SELECT *, row_number() OVER (PARTITION BY {old_row} ORDER BY position) AS rank"
-        f" FROM {changes.view} WHERE action <> 'I'"
+        f" FROM {changes.view} ch WHERE action <> 'I' AND NOT {settled}"
     )
     scans = " UNION ALL ".join(
         f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
@@ -231,7 +325,10 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
     )
     plain = [column for column in target.columns if column.generated is None]
     gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
-    staying = ", ".join(f"c{c.attnum} AS w{c.attnum}" for c in plain)
+    gone = gone or _NO_COLUMNS
+    absent = ", ".join(f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in plain)
+    absent = absent or _NO_COLUMNS
+    staying = ", ".join(f"c{c.attnum} AS w{c.attnum}" for c in plain) or _NO_COLUMNS
     no_old = "".join(
         f", CAST(NULL AS {storage_type(c.type, c.typmod)}) AS c{c.attnum}" for c in target.columns
     )
@@ -239,16 +336,28 @@ def _whole_row_outcome(engine: Engine, target: Target, changes: Staged) -> Itera
     moved = _new_values(target, "TRUE", "1L", "m", "m")
     added = _new_values(target, "FALSE", place, "ch", None)
     joined = (
-        f"SELECT 'D' AS op, position, leaf AS old_leaf, {gone}{no_old} FROM ({matched}) WHERE"
-        " rank = 1"
-        f" UNION ALL SELECT 'I', position, leaf, {moved}{no_old} FROM ({matched}) m"
+        "SELECT 'D' AS op, position, action, leaf AS old_leaf, 0L AS missing_u, 0L AS missing_d,"
+        f" {gone}{no_old} FROM ({matched}) WHERE rank = 1"
+        f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
         " WHERE action = 'U'"
-        f" UNION ALL SELECT 'I', 0L, leaf, {staying}{no_old} FROM ({kept}) WHERE position IS NULL"
-        f" UNION ALL SELECT 'I', position, NULL, {added}{no_old} FROM {changes.view} ch"
+        f" UNION ALL SELECT 'I', 0L, 'I', leaf, 0L, 0L, {staying}{no_old} FROM ({kept})"
+        " WHERE position IS NULL"
+        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
+        f" LEFT ANTI JOIN ({candidates}) t ON {same}"
+        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes.view} ch WHERE {settled}"
+        f" UNION ALL SELECT 'I', position, action, NULL, 0L, 0L, {added}{no_old}"
+        f" FROM {changes.view} ch"
         " WHERE action = 'I'"
     )
-    with staged(engine, finished_sql(target, joined), outcome_columns(target)) as rows:
-        yield Outcome(target, rows, matching="sent columns")
+    with _finished(engine, target, joined) as rows:
+        yield Outcome(target, rows, matching="sent columns", counts_missing=True)
+
+
+def _finished(engine: Engine, target: Target, joined: str) -> AbstractContextManager[Staged]:
+    query = finished_sql(target, joined, action="action", counts_missing=True)
+    return staged(engine, query, outcome_columns(target, counts_missing=True))
 
 
 def _new_values(
@@ -256,11 +365,12 @@ def _new_values(
 ) -> str:
     """The columns of the row after: sent, or the target's own, which a new row has from its
     default."""
-    return ", ".join(
+    values = ", ".join(
         f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
         for column in target.columns
         if column.generated is None
     )
+    return values or _NO_COLUMNS
 
 
 def _new_value(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replctl.spark.data_type import value_literal, wire, wire_of_text
@@ -92,6 +92,39 @@ def staged(
     finally:
         with engine.running():
             frame.unpersist()
+
+
+def fetched(engine: Engine, rows: Staged) -> Staged:
+    """The same with its rows here, however many they are; `view` may be a query."""
+    if rows.is_small:
+        return rows
+    sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in rows.columns)
+    table = engine.arrow(engine.sql(f"SELECT {sent} FROM {rows.view}"))
+    return replace(rows, rows=table)
+
+
+class LocalRows:
+    """Rows of this process that Spark is to read, in the form in which they travel.
+
+    Args:
+        columns: theirs.
+    """
+
+    def __init__(self, columns: Sequence[StagedColumn]) -> None:
+        self._columns = tuple(columns)
+        self._pieces: list[pa.Table] = []
+
+    def add(self, rows: Sequence[Sequence[str | None]]) -> None:
+        """Add rows in canonical text."""
+        self._pieces.append(wire_table(self._columns, rows))
+
+    @contextmanager
+    def view(self, engine: Engine) -> Iterator[str]:
+        """The rows as a view; its name."""
+        import pyarrow as pa
+
+        with local_view(engine, pa.concat_tables(self._pieces), self._columns) as view:
+            yield view
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replctl.spark.outcome import (
     Outcome,
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 
-def first_duplicate(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
-    """The earliest row of an outcome whose value of a unique index another row has, or None.
+def duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> list[Problem]:
+    """For each unique index the earliest row of an outcome whose value another row has, if there
+    is one.
 
     Args:
         keys: those of the target's indexes that are to be looked at.
@@ -30,8 +31,8 @@ def first_duplicate(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey])
         if row is not None:
             values, texts = row
             number = outcome.target.unique.index(key)
-            found.append(Problem(values["position"], "unique", number, values["new_leaf"], texts))
-    return min(found, key=lambda problem: (problem.position, problem.number), default=None)
+            found.append(_problem(values, texts, number))
+    return found
 
 
 def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem | None:
@@ -49,9 +50,13 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
         )
         row = earliest_row(engine, outcome, query)
         if row is not None:
-            values, texts = row
-            return Problem(values["position"], "unique", number, values["new_leaf"], texts)
+            return _problem(*row, number)
     return None
+
+
+def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) -> Problem:
+    leaf, action = values["new_leaf"], values["action"]
+    return Problem(values["position"], "unique", number, leaf, texts, action)
 
 
 def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
@@ -63,7 +68,7 @@ def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     place = "" if key.leaf is None else f" AND new_leaf = {key.leaf}"
     new = (
         f"SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY position) AS occurrence"
-        f" FROM {view} WHERE op IN ('I', 'U') AND {counts}{place}"
+        f" FROM {view} WHERE op IN ('I', 'U', 'C') AND {counts}{place}"
     )
     same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
     has_other = "n.occurrence > 1 OR e.leaf IS NOT NULL"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replctl.catalog.pg_class import PartitionBound
 from replctl.expr.nodes import Expr
@@ -12,13 +12,21 @@ from replctl.replication.update_transformation import Action
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """A relation's column as storage has it: `storage_name` None where the table (at that version)
-    lacks it, so that every row has `missing_value` (canonical text) in it."""
+    lacks it, so that every row has `missing_value` (canonical text) in it.
+
+    `text_of` is the type in storage of a column that is read as text.
+    """
 
     attnum: int
     type: str
     typmod: int
     storage_name: str | None
     missing_value: str | None = None
+    text_of: tuple[str, int] | None = None
+
+    def as_text(self) -> TableColumn:
+        """The same column, its values in their text form."""
+        return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +238,10 @@ class CopySource:
             are.
         published: attnums of the published columns, in the order of the result.
         filters: row filters, of which a row has to satisfy one; () lets every row pass.
+        policies: conditions of row-level security, which a row has to satisfy all.
     """
 
     source: TableSource
     published: tuple[int, ...]
     filters: tuple[Expr, ...]
+    policies: tuple[Expr, ...] = ()

@@ -114,13 +114,14 @@ class SystemRelation:
     name: str
     kind: str
     columns: tuple[tuple[str, str], ...]
+    schema: str = "pg_catalog"
 
 
 @cache
 def types() -> dict[str, Type]:
     """All built-in types by catalog name."""
     result = {}
-    for row in _rows("pg_type"):
+    for row in builtin_rows("pg_type"):
         is_true_array = row["typcategory"] == "A"
         result[row["typname"]] = Type(
             oid=int(row["oid"]),
@@ -154,7 +155,7 @@ def types_by_oid() -> dict[int, Type]:
 def operators() -> dict[str, tuple[Operator, ...]]:
     """All built-in operators by operator name, in the order of their OIDs."""
     result: dict[str, list[Operator]] = defaultdict(list)
-    for row in _rows("pg_operator"):
+    for row in builtin_rows("pg_operator"):
         result[row["oprname"]].append(
             Operator(
                 oid=int(row["oid"]),
@@ -177,7 +178,7 @@ def operators() -> dict[str, tuple[Operator, ...]]:
 def functions() -> dict[str, tuple[Function, ...]]:
     """All built-in functions and aggregates by name, in the order of their OIDs."""
     result: dict[str, list[Function]] = defaultdict(list)
-    for row in _rows("pg_proc"):
+    for row in builtin_rows("pg_proc"):
         result[row["proname"]].append(_function(row))
     return {name: tuple(group) for name, group in result.items()}
 
@@ -192,7 +193,7 @@ def function_by_oid() -> dict[int, Function]:
 def casts() -> dict[tuple[str, str], Cast]:
     """The rows of pg_cast by (source, target)."""
     result = {}
-    for row in _rows("pg_cast"):
+    for row in builtin_rows("pg_cast"):
         result[row["castsource"], row["casttarget"]] = Cast(
             source=row["castsource"],
             target=row["casttarget"],
@@ -209,41 +210,56 @@ def casts() -> dict[tuple[str, str], Cast]:
 @cache
 def collations() -> dict[str, int]:
     """OIDs of the collations that every cluster has, by name."""
-    return {row["collname"]: int(row["oid"]) for row in _rows("pg_collation")}
+    return {row["collname"]: int(row["oid"]) for row in builtin_rows("pg_collation")}
 
 
 @cache
 def system_columns() -> dict[str, tuple[int, str]]:
     """attnum and type of the columns that every table has (ctid, xmin, ...), by name."""
     return {
-        row["attname"]: (int(row["attnum"]), row["typname"]) for row in _rows("pg_system_column")
+        row["attname"]: (int(row["attnum"]), row["typname"])
+        for row in builtin_rows("pg_system_column")
     }
 
 
 @cache
 def system_relations() -> dict[str, SystemRelation]:
-    """The relations of pg_catalog by name."""
+    """The relations of pg_catalog by name, and those of our own beside them."""
+    return _relations("pg_catalog", "pg_system_relation", "own_system_relation")
+
+
+@cache
+def information_schema() -> dict[str, SystemRelation]:
+    """The views of information_schema by name; its domains are the types that they are over."""
+    return _relations("information_schema", "information_schema")
+
+
+@cache
+def system_relations_by_oid() -> dict[int, SystemRelation]:
+    """The relations of pg_catalog and of information_schema by OID."""
+    relations = (*system_relations().values(), *information_schema().values())
+    return {relation.oid: relation for relation in relations}
+
+
+def _relations(schema: str, *files: str) -> dict[str, SystemRelation]:
     heads: dict[str, tuple[int, str]] = {}
     columns: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in _rows("pg_system_relation"):
+    for row in (row for file in files for row in builtin_rows(file)):
         heads[row["relname"]] = (int(row["oid"]), row["relkind"])
         columns[row["relname"]].append((row["attname"], row["typname"]))
     return {
-        name: SystemRelation(oid, name, kind, tuple(columns[name]))
+        name: SystemRelation(oid, name, kind, tuple(columns[name]), schema)
         for name, (oid, kind) in heads.items()
     }
 
 
 @cache
-def system_relations_by_oid() -> dict[int, SystemRelation]:
-    """The relations of pg_catalog by OID."""
-    return {relation.oid: relation for relation in system_relations().values()}
-
-
-@cache
 def keywords() -> dict[str, tuple[str, bool]]:
     """Category (U, C, T, R as in pg_get_keywords) and whether it may be a bare label, by word."""
-    return {row["word"]: (row["catcode"], row["barelabel"] == "t") for row in _rows("pg_keywords")}
+    return {
+        row["word"]: (row["catcode"], row["barelabel"] == "t")
+        for row in builtin_rows("pg_keywords")
+    }
 
 
 def _function(row: dict[str, str]) -> Function:
@@ -291,7 +307,7 @@ def _split_defaults(text: str) -> list[str]:
     return items
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def builtin_rows(name: str) -> list[dict[str, str]]:
     """The rows of data/NAME.tsv, which is in COPY's text format without escapes worth undoing."""
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from replctl.types.builtin import keywords
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _UNRESERVED = ("U", False)
+_NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 
 
 @lru_cache(maxsize=4096)
@@ -40,3 +42,61 @@ def quote_literal(value: str) -> str:
         return f"'{escaped}'"
     doubled = escaped.replace("\\", "\\\\")
     return f"E'{doubled}'"
+
+
+def quote_record(fields: Sequence[str | None]) -> str:
+    """`a`, NULL, `b c` -> `(a,,"b c")` (record_out)."""
+    return f"({','.join(map(_field, fields))})"
+
+
+def _field(value: str | None) -> str:
+    if value is None:
+        return ""
+    if value and not _NEEDS_QUOTES.search(value):
+        return value
+    doubled = value.replace("\\", "\\\\").replace('"', '""')
+    return f'"{doubled}"'
+
+
+def split_identifiers(value: str) -> list[str] | None:
+    """`insert, "Update"` -> ["insert", "Update"]: a list of identifiers, None if it is none
+    (SplitIdentifierString)."""
+    names: list[str] = []
+    position, rest = 0, value.strip()
+    while position < len(rest):
+        if rest[position] == '"':
+            name, position = _unquoted(rest, position + 1)
+            if name is None:
+                return None
+        else:
+            end = position
+            while end < len(rest) and rest[end] != "," and not rest[end].isspace():
+                end += 1
+            name, position = rest[position:end].lower(), end
+            if not name:
+                return None
+        names.append(name)
+        while position < len(rest) and rest[position].isspace():
+            position += 1
+        if position == len(rest):
+            return names
+        if rest[position] != ",":
+            return None
+        position += 1
+        while position < len(rest) and rest[position].isspace():
+            position += 1
+        if position == len(rest):
+            return None
+    return names
+
+
+def _unquoted(text: str, position: int) -> tuple[str | None, int]:
+    name: list[str] = []
+    while position < len(text):
+        if text[position] == '"':
+            if text[position + 1 : position + 2] != '"':
+                return "".join(name), position + 1
+            position += 1
+        name.append(text[position])
+        position += 1
+    return None, position

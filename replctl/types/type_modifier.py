@@ -75,6 +75,27 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
     return _precision(numbers[0], f"{before}({numbers[0]}){after}")
 
 
+def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
+    """Whether every value with one modifier fits another as it is (varchar_support() and its
+    like): varchar(5) -> varchar(9), numeric(5,2) -> numeric(9,2).
+
+    Args:
+        type_name: of both; the modifiers of an array are those of its elements.
+    """
+    if new_typmod in (typmod, -1):
+        return True
+    if typmod < 0:
+        return False
+    match type_name.removeprefix("_"):
+        case "varchar" | "varbit" | "time" | "timetz" | "timestamp" | "timestamptz":
+            return new_typmod > typmod
+        case "numeric":
+            precision, scale = precision_and_scale(typmod)
+            new_precision, new_scale = precision_and_scale(new_typmod)
+            return new_scale == scale and new_precision >= precision
+    return False
+
+
 def coercion_typmod(type_name: str, typmod: int) -> int:
     """The modifier that a length coercion called by hand works with: -1 for one that changes
     nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and their like).

@@ -22,7 +22,15 @@ def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
     session = Session.connect(cluster, "postgres", "postgres")
     (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles ORDER BY oid")
-    assert list(map(tuple, result.rows)) == [("postgres", "t"), ("pg_database_owner", "f")]
+    assert list(map(tuple, result.rows)) == [
+        ("postgres", "t"),
+        ("pg_read_server_files", "f"),
+        ("pg_write_server_files", "f"),
+        ("pg_database_owner", "f"),
+        ("pg_read_all_data", "f"),
+        ("pg_write_all_data", "f"),
+        ("pg_create_subscription", "f"),
+    ]
     identifier = cluster.system_identifier
     cluster.close()
     assert Cluster.open(tmp_path / "new").system_identifier == identifier

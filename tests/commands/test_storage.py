@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,3 +103,64 @@ def test_rows_keep_the_default_of_a_column_added_later(spark_session: Session) -
         ["1", "x", "new"],
         ["2", None, "new"],
     ]
+
+
+@pytest.mark.spark
+def test_a_table_without_deletion_vectors(spark_session: Session) -> None:
+    rows = "select i, 'row' from generate_series(1, 20) i"
+    for name, options in (("plain", ""), ("readable", " with (deletion_vectors = off)")):
+        _run(
+            spark_session,
+            f"create table {name} (id int primary key, v text){options}",
+            f"insert into {name} {rows}",
+            f"update {name} set v = 'x' where id = 5",
+            f"delete from {name} where id = 6",
+        )
+        found = _run(spark_session, f"select count(*), count(*) filter (where v = 'x') from {name}")
+        assert found == [["19", "1"]]
+    assert _has_deletion_vectors(spark_session, "plain")
+    assert not _has_deletion_vectors(spark_session, "readable")
+    with pytest.raises(FeatureNotSupported):
+        _run(spark_session, "alter table readable set (deletion_vectors = on)")
+    _run(spark_session, "alter table readable set (fillfactor = 70)")
+
+
+def _has_deletion_vectors(session: Session, table: str) -> bool:
+    ((location,),) = _run(session, f"select pg_relation_filepath('{table}')")
+    log = Path(str(location), "_delta_log")
+    return any('"deletionVector":{' in path.read_text() for path in log.glob("*.json"))
+
+
+@pytest.mark.spark
+def test_vacuum_full_clusters_by_the_key(spark_session: Session) -> None:
+    _run(
+        spark_session,
+        "create table t (v text, id int primary key)",
+        *(
+            f"insert into t select 'row', (i * 7919) % 1000 from generate_series({low}, {high}) i"
+            for low, high in ((1, 500), (501, 999))
+        ),
+    )
+    conf = spark_session.engine().session.conf
+    before = conf.get(_MAX_FILE_SIZE)
+    conf.set(_MAX_FILE_SIZE, "2000")
+    try:
+        _run(spark_session, "vacuum full t")
+    finally:
+        conf.set(_MAX_FILE_SIZE, before)
+    ((location,),) = _run(spark_session, "select pg_relation_filepath('t')")
+    ranges = sorted(_key_ranges(Path(str(location))))
+    assert len(ranges) > 1
+    assert all(one[1] < next_[0] for one, next_ in pairwise(ranges))
+    assert _run(spark_session, "select count(*), sum(id) from t") == [["999", "499500"]]
+
+
+_MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+
+
+def _key_ranges(location: Path) -> list[tuple[int, int]]:
+    """Of the files that the newest version has added, the smallest and the largest id."""
+    entry = max((location / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in entry.read_text("utf-8").splitlines()]
+    stats = [json.loads(action["add"]["stats"]) for action in actions if "add" in action]
+    return [(item["minValues"]["id"], item["maxValues"]["id"]) for item in stats]

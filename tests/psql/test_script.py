@@ -1,4 +1,5 @@
-"""Whole scripts, against what psql prints for them on a server (tests/psql/data/script)."""
+"""Whole scripts, against what psql prints for them on a server (tests/psql/data/script; those that
+need Spark are in data/lake)."""
 
 from __future__ import annotations
 
@@ -7,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from fix_psql import Psql
+from fix_spark import spark_options
 
 DATA = Path(__file__).parent / "data" / "script"
+LAKE_DATA = DATA.parent / "lake"
+
+#: Asked before the fixture hides it from the scripts that should not need it.
 
 #: Scripts that end at an error, since they set ON_ERROR_STOP.
 EXIT_CODES = {"on_error_stop": 3}
@@ -23,6 +28,15 @@ def test_script(path: Path, psql: Psql, capfd: pytest.CaptureFixture[str]) -> No
     assert outcome.stdout.splitlines() == without_shell_output(expected.splitlines())
     assert outcome.exit_code == EXIT_CODES.get(path.stem, 0)
     capfd.readouterr()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", sorted(LAKE_DATA.glob("*.sql")), ids=lambda path: path.stem)
+def test_lake_script(path: Path, psql: Psql) -> None:
+    os.chdir(LAKE_DATA)
+    outcome = psql(*spark_options(), "-X", "-a", "-f", path.name, merge=True)
+    expected = path.with_suffix(".out").read_text(encoding="utf-8")
+    assert outcome.stdout.splitlines() == expected.splitlines()
 
 
 def without_shell_output(lines: list[str]) -> list[str]:

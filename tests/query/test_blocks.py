@@ -43,10 +43,24 @@ def test_what_a_block_has_changed_is_not_changed_by_others(
     publisher.run("CREATE PUBLICATION p")
     publisher.run("BEGIN")
     publisher.run("ALTER PUBLICATION p SET (publish = 'insert')")
+    other.run("SET lock_timeout = 100")
     with pytest.raises(LockNotAvailable):
         other.run("DROP PUBLICATION p")
     publisher.run("ROLLBACK")
     other.run("DROP PUBLICATION p")
+    publisher.run("CREATE TABLE t (a int PRIMARY KEY)")
+    for statement, others in (
+        ("INSERT INTO t VALUES (1)", ("INSERT INTO t VALUES (2)", "DROP TABLE t")),
+        ("ALTER TABLE t ADD COLUMN b int", ("INSERT INTO t VALUES (2)", "DROP TABLE t")),
+    ):
+        publisher.run("BEGIN")
+        publisher.run(statement)
+        for refused in others:
+            with pytest.raises(LockNotAvailable) as raised:
+                other.run(refused)
+            assert raised.value.message == "canceling statement due to lock timeout"
+        publisher.run("ROLLBACK")
+    other.run("INSERT INTO t VALUES (1)")
 
 
 def test_a_block_is_replicated_as_one_transaction(
@@ -85,6 +99,22 @@ def test_a_block_is_replicated_as_one_transaction(
     assert subscriber.rows("SELECT count(*) FROM t") == [("3",)]
     assert subscriber.rows("SELECT count(*) FROM u") == [("1",)]
     assert finish is not None
+    publisher.run("BEGIN")
+    publisher.run("TRUNCATE u")
+    publisher.run("INSERT INTO t VALUES (30, 'goes again')")
+    publisher.run("TRUNCATE t")
+    publisher.run("INSERT INTO t VALUES (31, 'c')")
+    publisher.run("COMMIT")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM t") == [("31", "c")]
+    assert subscriber.rows("SELECT * FROM u") == []
+    publisher.run("BEGIN")
+    publisher.run("TRUNCATE t")
+    publisher.run("INSERT INTO t VALUES (31, 'loaded again'), (32, 'd')")
+    publisher.run("UPDATE t SET b = 'e' WHERE a = 32")
+    publisher.run("COMMIT")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM t ORDER BY a") == [("31", "loaded again"), ("32", "e")]
 
 
 def test_a_conflict_names_the_finish_lsn_of_the_block(

@@ -38,13 +38,15 @@ SELECT count(*), sum(length(body)), count(*) FILTER (WHERE region = 'west') FROM
 def test_a_table_larger_than_the_driver(tmp_path: Path) -> None:
     """576 MB of text that cannot be compressed, and a JVM of 512 MB.
 
-    One task at a time: a writer of Parquet keeps a row group, 128 MB, in memory.
+    One task at a time: a writer of Parquet keeps a row group in memory, which has 128 MB unless it
+    is told otherwise.
     """
     environment = {**os.environ, "REPLCTL_HOME": str(tmp_path / "cluster")}
     environment.pop("SPARK_REMOTE", None)
     done = subprocess.run(
         [sys.executable, "-m", "replctl", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-         "--master", "local[1]", "--conf", "spark.driver.memory=512m"],
+         "--master", "local[1]", "--conf", "spark.driver.memory=512m",
+         "--conf", f"spark.hadoop.parquet.block.size={32 * 2**20}"],
         input=_SCRIPT,
         env=environment,
         capture_output=True,

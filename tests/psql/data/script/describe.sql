@@ -83,3 +83,9 @@ DROP TABLE d_child2;
 DROP TABLE d_child;
 DROP TABLE d_parent, d_one.d_other, d_plain;
 DROP SCHEMA d_one;
+-- predicates
+CREATE TABLE partial (a int, b text);
+CREATE UNIQUE INDEX partial_a ON partial (a) WHERE a > 5 AND b IS NOT NULL;
+\d partial
+\d partial_a
+DROP TABLE partial;

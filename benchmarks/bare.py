@@ -1,0 +1,100 @@
+"""The jobs that a good engineer would write by hand in PySpark for what replctl does.
+
+None of them pairs old images with new ones, looks for conflicts, or survives a crash between its
+commit and the note of how far it has come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+from delta.tables import DeltaTable
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from benchmarks.lake import COLUMN_NAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+def copy(spark: SparkSession, source: str, target: str, condition: str) -> None:
+    """The rows that satisfy a condition, appended to a table that is there."""
+    rows = spark.read.format("delta").load(source).where(condition)
+    rows.write.format("delta").mode("append").save(target)
+
+
+class Job:
+    """Brings a target up to date with its source's change feed.
+
+    Args:
+        condition: which rows the target has.
+    """
+
+    def __init__(self, spark: SparkSession, source: str, target: str, condition: str) -> None:
+        self._spark, self._source, self._target = spark, source, target
+        self._condition = condition
+        self._done = self._version()
+
+    def _version(self) -> int:
+        newest = DeltaTable.forPath(self._spark, self._source).history(1).first()
+        assert newest is not None
+        return int(newest["version"])
+
+    def _last_images(self) -> DataFrame | None:
+        """The last image of each key since the last run, as `op` says deleted where it leaves the
+        target; None if there are no commits."""
+        newest = self._version()
+        if newest == self._done:
+            return None
+        feed = (
+            self._spark.read.format("delta")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", self._done + 1)
+            .option("endingVersion", newest)
+            .load(self._source)
+            .where("_change_type <> 'update_preimage'")
+        )
+        self._done = newest
+        is_insert = F.col("_change_type") != "delete"
+        last_first = Window.partitionBy("id").orderBy(F.desc("_commit_version"), F.desc(is_insert))
+        return (
+            feed.withColumn("n", F.row_number().over(last_first))
+            .where("n = 1")
+            .withColumn("is_there", is_insert & F.expr(self._condition))
+            .select(*COLUMN_NAMES, "is_there")
+        )
+
+    def merge(self) -> None:
+        """By MERGE."""
+        images = self._last_images()
+        if images is None:
+            return
+        values: dict[str, str | Column] = {name: f"s.{name}" for name in COLUMN_NAMES}
+        (
+            DeltaTable.forPath(self._spark, self._target)
+            .alias("t")
+            .merge(images.alias("s"), "t.id = s.id")
+            .whenMatchedDelete("NOT s.is_there")
+            .whenMatchedUpdate(set=values)
+            .whenNotMatchedInsert("s.is_there", values=values)
+            .execute()
+        )
+
+    def replace(self) -> None:
+        """By replaceWhere with the keys as literals."""
+        images = self._last_images()
+        if images is None:
+            return
+        rows = images.toArrow()
+        keys = ", ".join(map(str, rows.column("id").to_pylist()))
+        kept = rows.filter(pc.field("is_there")).drop_columns(["is_there"])
+        (
+            self._spark.createDataFrame(kept)
+            .coalesce(1)
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", f"id IN ({keys})")
+            .save(self._target)
+        )

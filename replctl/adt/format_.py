@@ -1,0 +1,69 @@
+"""format(): a text with values put into it (text_format in varlena.c)."""
+
+from __future__ import annotations
+
+import re
+
+from replctl.errors import InvalidParameterValue, NullValueNotAllowed
+from replctl.types.quote import quote_identifier, quote_literal
+
+_SPECIFIER = re.compile(
+    r"%(?:(?P<percent>%)|(?:(?P<position>\d+)\$)?(?P<minus>-+)?"
+    r"(?P<width>\d+|\*(?:(?P<source>\d+)\$)?)?(?P<kind>.)?)",
+    re.DOTALL,
+)
+
+
+def format_text(template: str, *values: str | None) -> str:
+    """`%s`, `%I` and `%L` replaced by values as they are, as identifiers, and as literals.
+
+    Raises:
+        InvalidParameterValue: a specifier is none, or there is no value for it (22023).
+        NullValueNotAllowed: an identifier is NULL (22004).
+    """
+    place = 0
+
+    def argument(position: str | None) -> str | None:
+        nonlocal place
+        if position is not None and int(position) == 0:
+            raise InvalidParameterValue(
+                "format specifies argument 0, but arguments are numbered from 1"
+            )
+        place = place + 1 if position is None else int(position)
+        if place > len(values):
+            raise InvalidParameterValue("too few arguments for format()")
+        return values[place - 1]
+
+    def shown(match: re.Match[str]) -> str:
+        if match["percent"]:
+            return "%"
+        kind = match["kind"]
+        if kind is None:
+            raise InvalidParameterValue(
+                "unterminated format() type specifier",
+                hint='For a single "%" use "%%".',
+            )
+        width = match["width"]
+        if width is not None and width.startswith("*"):
+            width = argument(match["source"]) or "0"
+        if kind not in "sIL":
+            raise InvalidParameterValue(
+                f'unrecognized format() type specifier "{kind}"',
+                hint='For a single "%" use "%%".',
+            )
+        value = _converted(kind, argument(match["position"]))
+        size = int(width or 0)
+        is_left = bool(match["minus"]) or size < 0
+        return value.ljust(abs(size)) if is_left else value.rjust(size)
+
+    return _SPECIFIER.sub(shown, template)
+
+
+def _converted(kind: str, value: str | None) -> str:
+    if kind == "L":
+        return "NULL" if value is None else quote_literal(value)
+    if value is None:
+        if kind == "I":
+            raise NullValueNotAllowed("null values cannot be formatted as an SQL identifier")
+        return ""
+    return quote_identifier(value) if kind == "I" else value

@@ -1,0 +1,153 @@
+"""Access privileges of objects: who may do what, and who has said so (acl.c, acldefault())."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from replctl.types.quote import quote_identifier
+
+AclKind: TypeAlias = Literal[
+    "table", "column", "sequence", "schema", "database", "function", "type"
+]  # fmt: skip
+
+PUBLIC = 0
+#: The letters of privileges, in the order in which they are shown (ACL_ALL_RIGHTS_STR).
+_LETTERS = "arwdDxtXUCTcsAm"
+#: What there is to grant on each kind of object.
+ALL_RIGHTS: dict[AclKind, str] = {
+    "table": "arwdDxtm",
+    "column": "arwx",
+    "sequence": "rwU",
+    "schema": "UC",
+    "database": "CTc",
+    "function": "X",
+    "type": "U",
+}
+PRIVILEGE_LETTERS = {
+    "insert": "a", "select": "r", "update": "w", "delete": "d", "truncate": "D", "references": "x",
+    "trigger": "t", "usage": "U", "create": "C", "temporary": "T", "temp": "T", "connect": "c",
+    "maintain": "m", "execute": "X",
+}  # fmt: skip
+_PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type": "U"}
+
+
+@dataclass(frozen=True, slots=True)
+class AclItem:
+    """What one role has granted another; grantee 0 is everybody."""
+
+    grantee: int
+    grantor: int
+    privileges: str
+    options: str = ""  # those that may be granted on
+
+    def shown(self, names: Mapping[int, str]) -> str:
+        """`alice=r*w/postgres`"""
+        letters = "".join(
+            letter + ("*" if letter in self.options else "")
+            for letter in _LETTERS
+            if letter in self.privileges
+        )
+        grantee = "" if self.grantee == PUBLIC else quote_identifier(names[self.grantee])
+        return f"{grantee}={letters}/{quote_identifier(names[self.grantor])}"
+
+
+Acl: TypeAlias = tuple[AclItem, ...]
+
+
+def default_acl(kind: AclKind, owner: int) -> Acl:
+    """What holds while nothing was granted: all for the owner, and some for everybody."""
+    items = []
+    if kind in _PUBLIC_RIGHTS:
+        items.append(AclItem(PUBLIC, owner, _PUBLIC_RIGHTS[kind]))
+    if kind != "column":
+        items.append(AclItem(owner, owner, ALL_RIGHTS[kind]))
+    return tuple(items)
+
+
+def encode_acl(acl: Acl) -> str:
+    """An access list as it is stored."""
+    return json.dumps([[i.grantee, i.grantor, i.privileges, i.options] for i in acl])
+
+
+def decode_acl(text: str | None) -> Acl | None:
+    """The access list that `encode_acl` wrote."""
+    return None if text is None else tuple(AclItem(*item) for item in json.loads(text))
+
+
+def granted(acl: Acl, grantee: int, grantor: int, letters: str, *, with_option: bool) -> Acl:
+    """An access list with further privileges."""
+    for i, item in enumerate(acl):
+        if (item.grantee, item.grantor) == (grantee, grantor):
+            options = _union(item.options, letters) if with_option else item.options
+            changed = replace(item, privileges=_union(item.privileges, letters), options=options)
+            return (*acl[:i], changed, *acl[i + 1 :])
+    return (*acl, AclItem(grantee, grantor, letters, letters if with_option else ""))
+
+
+def revoked(acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: bool) -> Acl:
+    """An access list without some privileges, or without the right to grant them on."""
+    items = []
+    for item in acl:
+        if (item.grantee, item.grantor) == (grantee, grantor):
+            kept = item.privileges if only_option else _without(item.privileges, letters)
+            item = replace(item, privileges=kept, options=_without(item.options, letters))
+        if item.privileges:
+            items.append(item)
+    return tuple(items)
+
+
+def merged(acl: Acl, further: Acl) -> Acl:
+    """An access list with what another one gives (aclmerge)."""
+    for item in further:
+        acl = granted(acl, item.grantee, item.grantor, item.privileges, with_option=False)
+        if item.options:
+            acl = granted(acl, item.grantee, item.grantor, item.options, with_option=True)
+    return acl
+
+
+def sorted_acl(acl: Acl) -> Acl:
+    """An access list by grantee, as default ones are kept (aclitemsort)."""
+    return tuple(sorted(acl, key=lambda item: (item.grantee, item.grantor)))
+
+
+def without_role(acl: Acl, role: int) -> Acl:
+    """An access list that does not mention a role."""
+    return tuple(item for item in acl if role not in (item.grantee, item.grantor))
+
+
+def with_owner(acl: Acl, old: int, new: int) -> Acl:
+    """An access list whose owner's part is another's (aclnewowner)."""
+
+    def changed(oid: int) -> int:
+        return new if oid == old else oid
+
+    return merged(
+        (),
+        tuple(
+            replace(item, grantee=changed(item.grantee), grantor=changed(item.grantor))
+            for item in acl
+        ),
+    )
+
+
+def letters_for(acl: Acl, roles: Iterable[int]) -> str:
+    """All privileges that the list gives to any of these roles, or to everybody."""
+    known = {PUBLIC, *roles}
+    return "".join({p for item in acl if item.grantee in known for p in item.privileges})
+
+
+def options_for(acl: Acl, roles: Iterable[int]) -> str:
+    """All privileges that any of these roles may grant on."""
+    known = set(roles)
+    return "".join({p for item in acl if item.grantee in known for p in item.options})
+
+
+def _union(first: str, second: str) -> str:
+    return "".join(letter for letter in _LETTERS if letter in first + second)
+
+
+def _without(letters: str, gone: str) -> str:
+    return "".join(letter for letter in letters if letter not in gone)

@@ -1,0 +1,317 @@
+"""Who may do what: privileges and ownership of roles, and the errors where they are missing
+(aclchk.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import (
+    Acl,
+    AclKind,
+    decode_acl,
+    default_acl,
+    encode_acl,
+    letters_for,
+    options_for,
+)
+from replctl.catalog.pg_authid import (
+    CREATE_SUBSCRIPTION,
+    DATABASE_OWNER,
+    READ_ALL_DATA,
+    WRITE_ALL_DATA,
+    Membership,
+    Role,
+    get_role,
+    memberships,
+    role_names,
+)
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.transaction import Catalog
+from replctl.errors import InsufficientPrivilege
+from replctl.types.builtin import FIRST_USER_OID
+
+#: What an error calls a relation of a kind (get_relkind_objtype).
+RELATION_WORDS = {
+    "r": "table",
+    "p": "table",
+    "v": "view",
+    "m": "materialized view",
+    "S": "sequence",
+    "i": "index",
+    "I": "index",
+}
+
+
+@dataclass(frozen=True)
+class Privileges:
+    """What a role may do in a database."""
+
+    catalog: Catalog
+    role_oid: int
+
+    @cached_property
+    def role(self) -> Role:
+        """The role; one that is gone, or was not there yet, may do nothing."""
+        return get_role(self.catalog, self.role_oid) or Role(self.role_oid, "")
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.role.is_superuser
+
+    @cached_property
+    def roles(self) -> frozenset[int]:
+        """The role, and those whose privileges it inherits (roles_is_member_of)."""
+        return self._reachable(lambda membership: membership.inherits)
+
+    @cached_property
+    def memberships(self) -> frozenset[int]:
+        """The role, and all that it is a member of, whether it inherits or not."""
+        return self._reachable(lambda membership: True)
+
+    @cached_property
+    def settable(self) -> frozenset[int]:
+        """The roles that it may become by SET ROLE."""
+        return self._reachable(lambda membership: membership.may_set)
+
+    def _reachable(self, counts: Callable[[Membership], bool]) -> frozenset[int]:
+        by_member: dict[int, list[Membership]] = {}
+        for membership in memberships(self.catalog):
+            by_member.setdefault(membership.member, []).append(membership)
+        found = [self.role_oid]
+        database = schema.pg_database
+        row = self.catalog.first(database, database.c.oid == self.catalog.database_oid)
+        owner = None if row is None else int(row.datdba)
+        for oid in found:
+            reached = [m.role for m in by_member.get(oid, ()) if counts(m)]
+            if oid == owner:
+                reached.append(DATABASE_OWNER)
+            found.extend(role for role in reached if role not in found)
+        return frozenset(found)
+
+    # -- questions
+
+    def acts_for(self, role_oid: int) -> bool:
+        """Whether it has another role's privileges (has_privs_of_role), an owner's, say."""
+        return self.is_superuser or role_oid in self.roles
+
+    def may_become(self, role_oid: int) -> bool:
+        """Whether it may SET ROLE to another."""
+        return self.is_superuser or role_oid in self.settable
+
+    def is_admin_of(self, role_oid: int) -> bool:
+        """Whether it may grant another role (is_admin_of_role)."""
+        return self.is_superuser or any(
+            m.role == role_oid and m.is_admin and m.member in self.memberships
+            for m in memberships(self.catalog)
+        )
+
+    def has(
+        self, kind: AclKind, owner: int, acl: Acl | None, letter: str, *, as_option: bool = False
+    ) -> bool:
+        """Whether an access list gives it a privilege, or the right to grant it on."""
+        if self.is_superuser:
+            return True
+        effective = default_acl(kind, owner) if acl is None else acl
+        if as_option:
+            return owner in self.roles or letter in options_for(effective, self.roles)
+        return letter in letters_for(effective, self.roles)
+
+    def has_on_relation(
+        self,
+        relation: Relation,
+        letter: str,
+        attnums: Collection[int] | None = None,
+        *,
+        as_option: bool = False,
+    ) -> bool:
+        """Whether it has a privilege on a relation, or on columns of it: on each of those that
+        are given, on any if they are none."""
+        if relation.kind != "S" and not as_option and self._by_predefined_role(letter):
+            return True
+        kind: AclKind = "sequence" if relation.kind == "S" else "table"
+        acl = relation_acl(self.catalog, relation.oid)
+        if self.has(kind, relation.owner, acl, letter, as_option=as_option):
+            return True
+        if attnums is None:
+            return False
+        acls = column_acls(self.catalog, relation.oid)
+        chosen = [a for a in attnums if a > 0] or [c.attnum for c in relation.columns]
+        verdicts = [
+            self.has("column", relation.owner, acls.get(a), letter, as_option=as_option)
+            for a in chosen
+        ]
+        return all(verdicts) and bool(verdicts) if attnums else any(verdicts)
+
+    def _by_predefined_role(self, letter: str) -> bool:
+        role = READ_ALL_DATA if letter == "r" else WRITE_ALL_DATA if letter in "awd" else None
+        return role in self.roles
+
+    def has_on_schema(self, oid: int, letter: str, *, as_option: bool = False) -> bool:
+        table = schema.pg_namespace
+        row = self.catalog.first(table, table.c.oid == oid)
+        if row is None:
+            return False
+        if letter == "U" and not as_option and self.roles & {READ_ALL_DATA, WRITE_ALL_DATA}:
+            return True
+        acl = decode_acl(row.nspacl)
+        return self.has("schema", int(row.nspowner), acl, letter, as_option=as_option)
+
+    def has_on_database(
+        self, letter: str, oid: int | None = None, *, as_option: bool = False
+    ) -> bool:
+        table = schema.pg_database
+        row = self.catalog.first(table, table.c.oid == (oid or self.catalog.database_oid))
+        if row is None:
+            return False
+        acl = decode_acl(row.datacl)
+        return self.has("database", int(row.datdba), acl, letter, as_option=as_option)
+
+    def has_on_function(self, oid: int, letter: str = "X", *, as_option: bool = False) -> bool:
+        """Whether it may call a function of a user."""
+        row = self.catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
+        if row is None:
+            return False
+        acl = decode_acl(row.proacl)
+        return self.has("function", int(row.proowner), acl, letter, as_option=as_option)
+
+    def has_on_type(self, oid: int, letter: str = "U", *, as_option: bool = False) -> bool:
+        """Whether it may use a type of a user; that of an array as its elements'."""
+        table = schema.pg_type
+        row = self.catalog.first(table, table.c.oid == oid)
+        if row is not None and row.typelem:
+            row = self.catalog.first(table, table.c.oid == row.typelem)
+        if row is None:
+            return oid < FIRST_USER_OID
+        acl = decode_acl(row.typacl)
+        return self.has("type", int(row.typowner), acl, letter, as_option=as_option)
+
+    def may_subscribe(self) -> bool:
+        return self.is_superuser or CREATE_SUBSCRIPTION in self.roles
+
+    # -- errors
+
+    def check_relation(
+        self, relation: Relation, letter: str, attnums: Collection[int] | None = None
+    ) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it has not the privilege (42501).
+        """
+        if not self.is_superuser and not self.has_on_relation(relation, letter, attnums):
+            raise denied(RELATION_WORDS[relation.kind], relation.name)
+
+    def check_relation_owner(self, relation: Relation) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: the relation is not its own, nor of a role that it acts for.
+        """
+        self.check_owner(relation.owner, RELATION_WORDS[relation.kind], relation.name)
+
+    def check_owner(self, owner: int, word: str, name: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: as `check_relation_owner`, of any object.
+        """
+        if not self.acts_for(owner):
+            raise InsufficientPrivilege(f"must be owner of {word} {name}")
+
+    def check_schema(self, oid: int, name: str, letter: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it has not the privilege on the schema.
+        """
+        if not self.is_superuser and not self.has_on_schema(oid, letter):
+            raise denied("schema", name)
+
+    def check_database(self, name: str, letter: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it has not the privilege on the session's database.
+        """
+        if not self.is_superuser and not self.has_on_database(letter):
+            raise denied("database", name)
+
+    def check_temporary(self, name: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it may not make temporary relations in the session's database.
+        """
+        if not self.is_superuser and not self.has_on_database("T"):
+            raise InsufficientPrivilege(
+                f'permission denied to create temporary tables in database "{name}"'
+            )
+
+    def check_become(self, role_oid: int, name: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it may not SET ROLE to another, so that it may not give it
+                anything.
+        """
+        if not self.may_become(role_oid):
+            raise InsufficientPrivilege(f'must be able to SET ROLE "{name}"')
+
+
+def denied(word: str, name: str) -> InsufficientPrivilege:
+    """`permission denied for table t`"""
+    return InsufficientPrivilege(f"permission denied for {word} {name}")
+
+
+def relation_acl(catalog: Catalog, oid: int) -> Acl | None:
+    """The access list of a relation, None where nothing was granted."""
+    row = catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
+    return None if row is None else decode_acl(row.relacl)
+
+
+def function_acl(catalog: Catalog, oid: int) -> Acl | None:
+    """The access list of a function of a user, None where nothing was granted."""
+    row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
+    return None if row is None else decode_acl(row.proacl)
+
+
+def for_superusers(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function of catalog queries that PostgreSQL grants to nobody."""
+
+    def call(context: Any, *args: Any) -> Any:
+        if not context.environment.privileges.is_superuser:
+            raise denied("function", name)
+        return function(context, *args)
+
+    return call
+
+
+def acl_items(catalog: Catalog, acl: Acl | None) -> list[str] | None:
+    """An access list as its items are shown."""
+    if acl is None:
+        return None
+    names = role_names(catalog)
+    return [item.shown(names) for item in acl]
+
+
+_OWNERS = {
+    "pg_namespace": "nspowner", "pg_database": "datdba", "pg_publication": "pubowner",
+    "pg_subscription": "subowner", "pg_type": "typowner", "pg_proc": "proowner",
+    "pg_operator": "oprowner", "pg_collation": "collowner", "pg_class": "relowner",
+}  # fmt: skip
+
+
+def owner_of(catalog: Catalog, class_name: str, oid: int) -> int:
+    """The owner of an object; what is built in is the bootstrap superuser's."""
+    table = schema.metadata.tables[class_name]
+    row = catalog.first(table, table.c.oid == oid)
+    return 10 if row is None else int(row._mapping[_OWNERS[class_name]])
+
+
+def put_relation_acl(catalog: Catalog, oid: int, acl: Acl) -> None:
+    """Give a relation another access list."""
+    catalog.update(schema.pg_class, schema.pg_class.c.oid == oid, relacl=encode_acl(acl))
+
+
+def column_acls(catalog: Catalog, relid: int) -> dict[int, Acl]:
+    """The access lists of a relation's columns, of those that have one."""
+    table = schema.pg_attribute
+    rows = catalog.select(table, table.c.attrelid == relid, table.c.attacl.is_not(None))
+    return {int(row.attnum): decode_acl(row.attacl) or () for row in rows}

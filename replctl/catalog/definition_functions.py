@@ -1,0 +1,163 @@
+"""pg_get_constraintdef() and its like, which print definitions, by their names in pg_proc.prosrc
+(ruleutils.c), and what is visible in the search path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import get_relation, index_table_oid
+from replctl.catalog.pg_proc import UserFunction, list_functions
+from replctl.catalog.ruleutils import constraint_definition, index_definition, partition_key
+from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+
+if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
+
+_VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
+
+
+def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
+    table = schema.pg_constraint
+    row = context.catalog.first(table, table.c.oid == oid)
+    relation = None if row is None else get_relation(context.catalog, int(row.conrelid))
+    if relation is None:
+        return None
+    constraint = next(item for item in relation.constraints if item.oid == oid)
+    return constraint_definition(context.environment, relation, constraint, is_pretty=bool(pretty))
+
+
+def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:
+    """An index, or one of its columns."""
+    relation = get_relation(context.catalog, oid)
+    if relation is None or relation.kind not in "iI":
+        return None
+    table = get_relation(context.catalog, index_table_oid(context.catalog, oid))
+    assert table is not None
+    index = next(item for item in table.indexes if item.oid == oid)
+    if column:
+        attnums = (*index.key, *index.including)
+        if not 0 < column <= len(attnums):
+            return ""
+        return quote_identifier(table.column_at(attnums[column - 1]).name)
+    return index_definition(context.environment, table, index, is_pretty=bool(pretty))
+
+
+def _partition_key(context: FunctionContext, oid: int) -> str | None:
+    relation = get_relation(context.catalog, oid)
+    if relation is None or relation.partition_key is None:
+        return None
+    return partition_key(context.environment, relation)
+
+
+# -- functions
+
+
+def _function(context: FunctionContext, oid: int) -> UserFunction | None:
+    return next((f for f in list_functions(context.catalog) if f.oid == oid), None)
+
+
+def _arguments(context: FunctionContext, oid: int) -> str | None:
+    """`a integer, text`: built-in functions have no names here."""
+    environment = context.environment
+    user = _function(context, oid)
+    if user is not None:
+        pairs = list(zip(user.argument_names, user.arguments, strict=True))
+    else:
+        try:
+            function = environment.function(oid)
+        except KeyError:
+            return None
+        pairs = list(zip(function.argument_names, function.argument_types, strict=True))
+    shown = [(name, environment.format_type(type_)) for name, type_ in pairs]
+    return ", ".join(f"{quote_identifier(name)} {t}" if name else t for name, t in shown)
+
+
+def _result(context: FunctionContext, oid: int) -> str | None:
+    try:
+        function = context.environment.function(oid)
+    except KeyError:
+        return None
+    shown = context.environment.format_type(function.result)
+    return f"SETOF {shown}" if function.returns_set else shown
+
+
+def _definition(context: FunctionContext, oid: int) -> str | None:
+    """CREATE OR REPLACE FUNCTION of a user's function, in pg_get_functiondef()'s lines."""
+    function = _function(context, oid)
+    if function is None:
+        return None
+    place = context.environment.schema_name(function.schema_oid)
+    attributes = _VOLATILITY[function.volatility] + (" STRICT" if function.is_strict else "")
+    lines = [
+        f"CREATE OR REPLACE FUNCTION {quote_qualified_identifier(place, function.name)}"
+        f"({_arguments(context, oid)})",
+        f" RETURNS {_result(context, oid)}",
+        f" LANGUAGE {quote_identifier(function.language)}",
+        *([attributes] if attributes else []),
+    ]
+    tag = "$function"
+    while tag in function.body:
+        tag += "x"
+    return "\n".join([*lines, f"AS {tag}${function.body}{tag}$", ""])
+
+
+# -- what the search path finds
+
+
+def _type_is_visible(context: FunctionContext, oid: int) -> int | None:
+    environment = context.environment
+    type_ = environment.type_by_oid(oid)
+    if type_ is None:
+        return None
+    name = type_.name if type_.is_builtin else type_.sql_name
+    found = environment.find_type(None, name)
+    return int(found is not None and found.oid == oid)
+
+
+def _function_is_visible(context: FunctionContext, oid: int) -> int | None:
+    environment = context.environment
+    try:
+        function = environment.function(oid)
+    except KeyError:
+        return None
+    found = sorted(environment.functions(None, function.name), key=lambda pair: pair[0])
+    alike = [other for _place, other in found if other.argument_types == function.argument_types]
+    return int(bool(alike) and alike[0].oid == oid)
+
+
+def _operator_is_visible(context: FunctionContext, oid: int) -> int | None:
+    environment = context.environment
+    try:
+        operator = environment.operator(oid)
+    except KeyError:
+        return None
+    operands = (operator.left, operator.right)
+    found = sorted(environment.operators(None, operator.name), key=lambda pair: pair[0])
+    alike = [other for _place, other in found if (other.left, other.right) == operands]
+    return int(bool(alike) and alike[0].oid == oid)
+
+
+def _built_in_is_visible(context: FunctionContext, oid: int) -> int:
+    """Of what users cannot make: it is all in pg_catalog."""
+    return int(oid < FIRST_USER_OID)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "pg_get_constraintdef": _constraint,
+    "pg_get_constraintdef_ext": _constraint,
+    "pg_get_indexdef": _index,
+    "pg_get_indexdef_ext": _index,
+    "pg_get_partkeydef": _partition_key,
+    "pg_get_function_arguments": _arguments,
+    "pg_get_function_identity_arguments": _arguments,
+    "pg_get_function_result": _result,
+    "pg_get_functiondef": _definition,
+    "pg_type_is_visible": _type_is_visible,
+    "pg_function_is_visible": _function_is_visible,
+    "pg_operator_is_visible": _operator_is_visible,
+    "pg_collation_is_visible": _built_in_is_visible,
+    "pg_opclass_is_visible": _built_in_is_visible,
+}

@@ -1,0 +1,161 @@
+"""How far back the log and the catalogs' history are needed, and their trimming to that
+(GetOldestXmin, heap freezing and RemoveOldXlogFiles in PostgreSQL)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Select, delete, exists, func, or_, select, update
+
+from replctl.catalog import schema
+from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
+from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
+from replctl.lsn import INVALID_LSN
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What is behind both is needed by nobody.
+
+    Attributes:
+        lsn: the oldest position that somebody still reads from.
+        time: what was committed later (microseconds since 1970) is kept anyway.
+    """
+
+    lsn: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A relation that is gone for everybody, whose Delta table is not."""
+
+    relid: int
+    location: str
+    is_adopted: bool
+
+
+def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
+    """The oldest position that a slot holds back, in a database or anywhere; without any, the end
+    of the log.  Standbys follow, and read, all databases."""
+    slots = schema.pg_replication_slots
+    query = select(func.min(slots.c.restart_lsn)).where(
+        slots.c.invalidation_reason.is_(None), slots.c.restart_lsn != INVALID_LSN
+    )
+    if database_oid is not None:
+        query = query.where(or_(slots.c.datoid == database_oid, slots.c.slot_type == "physical"))
+    oldest = connection.execute(query).scalar_one()
+    end = insert_lsn(connection)
+    return end if oldest is None else min(int(oldest), end)
+
+
+def oldest_xid_behind(connection: Connection, lsn: int) -> int:
+    """The oldest transaction that was not committed at an LSN; without any, the next one."""
+    xact = schema.pg_xact
+    query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
+    oldest = connection.execute(query).scalar_one()
+    return next_xid(connection) if oldest is None else int(oldest)
+
+
+def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
+    """The Delta version of a relation that all changes behind the horizon start from; None if it
+    has none."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    query = (
+        select(func.min(wal.c.version))
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(
+            wal.c.relid == relid,
+            or_(
+                xact.c.status != "c",
+                xact.c.commit_lsn > horizon.lsn,
+                xact.c.commit_time > horizon.time,
+            ),
+        )
+    )
+    first = catalog.connection.execute(query).scalar_one()
+    return last_logged_version(catalog, relid) if first is None else int(first) - 1
+
+
+def first_change_behind(catalog: Catalog, relid: int, lsn: int) -> tuple[int, int] | None:
+    """The first version of a relation that was committed after an LSN, and when."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    query = (
+        select(wal.c.version, xact.c.commit_time)
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(
+            wal.c.relid == relid,
+            wal.c.action == CHANGE,
+            xact.c.status == "c",
+            xact.c.commit_lsn > lsn,
+        )
+        .order_by(wal.c.version)
+        .limit(1)
+    )
+    row = catalog.connection.execute(query).first()
+    return None if row is None else (int(row.version), int(row.commit_time))
+
+
+def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
+    """The tables that were dropped before the horizon, in any database, and whose place nobody else
+    uses."""
+    relation, storage = schema.pg_class, schema.storage_table
+    other = storage.alias()
+    is_there = exists().where(
+        relation.c.oid == storage.c.relid, relation.c.xmax.not_in(_ended(horizon))
+    )
+    is_shared = exists().where(
+        other.c.location == storage.c.location, other.c.relid != storage.c.relid
+    )
+    query = select(storage).where(~is_there)
+    shared = {int(row.relid) for row in connection.execute(query.where(is_shared))}
+    return [
+        DroppedTable(int(row.relid), str(row.location), row.is_adopted or row.relid in shared)
+        for row in connection.execute(query)
+    ]
+
+
+def forget_tables(connection: Connection, relids: Collection[int]) -> None:
+    """Delta tables that are gone."""
+    for table in (schema.storage_column, schema.storage_table, schema.pg_wal):
+        connection.execute(delete(table).where(table.c.relid.in_(list(relids))))
+
+
+def trim(connection: Connection, horizon: Horizon) -> None:
+    """Remove what nothing behind the horizon can see: entries of the log but the newest of each
+    relation, row versions, and the transactions that left no other trace.  Row versions that
+    everybody sees are those of the first transaction then (PostgreSQL freezes them).
+
+    Dropped tables have to be removed before.
+    """
+    wal, xact = schema.pg_wal, schema.pg_xact
+    old = _ended(horizon)
+    newer = wal.alias()
+    committed = select(xact.c.xid).where(xact.c.status == "c")
+    is_superseded = exists().where(
+        newer.c.relid == wal.c.relid,
+        newer.c.version > wal.c.version,
+        newer.c.xid.in_(committed),
+    )
+    is_gone = or_(wal.c.version.is_(None), is_superseded)
+    connection.execute(delete(wal).where(wal.c.xid.in_(old), is_gone))
+    connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
+    connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
+    for table in schema.metadata.sorted_tables:
+        if table.info.get("versioned"):
+            connection.execute(delete(table).where(table.c.xmax.in_(old)))
+            frozen = update(table).where(table.c.xmin.in_(old)).values(xmin=BOOTSTRAP_XID)
+            connection.execute(frozen)
+    is_traced = exists().where(wal.c.xid == xact.c.xid)
+    connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced))
+
+
+def _ended(horizon: Horizon) -> Select[int]:
+    """The transactions that were committed before the horizon."""
+    xact = schema.pg_xact
+    return select(xact.c.xid).where(
+        xact.c.status == "c",
+        xact.c.commit_lsn <= horizon.lsn,
+        xact.c.commit_time <= horizon.time,
+    )

@@ -1,0 +1,180 @@
+"""Locks on objects of the catalogs: what one open block has changed, or relies on, others wait for
+(lmgr).
+
+A row of a versioned table belongs to objects, which whoever writes the row locks: its own, those
+that it is a part of, those that it uses, and its name.  Modes are three of PostgreSQL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, delete, insert, select
+
+from replctl.catalog import schema
+
+
+class LockMode(IntEnum):
+    """How much a lock keeps from others: two of them exclude each other if their sum exceeds
+    three."""
+
+    USE = 1  # the object stays as it is: ACCESS SHARE of a schema, ROW EXCLUSIVE of a table
+    PUBLISH = 2  # SHARE UPDATE EXCLUSIVE
+    CHANGE = 3  # ACCESS EXCLUSIVE
+
+    def conflicts_with(self, other: LockMode) -> bool:
+        """Whether two transactions cannot hold them at once."""
+        return self + other > 3
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLock:
+    """A lock: `name` says what it is on."""
+
+    name: str
+    mode: LockMode
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a row of a table locks: by columns with OIDs of objects, and by those that make up its
+    name."""
+
+    changes: tuple[str, ...] = ("oid",)
+    publishes: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
+
+
+_RULES = {
+    "pg_authid": _Rule(name=("rolname",)),
+    "pg_database": _Rule(name=("datname",)),
+    "pg_namespace": _Rule(name=("nspname",)),
+    "pg_class": _Rule(uses=("relnamespace",), name=("relname", "relnamespace")),
+    "pg_attribute": _Rule(("attrelid",), uses=("atttypid",)),
+    "pg_attrdef": _Rule(("adrelid",)),
+    "pg_index": _Rule(("indexrelid", "indrelid")),
+    "pg_constraint": _Rule(("conrelid", "confrelid")),
+    "pg_sequence": _Rule(("seqrelid",), uses=("ownerrelid",)),
+    "pg_inherits": _Rule(("inhrelid", "inhparent")),
+    "pg_partitioned_table": _Rule(("partrelid",)),
+    "pg_type": _Rule(uses=("typnamespace",), name=("typname", "typnamespace")),
+    "pg_enum": _Rule(("enumtypid",)),
+    "pg_proc": _Rule(uses=("pronamespace",), name=("proname", "pronamespace", "proargtypes")),
+    "pg_operator": _Rule(
+        uses=("oprnamespace", "oprcode"), name=("oprname", "oprnamespace", "oprleft", "oprright")
+    ),
+    "pg_collation": _Rule(uses=("collnamespace",), name=("collname", "collnamespace")),
+    "pg_rewrite": _Rule(("ev_class",)),
+    "pg_policy": _Rule(("polrelid",)),
+    "pg_default_acl": _Rule((), name=("defaclrole", "defaclnamespace", "defaclobjtype")),
+    "pg_db_role_setting": _Rule((), name=("setdatabase", "setrole")),
+    "pg_description": _Rule(("objoid",)),
+    "pg_shdescription": _Rule(("objoid",)),
+    "pg_publication": _Rule(name=("pubname",)),
+    "pg_publication_rel": _Rule((), publishes=("prpubid", "prrelid")),
+    "pg_publication_namespace": _Rule((), publishes=("pnpubid",), uses=("pnnspid",)),
+    "pg_subscription": _Rule(name=("subname", "subdbid")),
+}
+
+
+def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
+    """What whoever writes a row locks."""
+    rule = _RULES.get(table.name)
+    if rule is None:
+        return set()
+    database = row.get("dbid", 0)
+    columns = [(column, LockMode.CHANGE) for column in rule.changes]
+    columns += [(column, LockMode.PUBLISH) for column in rule.publishes]
+    columns += [(column, LockMode.USE) for column in rule.uses]
+    locks = {object_lock(database, row[name], mode) for name, mode in columns if row.get(name)}
+    if rule.name:
+        values = "/".join(str(row.get(column)) for column in rule.name)
+        locks.add(ObjectLock(f"{database}/{table.name}/{values}", LockMode.CHANGE))
+    return locks
+
+
+def object_lock(database_oid: int, oid: int, mode: LockMode) -> ObjectLock:
+    """The lock on an object of a database; the cluster's own have database 0."""
+    return ObjectLock(f"{database_oid}/{oid}", mode)
+
+
+def locks_held(
+    connection: Connection, xids: Iterable[int]
+) -> dict[str, list[tuple[int, LockMode]]]:
+    """The locks of transactions, by name."""
+    table = schema.object_lock
+    result: dict[str, list[tuple[int, LockMode]]] = {}
+    query = select(table).where(table.c.xid.in_(sorted(xids)))
+    for row in connection.execute(query):
+        result.setdefault(row.name, []).append((int(row.xid), LockMode(row.mode)))
+    return result
+
+
+def hold_locks(connection: Connection, xid: int, locks: Iterable[ObjectLock]) -> None:
+    """Note locks of a block, until it ends."""
+    rows = [{"xid": xid, "name": lock.name, "mode": int(lock.mode)} for lock in locks]
+    if rows:
+        connection.execute(insert(schema.object_lock), rows)
+
+
+def release_locks(connection: Connection, xids: Iterable[int]) -> None:
+    """The transactions have ended."""
+    table = schema.object_lock
+    connection.execute(delete(table).where(table.c.xid.in_(sorted(xids))))
+
+
+# ---------------------------------------------------------------------------------------------
+# Waiting
+
+
+def note_wait(connection: Connection, xid: int, holders: Iterable[int]) -> None:
+    """A block waits for others."""
+    rows = [{"xid": xid, "holder": holder} for holder in holders]
+    if rows:
+        connection.execute(insert(schema.lock_wait), rows)
+
+
+def end_wait(connection: Connection, xid: int) -> None:
+    """It does not wait any more."""
+    connection.execute(delete(schema.lock_wait).where(schema.lock_wait.c.xid == xid))
+
+
+def waiting_cycle(connection: Connection, xid: int) -> list[int]:
+    """The blocks from `xid` on that wait for each other in a circle; [] if it is in none."""
+    waits: dict[int, list[int]] = {}
+    for row in connection.execute(select(schema.lock_wait)):
+        waits.setdefault(int(row.xid), []).append(int(row.holder))
+    paths = [[xid]]
+    seen = {xid}
+    while paths:
+        path = paths.pop()
+        for holder in waits.get(path[-1], ()):
+            if holder == xid:
+                return path
+            if holder not in seen:
+                seen.add(holder)
+                paths.append([*path, holder])
+    return []
+
+
+class OpenBlock(NamedTuple):
+    """A block that is in progress, or a transaction without one: its number, its database, and its
+    process."""
+
+    xid: int
+    database_oid: int
+    backend: str
+
+
+def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
+    """Those of some transactions that are in progress, each with its block."""
+    xact = schema.pg_xact
+    query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
+    return {
+        int(row.xid): OpenBlock(int(row.block_xid or row.xid), int(row.dbid), str(row.backend))
+        for row in connection.execute(query)
+    }

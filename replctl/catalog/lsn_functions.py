@@ -1,0 +1,135 @@
+"""PostgreSQL's functions of positions in the log, by their names in pg_proc.prosrc (pg_lsn.c,
+xlogfuncs.c, pg_controldata.c).  A numeric is its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from replctl.catalog import schema
+from replctl.catalog.pg_control import check_writes_log
+from replctl.catalog.transaction import insert_lsn, next_insert_lsn, switch_segment
+from replctl.errors import FeatureNotSupported, InvalidParameterValue
+
+if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
+
+_TIMELINE = 1
+_FILE_NAME = re.compile(r"[0-9A-Fa-f]{24}")
+#: pg_control's version and the catalogs' of PostgreSQL 17.
+_CONTROL_VERSION, _CATALOG_VERSION = 1700, 202406281
+
+
+def _current(context: FunctionContext) -> int:
+    check_writes_log(context.catalog.connection)
+    return insert_lsn(context.catalog.connection)
+
+
+def _current_insert(context: FunctionContext) -> int:
+    check_writes_log(context.catalog.connection)
+    return next_insert_lsn(context.catalog.connection)
+
+
+def _switch_wal(context: FunctionContext) -> int:
+    """The end of the log moves to that of its segment; where it was."""
+    size = _segment_size(context)
+    with context.cluster.begin(write=True) as connection:
+        return switch_segment(connection, size)
+
+
+# -- arithmetic
+
+
+def _difference(context: FunctionContext, a: int, b: int) -> str:
+    return str(a - b)
+
+
+def _plus(context: FunctionContext, lsn: int, offset: str) -> int:
+    if Decimal(offset).is_nan():
+        raise FeatureNotSupported("cannot add NaN to pg_lsn")
+    return _of_numeric(Decimal(lsn) + Decimal(offset))
+
+
+def _minus(context: FunctionContext, lsn: int, offset: str) -> int:
+    if Decimal(offset).is_nan():
+        raise FeatureNotSupported("cannot subtract NaN from pg_lsn")
+    return _of_numeric(Decimal(lsn) - Decimal(offset))
+
+
+def _of_numeric(value: Decimal) -> int:
+    """17.5 -> 0/12 (numeric_pg_lsn)."""
+    if not value.is_finite():
+        what = "NaN" if value.is_nan() else "infinity"
+        raise FeatureNotSupported(f"cannot convert {what} to pg_lsn")
+    lsn = int(value.to_integral_value(ROUND_HALF_UP))
+    if not 0 <= lsn < 2**64:
+        raise InvalidParameterValue("pg_lsn out of range")
+    return lsn
+
+
+# -- files
+
+
+def _segment_size(context: FunctionContext) -> int:
+    return int(context.settings.setting("wal_segment_size"))
+
+
+def _walfile_name(context: FunctionContext, lsn: int) -> str:
+    size = _segment_size(context)
+    high, low = divmod(lsn // size, 2**32 // size)
+    return f"{_TIMELINE:08X}{high:08X}{low:08X}"
+
+
+def _walfile_name_offset(context: FunctionContext, lsn: int) -> tuple[str, int]:
+    return _walfile_name(context, lsn), lsn % _segment_size(context)
+
+
+def _split_walfile_name(context: FunctionContext, name: str) -> tuple[str, int]:
+    if _FILE_NAME.fullmatch(name) is None:
+        raise InvalidParameterValue(f'invalid WAL file name "{name}"')
+    timeline, high, low = (int(name[i : i + 8], 16) for i in (0, 8, 16))
+    return str(high * (2**32 // _segment_size(context)) + low), timeline
+
+
+# -- the cluster
+
+
+def _control_system(context: FunctionContext) -> tuple[int, int, int, int]:
+    modified = (context.cluster.path / "catalog.db").stat().st_mtime_ns // 1000
+    identifier = context.catalog.connection.execute(select(schema.pg_control.c.system_identifier))
+    return _CONTROL_VERSION, _CATALOG_VERSION, int(identifier.scalar_one()), modified
+
+
+#: prosrc -> function.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "pg_current_wal_lsn": _current,
+    "pg_current_wal_flush_lsn": _current,
+    "pg_current_wal_insert_lsn": _current_insert,
+    "pg_switch_wal": _switch_wal,
+    "pg_log_standby_snapshot": _current,  # slots need none
+    "pg_lsn_mi": _difference,
+    "pg_wal_lsn_diff": _difference,
+    "pg_lsn_pli": _plus,
+    "pg_lsn_mii": _minus,
+    "numeric_pg_lsn": lambda context, value: _of_numeric(Decimal(value)),
+    "pg_lsn_cmp": lambda context, a, b: (a > b) - (a < b),
+    "pg_lsn_larger": lambda context, a, b: max(a, b),
+    "pg_lsn_smaller": lambda context, a, b: min(a, b),
+    "pg_walfile_name": _walfile_name,
+}
+
+#: Functions written in SQL: name -> function.
+FUNCTIONS_BY_NAME: dict[str, Callable[..., Any]] = {
+    "numeric_pl_pg_lsn": lambda context, offset, lsn: _plus(context, lsn, offset),
+}
+
+#: prosrc -> function that returns a row, for FROM.
+ROW_FUNCTIONS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "pg_walfile_name_offset": _walfile_name_offset,
+    "pg_split_walfile_name": _split_walfile_name,
+    "pg_control_system": _control_system,
+}

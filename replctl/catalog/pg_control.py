@@ -1,0 +1,128 @@
+"""What a cluster is: a primary, a standby of one, or a primary that a standby has replaced
+(pg_control, standby.signal)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select, update
+
+from replctl.catalog import schema
+from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class ControlData:
+    """The row of pg_control.
+
+    Attributes:
+        timeline: how often the cluster has changed its home by promotion, from 1.
+        is_in_recovery: it is a standby.
+        promoted_to: the directory of the standby that was promoted in its place.
+    """
+
+    system_identifier: int
+    insert_lsn: int
+    timeline: int
+    is_in_recovery: bool
+    promoted_to: str | None
+
+
+def read_control(connection: Connection) -> ControlData:
+    """What the cluster is now."""
+    control = schema.pg_control
+    row = connection.execute(select(control)).one()
+    return ControlData(
+        int(row.system_identifier),
+        int(row.insert_lsn),
+        int(row.timeline),
+        bool(row.is_in_recovery),
+        row.promoted_to,
+    )
+
+
+def check_connectable(control: ControlData) -> None:
+    """Whether sessions may be opened.
+
+    Raises:
+        CannotConnectNow: a standby was promoted in its place (57P03).
+    """
+    if control.promoted_to is not None:
+        raise CannotConnectNow(
+            "the database system is not accepting connections",
+            detail=f'The standby "{control.promoted_to}" was promoted in its place.',
+            hint="Connect to the new primary.",
+        )
+
+
+def check_writable(connection: Connection, *, in_recovery: bool) -> None:
+    """Whether the catalog may be changed: asked within each transaction that does.
+
+    Args:
+        in_recovery: it is a change that a standby makes, too.
+
+    Raises:
+        ReadOnlySqlTransaction: it is a standby's (25006).
+        CannotConnectNow: a standby was promoted in its place (57P03).
+    """
+    control = read_control(connection)
+    check_connectable(control)
+    if control.is_in_recovery and not in_recovery:
+        raise ReadOnlySqlTransaction("cannot assign TransactionIds during recovery")
+
+
+def check_not_in_recovery(connection: Connection, what: str) -> None:
+    """Whether a function that changes something may be called.
+
+    Raises:
+        ReadOnlySqlTransaction: the cluster is a standby (25006).
+    """
+    if read_control(connection).is_in_recovery:
+        raise ReadOnlySqlTransaction(f"cannot execute {what} in a read-only transaction")
+
+
+def check_writes_log(connection: Connection) -> None:
+    """Whether there is an end of the log to ask for.
+
+    Raises:
+        ObjectNotInPrerequisiteState: a standby writes none (55000).
+    """
+    if read_control(connection).is_in_recovery:
+        raise ObjectNotInPrerequisiteState(
+            "recovery is in progress",
+            hint="WAL control functions cannot be executed during recovery.",
+        )
+
+
+def check_recovers(connection: Connection) -> ControlData:
+    """What a standby is.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is none (55000).
+    """
+    control = read_control(connection)
+    if not control.is_in_recovery:
+        raise ObjectNotInPrerequisiteState(
+            "recovery is not in progress",
+            hint="Recovery control functions can only be executed during recovery.",
+        )
+    return control
+
+
+def check_timeline(connection: Connection, timeline: int) -> None:
+    """Whether what was written on a timeline can be this cluster's.
+
+    Raises:
+        CannotConnectNow: a standby was promoted in its place (57P03).
+    """
+    if timeline > read_control(connection).timeline:
+        raise CannotConnectNow(
+            "the database system is not accepting connections",
+            detail=f"A standby of it was promoted: it writes on timeline {timeline}.",
+            hint="Connect to the new primary.",
+        )
+
+
+def replace_by(connection: Connection, home: str) -> None:
+    """A standby is promoted in this cluster's place: nothing is written here any more."""
+    connection.execute(update(schema.pg_control).values(promoted_to=home))

@@ -1,0 +1,47 @@
+"""Comments on objects: of a database in pg_description, of the cluster in pg_shdescription."""
+
+from __future__ import annotations
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+from replctl.types import builtin
+
+#: The catalogs whose objects belong to the cluster and are commented on as such; subscriptions are
+#: not among them.
+_SHARED = ("pg_authid", "pg_database")
+
+
+def set_comment(
+    catalog: Catalog, class_name: str, oid: int, text: str | None, *, number: int = 0
+) -> None:
+    """Put a comment in the place of the one that an object has; None removes it.
+
+    Args:
+        class_name: the catalog that the object is in.
+        number: a column's attnum.
+    """
+    table = schema.pg_shdescription if class_name in _SHARED else schema.pg_description
+    key = {"objoid": oid, "classoid": builtin.system_relations()[class_name].oid}
+    if class_name not in _SHARED:
+        key["objsubid"] = number
+    catalog.delete(table, *(table.c[name] == value for name, value in key.items()))
+    if text is not None:
+        catalog.insert(table, **key, description=text)
+
+
+def get_comment(catalog: Catalog, class_name: str, oid: int, number: int = 0) -> str | None:
+    """The comment on an object of a database."""
+    table = schema.pg_description
+    class_oid = builtin.system_relations()[class_name].oid
+    row = catalog.first(
+        table, table.c.objoid == oid, table.c.classoid == class_oid, table.c.objsubid == number
+    )
+    return None if row is None else str(row.description)
+
+
+def get_shared_comment(catalog: Catalog, class_name: str, oid: int) -> str | None:
+    """The comment on a role or a database."""
+    table = schema.pg_shdescription
+    class_oid = builtin.system_relations()[class_name].oid
+    row = catalog.first(table, table.c.objoid == oid, table.c.classoid == class_oid)
+    return None if row is None else str(row.description)

@@ -1,0 +1,129 @@
+"""Policies: which rows of a table a role may see, and may write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import PUBLIC
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.transaction import Catalog
+from replctl.errors import InsufficientPrivilege
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A row of pg_policy.
+
+    Attributes:
+        command: r (SELECT), a (INSERT), w (UPDATE), d (DELETE) or * for all of them.
+        roles: OIDs of those that it is for; 0 is everybody.
+        using, check: conditions in the stored form of expressions, with query trees in them
+            (query.stored).
+    """
+
+    oid: int
+    name: str
+    relid: int
+    command: str
+    is_permissive: bool
+    roles: tuple[int, ...]
+    using: str | None
+    check: str | None
+
+    @property
+    def reads_other_tables(self) -> bool:
+        """Whether its USING holds a subquery, which only `replctl.query` can read."""
+        return self.using is not None and '{"node":"SubLink"' in self.using
+
+    def concerns(self, command: str, privileges: Privileges) -> bool:
+        """Whether it is about a command (r, a, w, d) of a role."""
+        is_for = PUBLIC in self.roles or any(role in privileges.roles for role in self.roles)
+        return self.command in (command, "*") and is_for
+
+
+def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
+    """The policies of a table, by name."""
+    table = schema.pg_policy
+    return [
+        _policy(row)
+        for row in catalog.select(table, table.c.polrelid == relid, order_by=[table.c.polname])
+    ]
+
+
+def list_policies(catalog: Catalog) -> list[Policy]:
+    """All policies of the database, in the order in which they were made."""
+    table = schema.pg_policy
+    return [_policy(row) for row in catalog.select(table, order_by=[table.c.oid])]
+
+
+def find_policy(catalog: Catalog, relid: int, name: str) -> Policy | None:
+    """The policy of that name on a table."""
+    return next((p for p in policies_of(catalog, relid) if p.name == name), None)
+
+
+def put_policy(catalog: Catalog, policy: Policy) -> None:
+    """Add a policy, or put its new state in the place of its old one."""
+    table = schema.pg_policy
+    values = {
+        "polname": policy.name,
+        "polrelid": policy.relid,
+        "polcmd": policy.command,
+        "polpermissive": policy.is_permissive,
+        "polroles": json.dumps(policy.roles),
+        "polqual": policy.using,
+        "polwithcheck": policy.check,
+    }
+    if catalog.update(table, table.c.oid == policy.oid, **values) == 0:
+        catalog.insert(table, oid=policy.oid, **values)
+
+
+def delete_policies(catalog: Catalog, oids: Collection[int]) -> None:
+    """Remove policies."""
+    catalog.delete(schema.pg_policy, schema.pg_policy.c.oid.in_(oids))
+
+
+def is_row_security_active(
+    privileges: Privileges, relation: Relation, row_security: str = "on"
+) -> bool:
+    """Whether policies decide which rows of a table a role sees (check_enable_rls).
+
+    Args:
+        row_security: the setting of that name.
+
+    Raises:
+        InsufficientPrivilege: they do, and row_security is off (42501).
+    """
+    if not relation.has_row_security or relation.kind not in ("r", "p"):
+        return False
+    if privileges.is_superuser or privileges.role.bypasses_rls:
+        return False
+    is_owner = privileges.acts_for(relation.owner)
+    if is_owner and not relation.forces_row_security:
+        return False
+    if row_security == "off":
+        raise InsufficientPrivilege(
+            f'query would be affected by row-level security policy for table "{relation.name}"',
+            hint="To disable the policy for the table's owner, use ALTER TABLE NO FORCE ROW LEVEL"
+            " SECURITY."
+            if is_owner
+            else None,
+        )
+    return True
+
+
+def _policy(row: Any) -> Policy:
+    return Policy(
+        int(row.oid),
+        str(row.polname),
+        int(row.polrelid),
+        str(row.polcmd),
+        bool(row.polpermissive),
+        tuple(json.loads(row.polroles)),
+        row.polqual,
+        row.polwithcheck,
+    )

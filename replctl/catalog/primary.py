@@ -1,0 +1,60 @@
+"""What a standby follows: its primary, as primary_conninfo has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from replctl.catalog.auto_conf import read_auto_conf
+from replctl.catalog.cluster import Cluster
+from replctl.conninfo import parse_conninfo
+from replctl.errors import ConnectionFailure, PostgresError
+
+
+@contextmanager
+def open_primary(standby: Cluster) -> Iterator[Cluster]:
+    """The cluster that a standby follows.
+
+    Raises:
+        ConnectionFailure: it cannot be used, or is another one than that which the standby was
+            made of (08006).
+    """
+    conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
+    home = parse_conninfo(conninfo).get("host", "")
+    if not home.startswith("/"):
+        raise ConnectionFailure(
+            'could not connect to the primary server: "primary_conninfo" names no directory of a'
+            " cluster as its host"
+        )
+    with open_existing(Path(home)) as primary:
+        if primary.system_identifier != standby.system_identifier:
+            raise ConnectionFailure(
+                "database system identifier differs between the primary and standby",
+                detail=f"The primary's identifier is {primary.system_identifier}, the standby's"
+                f" identifier is {standby.system_identifier}.",
+            )
+        yield primary
+
+
+@contextmanager
+def open_existing(home: Path) -> Iterator[Cluster]:
+    """A cluster that is there: looking for it does not make it.
+
+    Raises:
+        ConnectionFailure: it is not there, or cannot be used (08006).
+    """
+    message = (
+        "could not connect to the primary server: connection to server on directory"
+        f' "{home}" failed: '
+    )
+    if not Cluster.exists(home):
+        raise ConnectionFailure(message + "there is no cluster")
+    try:
+        cluster = Cluster.open(home)
+    except PostgresError as error:
+        raise ConnectionFailure(message + error.message) from error
+    try:
+        yield cluster
+    finally:
+        cluster.close()

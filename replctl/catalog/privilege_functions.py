@@ -1,0 +1,286 @@
+"""has_table_privilege() and its like, by their names in pg_proc.prosrc (acl.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import PRIVILEGE_LETTERS, PUBLIC
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.pg_authid import find_role
+from replctl.catalog.pg_class import get_relation
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.errors import (
+    InvalidCatalogName,
+    InvalidParameterValue,
+    InvalidSchemaName,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from replctl.expr import object_identifier
+from replctl.types import builtin
+from replctl.types.builtin import FIRST_USER_OID
+
+if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
+
+#: Whether a role has a privilege, by its letter, on an object, or may grant it on; None if there is
+#: no such object.
+_Check = Callable[["FunctionContext", Privileges, int, str, bool], bool | None]
+_GRANT_OPTION = " with grant option"
+
+#: What may be asked about each kind of object.
+_WORDS: dict[str, tuple[str, ...]] = {
+    "table": (
+        "select", "insert", "update", "delete", "truncate", "references", "trigger", "maintain",
+    ),
+    "column": ("select", "insert", "update", "references"),
+    "sequence": ("usage", "select", "update"),
+    "schema": ("create", "usage"),
+    "database": ("create", "temporary", "temp", "connect"),
+    "function": ("execute",),
+    "type": ("usage",),
+    "parameter": ("set", "alter system"),
+}  # fmt: skip
+
+
+def _role_oid(context: FunctionContext, role: str | int) -> int:
+    if isinstance(role, int):
+        return role
+    found = find_role(context.catalog, role)
+    if found is None:
+        raise UndefinedObject(f'role "{role}" does not exist')
+    return found.oid
+
+
+def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privileges:
+    """Those of the role that is named, which may be everybody, or of the current one."""
+    if not roles:
+        return context.environment.privileges
+    oid = PUBLIC if roles[0] == "public" else _role_oid(context, roles[0])
+    return context.environment.privileges_of(oid)
+
+
+def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
+    """The privileges in a list, as letters, each with whether the right to grant it is meant.
+
+    Raises:
+        InvalidParameterValue: that kind of object has no such privilege.
+    """
+    found = []
+    for word in words.split(","):
+        bare = word.strip().lower()
+        as_option = bare.endswith(_GRANT_OPTION)
+        bare = bare.removesuffix(_GRANT_OPTION)
+        if bare not in _WORDS[kind]:
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+        found.append((PRIVILEGE_LETTERS.get(bare, ""), as_option))
+    return found
+
+
+def _relation_oid(context: FunctionContext, name: str) -> int:
+    return int(object_identifier.read(context.environment, "regclass", name))
+
+
+def _function_oid(context: FunctionContext, name: str) -> int:
+    return int(object_identifier.read(context.environment, "regprocedure", name))
+
+
+def _type_oid(context: FunctionContext, name: str) -> int:
+    return int(object_identifier.read(context.environment, "regtype", name))
+
+
+def _schema_oid(context: FunctionContext, name: str) -> int:
+    oid = context.environment.schema_oid(name)
+    if oid is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return oid
+
+
+def _database_oid(context: FunctionContext, name: str) -> int:
+    table = schema.pg_database
+    row = context.catalog.first(table, table.c.datname == name)
+    if row is None:
+        raise InvalidCatalogName(f'database "{name}" does not exist')
+    return int(row.oid)
+
+
+def _on_relation(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    if oid in builtin.system_relations_by_oid():
+        return privileges.is_superuser or (letter == "r" and not as_option)
+    relation = get_relation(context.catalog, oid)
+    if relation is None:
+        return None
+    return privileges.has_on_relation(relation, letter, as_option=as_option)
+
+
+def _on_any_column(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    relation = get_relation(context.catalog, oid)
+    if relation is None:
+        return None
+    return privileges.has_on_relation(relation, letter, (), as_option=as_option)
+
+
+def _on_sequence(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    relation = get_relation(context.catalog, oid)
+    if relation is None:
+        return None
+    if relation.kind != "S":
+        raise WrongObjectType(f'"{relation.name}" is not a sequence')
+    return privileges.has_on_relation(relation, letter, as_option=as_option)
+
+
+def _on_schema(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    if context.environment.schema_name(oid) is None:
+        return None
+    return privileges.has_on_schema(oid, letter, as_option=as_option)
+
+
+def _on_database(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    table = schema.pg_database
+    if context.catalog.first(table, table.c.oid == oid) is None:
+        return None
+    return privileges.has_on_database(letter, oid, as_option=as_option)
+
+
+def _on_function(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    if oid in builtin.function_by_oid():
+        return privileges.is_superuser or not as_option
+    table = schema.pg_proc
+    if context.catalog.first(table, table.c.oid == oid) is None:
+        return None
+    return privileges.has_on_function(oid, letter, as_option=as_option)
+
+
+def _on_type(
+    context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
+) -> bool | None:
+    if context.environment.type_by_oid(oid) is None:
+        return None
+    if oid < FIRST_USER_OID:
+        return privileges.is_superuser or not as_option
+    return privileges.has_on_type(oid, letter, as_option=as_option)
+
+
+_Implementation = Callable[..., int | None]
+
+
+def _variants(
+    name: str, kind: str, find: Callable[[FunctionContext, str], int], check: _Check
+) -> dict[str, _Implementation]:
+    """The function with and without a role, each by name or OID."""
+
+    def call(context: FunctionContext, *args: Any) -> int | None:
+        *roles, target, words = args
+        privileges = _privileges(context, roles)
+        letters = _letters(kind, words)
+        oid = target if isinstance(target, int) else find(context, target)
+        verdicts = [check(context, privileges, oid, letter, flag) for letter, flag in letters]
+        return None if None in verdicts else int(any(verdicts))
+
+    suffixes = ("name_name", "name_id", "id_name", "id_id", "name", "id")
+    return {f"{name}_{suffix}": call for suffix in suffixes}
+
+
+def _has_column(context: FunctionContext, *args: Any) -> int | None:
+    """has_column_privilege([role,] table, column, privileges), the column by name or number."""
+    *roles, table, column, words = args
+    privileges = _privileges(context, roles)
+    oid = table if isinstance(table, int) else _relation_oid(context, table)
+    relation = get_relation(context.catalog, oid)
+    if isinstance(column, str) and relation is not None:
+        found = relation.column(column)
+        if found is None:
+            raise UndefinedColumn(f'column "{column}" of relation "{relation.name}" does not exist')
+        column = found.attnum
+    letters = _letters("column", words)
+    if relation is None or all(item.attnum != column for item in relation.columns):
+        return None
+    return int(
+        any(
+            privileges.has_on_relation(relation, letter, [column], as_option=as_option)
+            for letter, as_option in letters
+        )
+    )
+
+
+def _has_parameter(context: FunctionContext, *args: Any) -> int:
+    """has_parameter_privilege(): nothing is granted on parameters, so superusers alone have any."""
+    *roles, _name, words = args
+    _letters("parameter", words)
+    return int(_privileges(context, roles).is_superuser)
+
+
+def _has_role(context: FunctionContext, *args: Any) -> int:
+    *members, role, words = args
+    privileges = context.environment.privileges
+    if members:
+        privileges = context.environment.privileges_of(_role_oid(context, members[0]))
+    oid = _role_oid(context, role)
+    verdicts: dict[str, Callable[[], bool]] = {
+        "usage": lambda: privileges.acts_for(oid),
+        "member": lambda: privileges.is_superuser or oid in privileges.memberships,
+        "set": lambda: privileges.may_become(oid),
+        "admin": lambda: privileges.is_admin_of(oid),
+    }
+    asked = []
+    for word in words.split(","):
+        bare = word.strip().lower()
+        for option in (_GRANT_OPTION, " with admin option"):
+            if bare.endswith(option) and bare.removesuffix(option) in ("usage", "member", "set"):
+                bare = "admin"
+        if bare not in verdicts or word.strip().lower() == "admin":
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+        asked.append(verdicts[bare])
+    return int(any(verdict() for verdict in asked))
+
+
+def _is_row_security_active(context: FunctionContext, target: str | int) -> int | None:
+    oid = target if isinstance(target, int) else _relation_oid(context, target)
+    relation = get_relation(context.catalog, oid)
+    if relation is None:
+        return None
+    return int(is_row_security_active(context.environment.privileges, relation))
+
+
+FUNCTIONS: dict[str, Callable[..., int | None]] = {
+    "row_security_active": _is_row_security_active,
+    "row_security_active_name": _is_row_security_active,
+    **_variants("has_table_privilege", "table", _relation_oid, _on_relation),
+    **_variants("has_any_column_privilege", "column", _relation_oid, _on_any_column),
+    **_variants("has_sequence_privilege", "sequence", _relation_oid, _on_sequence),
+    **_variants("has_schema_privilege", "schema", _schema_oid, _on_schema),
+    **_variants("has_database_privilege", "database", _database_oid, _on_database),
+    **_variants("has_function_privilege", "function", _function_oid, _on_function),
+    **_variants("has_type_privilege", "type", _type_oid, _on_type),
+    **{
+        f"has_column_privilege_{suffix}": _has_column
+        for suffix in (
+            "name_name_name", "name_name_attnum", "name_id_name", "name_id_attnum",
+            "id_name_name", "id_name_attnum", "id_id_name", "id_id_attnum",
+            "name_name", "name_attnum", "id_name", "id_attnum",
+        )
+    },
+    **{
+        f"has_parameter_privilege_{suffix}": _has_parameter
+        for suffix in ("name_name", "id_name", "name")
+    },
+    **{
+        f"pg_has_role_{suffix}": _has_role
+        for suffix in ("name_name", "name_id", "id_name", "id_id", "name", "id")
+    },
+}  # fmt: skip

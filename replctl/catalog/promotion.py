@@ -1,0 +1,104 @@
+"""Promotion: a standby takes its primary's place (xlog.c, signalled by pg_promote).
+
+What the primary has in its catalog is taken over to the last, as long as that can be read: first it
+is replaced, and nobody changes anything there any more, then the standby follows it once more.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from sqlalchemy import Connection, update
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_control import check_recovers, replace_by
+from replctl.catalog.primary import open_primary
+from replctl.catalog.standby import follow
+from replctl.catalog.transaction import Catalog
+from replctl.errors import CannotConnectNow, LockNotAvailable
+from replctl.injection_point import injection_point
+
+#: Seconds that promotion waits for those who still write, unless it is told otherwise (pg_promote).
+WAIT_SECONDS = 60
+#: How many numbers a lost log may have assigned.
+_GAP = 1_000_000
+_SEGMENT = 16 * 2**20
+
+
+def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
+    """Make a standby the primary.  A promotion that fails can be repeated.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is no standby.
+        ConnectionFailure: the primary's catalog cannot be read.
+        CannotConnectNow: another standby was promoted before.
+        LockNotAvailable: processes that use the primary did not stop writing in time.
+    """
+    with standby.begin(write=False) as connection:
+        check_recovers(connection)
+    with open_primary(standby) as primary:
+        _replace(primary, standby.path)
+        injection_point("promotion.after-replacement")
+        _wait_for_writers(primary, time.monotonic() + wait_seconds)
+        follow(standby, primary.path, with_slots=True)
+    injection_point("promotion.before-end")
+    with standby.begin(write=True, in_recovery=True) as connection:
+        become_primary(connection)
+    injection_point("promotion.after-end")
+
+
+def become_primary(connection: Connection) -> None:
+    """From here on this cluster assigns LSNs."""
+    control = schema.pg_control
+    connection.execute(
+        update(control).values(timeline=control.c.timeline + 1, is_in_recovery=False)
+    )
+
+
+def skip_lost_numbers(connection: Connection) -> None:
+    """The old primary has assigned more numbers than are known here: go on far behind them, so that
+    none means two things."""
+    control, step = schema.pg_control, schema.apply_step
+    connection.execute(
+        update(control).values(
+            insert_lsn=(control.c.insert_lsn // _SEGMENT + 2) * _SEGMENT,
+            next_xid=control.c.next_xid + _GAP,
+            next_oid=control.c.next_oid + _GAP,
+        )
+    )
+    connection.execute(update(step).values(step=step.c.step + _GAP))
+
+
+def database_oids(connection: Connection) -> list[int]:
+    """The databases of the cluster."""
+    return [int(row.oid) for row in Catalog(connection, 0).select(schema.pg_database)]
+
+
+def _replace(primary: Cluster, home: Path) -> None:
+    """From here on nothing is committed at the old primary."""
+    promoted_to = primary.control().promoted_to
+    if promoted_to == str(home):  # a promotion that did not come to its end
+        return
+    if promoted_to is not None:
+        raise CannotConnectNow(
+            f'standby "{promoted_to}" was promoted before',
+            hint="Make this one a standby of the new primary.",
+        )
+    with primary.begin(write=True) as connection:
+        replace_by(connection, str(home))
+
+
+def _wait_for_writers(primary: Cluster, deadline: float) -> None:
+    """Let those who have begun to write tables end: they find out when they mean to commit."""
+    for path in sorted((primary.path / "lock").glob("relation-*.lock")):
+        try:
+            with primary.lock(path.stem, timeout=max(0.0, deadline - time.monotonic())):
+                pass
+        except LockNotAvailable as error:
+            raise LockNotAvailable(
+                "server did not promote in time",
+                detail=f'Processes that use the old primary "{primary.path}" still write tables.',
+                hint="End them, then promote again.",
+            ) from error

@@ -1,0 +1,73 @@
+"""PostgreSQL's functions of recovery, by their names in pg_proc.prosrc (xlogfuncs.c): whether
+this is a standby, and what it has received."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from replctl.catalog import schema
+from replctl.catalog.aclchk import for_superusers
+from replctl.catalog.pg_control import check_recovers, read_control
+from replctl.catalog.promotion import WAIT_SECONDS, promote
+from replctl.catalog.slotsync import pg_sync_replication_slots
+from replctl.errors import NumericValueOutOfRange
+
+if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
+
+
+def _is_in_recovery(context: FunctionContext) -> int:
+    return int(read_control(context.catalog.connection).is_in_recovery)
+
+
+def _received_lsn(context: FunctionContext) -> int | None:
+    """What is received is in force at once: the two positions are one."""
+    control = read_control(context.catalog.connection)
+    return control.insert_lsn if control.is_in_recovery else None
+
+
+def _replay_timestamp(context: FunctionContext) -> int | None:
+    connection = context.catalog.connection
+    if not read_control(connection).is_in_recovery:
+        return None
+    newest = connection.execute(select(func.max(schema.pg_xact.c.commit_time))).scalar_one()
+    return None if newest is None else int(newest)
+
+
+def _is_paused(context: FunctionContext) -> int:
+    check_recovers(context.catalog.connection)
+    return 0
+
+
+def _pause_state(context: FunctionContext) -> str:
+    check_recovers(context.catalog.connection)
+    return "not paused"
+
+
+def _sync_slots(context: FunctionContext) -> str:
+    pg_sync_replication_slots(context.cluster)
+    return ""
+
+
+def _promote(context: FunctionContext, wait: int = 1, wait_seconds: int = WAIT_SECONDS) -> int:
+    check_recovers(context.catalog.connection)
+    if wait_seconds <= 0:
+        raise NumericValueOutOfRange('"wait_seconds" must not be negative or zero')
+    promote(context.cluster, wait_seconds if wait else 0)
+    return 1
+
+
+#: prosrc -> function.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "pg_is_in_recovery": _is_in_recovery,
+    "pg_last_wal_receive_lsn": _received_lsn,
+    "pg_last_wal_replay_lsn": _received_lsn,
+    "pg_last_xact_replay_timestamp": _replay_timestamp,
+    "pg_is_wal_replay_paused": _is_paused,
+    "pg_get_wal_replay_pause_state": _pause_state,
+    "pg_promote": for_superusers(_promote, "pg_promote"),
+    "pg_sync_replication_slots": _sync_slots,
+}

@@ -1,0 +1,116 @@
+"""A cluster's log: a line of JSON for each event, with the keys of PostgreSQL's jsonlog
+(elog.c, jsonlog.c).
+
+Several processes write it: each line is written by itself, and files are rotated under a lock.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from replctl.errors import Notice, PostgresError
+
+_FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
+_OLD_FILES = 5
+
+_PASSWORDS = (
+    re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
+    re.compile(r"(://[^/\s:@]*:)([^/\s@]+)(?=@)"),
+)
+
+
+class ServerLog:
+    """Writes to a file that others write, too.
+
+    Args:
+        lock: keeps other processes from writing meanwhile.
+    """
+
+    def __init__(self, path: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self._path = path
+        self._handler: _Handler | None = None
+        self._lock = lock
+
+    def report(self, message: str, *, backend_type: str, severity: str = "LOG") -> None:
+        """Something has happened that is no error.
+
+        Args:
+            backend_type: what this process is when it says so, as in pg_stat_activity.
+        """
+        self._write({"error_severity": severity, "message": message, "backend_type": backend_type})
+
+    def report_error(self, error: PostgresError | Notice, *, backend_type: str) -> None:
+        """An error or a notice that PostgreSQL would report, with all that it says."""
+        self._write(
+            {
+                "error_severity": error.severity,
+                "state_code": error.sqlstate,
+                "message": error.message,
+                "detail": error.detail,
+                "hint": error.hint,
+                "context": error.context,
+                "backend_type": backend_type,
+            }
+        )
+
+    def report_fault(self, error: Exception) -> None:
+        """An error that nobody has foreseen, with its traceback."""
+        self._write(
+            {
+                "error_severity": "ERROR",
+                "state_code": PostgresError.sqlstate,
+                "message": f"unforeseen error: {type(error).__name__}: {error}",
+                "backtrace": "".join(traceback.format_exception(error)),
+                "backend_type": "client backend",
+            }
+        )
+
+    def _write(self, fields: dict[str, str | None]) -> None:
+        known = {
+            key: value if key == "backend_type" else without_passwords(value)
+            for key, value in fields.items()
+            if value
+        }
+        severity = logging.ERROR if fields["error_severity"] in ("ERROR", "FATAL") else logging.INFO
+        record = logging.LogRecord("replctl", severity, "", 0, "", (), None)
+        now = datetime.fromtimestamp(record.created, UTC)
+        stamp = f"{now:%Y-%m-%d %H:%M:%S}.{now.microsecond // 1000:03d} UTC"
+        record.msg = json.dumps(
+            {"timestamp": stamp, "pid": os.getpid(), **known}, ensure_ascii=False
+        )
+        if self._handler is None:
+            self._path.parent.mkdir(exist_ok=True)
+            self._handler = _Handler(self._path)
+        with self._lock():
+            self._handler.handle(record)
+
+
+def without_passwords(text: str) -> str:
+    """A text that may hold a connection string, without its secrets."""
+    for pattern in _PASSWORDS:
+        text = pattern.sub(r"\1***", text)
+    return text
+
+
+class _Handler(RotatingFileHandler):
+    """Opens the file for each line, as another process may have rotated it meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path, maxBytes=_FILE_SIZE, backupCount=_OLD_FILES, encoding="utf-8", delay=True
+        )
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None

@@ -1,0 +1,106 @@
+"""What the configuration has to say for slots to be used (slot.c, logical.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, func, select
+
+from replctl.catalog import schema
+from replctl.catalog.pg_replication_slots import ReplicationSlot, create_slot, validate_slot_name
+from replctl.catalog.transaction import insert_lsn
+from replctl.errors import (
+    ConfigurationLimitExceeded,
+    FeatureNotSupported,
+    ObjectNotInPrerequisiteState,
+)
+
+#: The value of a setting.
+Setting = Callable[[str], str]
+
+
+def check_slot_requirements(setting: Setting) -> None:
+    """Whether there may be slots at all (CheckSlotRequirements).
+
+    Raises:
+        ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
+    """
+    if int(setting("max_replication_slots")) == 0:
+        raise ObjectNotInPrerequisiteState(
+            'replication slots can only be used if "max_replication_slots" > 0'
+        )
+    if setting("wal_level") == "minimal":
+        raise ObjectNotInPrerequisiteState(
+            'replication slots can only be used if "wal_level" >= "replica"'
+        )
+
+
+def check_decoding_requirements(setting: Setting) -> None:
+    """Whether changes may be decoded at all (CheckLogicalDecodingRequirements).
+
+    Raises:
+        ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
+    """
+    check_slot_requirements(setting)
+    if setting("wal_level") != "logical":
+        raise ObjectNotInPrerequisiteState('logical decoding requires "wal_level" >= "logical"')
+
+
+def create_slot_at_end(
+    connection: Connection,
+    setting: Setting,
+    name: str,
+    plugin: str,
+    database_oid: int,
+    *,
+    two_phase: bool = False,
+    failover: bool = False,
+    owner: str | None = None,
+) -> ReplicationSlot:
+    """Make a slot at the end of the log; one with an owner (Session.key) is temporary.
+
+    Raises:
+        FeatureNotSupported: it is temporary, and failover is asked for.
+        PostgresError: as `create_slot_within_limits`.
+    """
+    lsn = insert_lsn(connection)
+    slot = ReplicationSlot(
+        name,
+        plugin,
+        database_oid,
+        lsn,
+        lsn,
+        two_phase=two_phase,
+        failover=failover,
+        owner=owner,
+    )
+    create_slot_within_limits(connection, slot, setting)
+    return slot
+
+
+def create_slot_within_limits(
+    connection: Connection, slot: ReplicationSlot, setting: Setting
+) -> None:
+    """Add a slot.
+
+    Raises:
+        ObjectNotInPrerequisiteState: as `check_decoding_requirements`.
+        InvalidName: it may not have that name.
+        FeatureNotSupported: it is temporary, and failover is asked for.
+        DuplicateObject: there is one of its name (42710).
+        ConfigurationLimitExceeded: there are max_replication_slots (53400).
+    """
+    if slot.is_logical:
+        check_decoding_requirements(setting)
+    else:
+        check_slot_requirements(setting)
+    validate_slot_name(slot.name)
+    if slot.temporary and slot.failover:
+        raise FeatureNotSupported("cannot enable failover for a temporary replication slot")
+    create_slot(connection, slot)
+    count = connection.execute(select(func.count()).select_from(schema.pg_replication_slots))
+    if int(count.scalar_one()) > int(setting("max_replication_slots")):
+        raise ConfigurationLimitExceeded(
+            "all replication slots are in use",
+            hint='Free one or increase "max_replication_slots".',
+        )

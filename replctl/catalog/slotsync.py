@@ -1,0 +1,162 @@
+"""Slot synchronization: the failover slots of a primary, kept on its standby so that subscriptions
+can go on there after a promotion (slotsync.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, Row, delete, insert, select
+
+from replctl.catalog import schema
+from replctl.catalog.auto_conf import read_auto_conf
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_replication_slots import ReplicationSlot, find_slot
+from replctl.catalog.primary import open_primary
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
+from replctl.lsn import format_lsn
+
+_SYNCED = "This replication slot is being synchronized from the primary server."
+
+
+def pg_sync_replication_slots(standby: Cluster) -> None:
+    """Synchronize the slots once, with the primary's as they are now.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is no standby, or a slot cannot be synchronized.
+        InvalidParameterValue: the standby is not configured for that.
+        ConnectionFailure: the primary cannot be reached.
+    """
+    if not standby.is_in_recovery:
+        raise ObjectNotInPrerequisiteState(
+            "replication slots can only be synchronized to a standby server"
+        )
+    settings = read_auto_conf(standby.path)
+    if settings.get("hot_standby_feedback") != "on":
+        raise InvalidParameterValue(
+            'replication slot synchronization requires "hot_standby_feedback" to be enabled'
+        )
+    for name in ("primary_slot_name", "primary_conninfo"):
+        if not settings.get(name):
+            raise InvalidParameterValue(
+                f'replication slot synchronization requires "{name}" to be set'
+            )
+    with open_primary(standby) as primary, standby.begin_beside(primary.path) as connection:
+        problems = synchronize_slots(connection)
+    if problems:
+        raise problems[0]
+
+
+def synchronize_slots(connection: Connection) -> list[PostgresError]:
+    """Make, move and drop a standby's synchronized slots, in a transaction beside the primary's
+    catalog (Cluster.begin_beside); what is wrong with those that it leaves alone.
+
+    As the whole log is copied, a slot is ready for failover as soon as it is there: none is made as
+    a temporary one that has to wait for the standby to catch up.
+    """
+    table = schema.pg_replication_slots
+    remote = _failover_slots(connection)
+    names = [row.slot_name for row in remote]
+    connection.execute(delete(table).where(table.c.synced, table.c.slot_name.not_in(names)))
+    position = read_control(connection).insert_lsn
+    problems = []
+    for row in remote:
+        problem = _problem(find_slot(connection, row.slot_name), row, position)
+        if problem is not None:
+            problems.append(problem)
+            continue
+        connection.execute(delete(table).where(table.c.slot_name == row.slot_name))
+        connection.execute(insert(table).values({**row._mapping, "synced": True}))
+    return problems
+
+
+def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
+    """Whether changes can be read by a slot.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the primary does that (55000).
+    """
+    if slot.synced and read_control(connection).is_in_recovery:
+        raise ObjectNotInPrerequisiteState(
+            f'cannot use replication slot "{slot.name}" for logical decoding',
+            detail=_SYNCED,
+            hint="Specify another replication slot.",
+        )
+
+
+def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
+    """Whether a slot can be dropped.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the next synchronization would make it again (55000).
+    """
+    if slot.synced and read_control(connection).is_in_recovery:
+        raise ObjectNotInPrerequisiteState(
+            f'cannot drop replication slot "{slot.name}"', detail=_SYNCED
+        )
+
+
+def check_creatable(connection: Connection, *, failover: bool) -> None:
+    """Whether a slot can be made here.
+
+    Raises:
+        FeatureNotSupported: it is a failover slot, on a standby (0A000).
+    """
+    if failover and read_control(connection).is_in_recovery:
+        raise FeatureNotSupported(
+            "cannot enable failover for a replication slot created on the standby"
+        )
+
+
+def check_alterable(connection: Connection, slot: ReplicationSlot, *, failover: bool) -> None:
+    """Whether a slot can be changed (ReplicationSlotAlter).
+
+    Args:
+        failover: it is to become a failover slot.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the primary changes it (55000).
+        FeatureNotSupported: it would be a failover slot of a standby (0A000).
+    """
+    if not read_control(connection).is_in_recovery:
+        return
+    if slot.synced:
+        raise ObjectNotInPrerequisiteState(
+            f'cannot alter replication slot "{slot.name}"', detail=_SYNCED
+        )
+    if failover:
+        raise FeatureNotSupported("cannot enable failover for a replication slot on the standby")
+
+
+def _failover_slots(connection: Connection) -> Sequence[Row[Any]]:
+    table = schema.pg_replication_slots.to_metadata(MetaData(), schema="source")
+    query = select(table).where(table.c.failover, table.c.owner.is_(None))
+    return connection.execute(query.order_by(table.c.slot_name)).all()
+
+
+def _problem(
+    local: ReplicationSlot | None, remote: Row[Any], position: int
+) -> PostgresError | None:
+    """Why a slot of the primary cannot be synchronized now.
+
+    Args:
+        position: the end of the log that the standby has.
+    """
+    if local is not None and not local.synced:
+        return ObjectNotInPrerequisiteState(
+            f'exiting from slot synchronization because same name slot "{local.name}" already'
+            " exists on the standby"
+        )
+    if remote.confirmed_flush_lsn > position:
+        return ObjectNotInPrerequisiteState(
+            "skipping slot synchronization because the received slot sync LSN"
+            f' {format_lsn(remote.confirmed_flush_lsn)} for slot "{remote.slot_name}" is ahead of'
+            f" the standby position {format_lsn(position)}"
+        )
+    return None

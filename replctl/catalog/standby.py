@@ -1,0 +1,267 @@
+"""A standby: a cluster whose catalog follows another's, and whose tables are the other's
+(pg_basebackup, walreceiver.c).
+
+It shares the storage of the tables, and reads each at the version that its catalog knows.  Slots
+are its own: the primary's are not there, unless slot synchronization has made them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, update
+
+from replctl.catalog import schema
+from replctl.catalog.auto_conf import (
+    AUTO_CONF,
+    configured_value,
+    read_auto_conf,
+    write_auto_conf,
+)
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, CATALOG, Cluster
+from replctl.catalog.pg_control import check_connectable, check_recovers
+from replctl.catalog.pg_replication_slots import (
+    ReplicationSlot,
+    advance_slot,
+    create_slot,
+    find_slot,
+    validate_slot_name,
+)
+from replctl.catalog.primary import open_existing, open_primary
+from replctl.catalog.slotsync import synchronize_slots
+from replctl.catalog.transaction import insert_lsn
+from replctl.catalog.wal_availability import check_not_invalidated
+from replctl.catalog.worker import (
+    Walsender,
+    claim_walsender,
+    release_walsender,
+    report_walsender,
+)
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    UndefinedObject,
+)
+from replctl.injection_point import injection_point
+
+#: What a standby does not take over: it says what the standby's own processes do.
+_OWN_TABLES = (
+    "pg_control",
+    "pg_replication_slots",
+    "pg_stat_replication_slots",
+    "walsender",
+    "logical_worker",
+)
+#: The catalog as long as it is not complete.
+_BACKUP = f"unfinished-{CATALOG}"
+#: Columns of pg_control that follow the primary's.
+_FOLLOWED = ("next_xid", "next_oid", "insert_lsn", "timeline")
+
+
+def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
+    """Make a standby in a new directory, and the physical slot by which it follows.
+
+    Raises:
+        ConnectionFailure: there is no primary.
+        FeatureNotSupported: it is a standby itself.
+        IoError: the directory is not empty, or cannot be made.
+        InvalidName, ObjectNotInPrerequisiteState: the slot is not to be had.
+    """
+    validate_slot_name(slot_name)
+    primary_home, home = primary_home.resolve(), home.resolve()
+    if home.exists() and not all(_is_unfinished(path) for path in home.iterdir()):
+        raise IoError(f'directory "{home}" exists but is not empty')
+    with open_existing(primary_home) as primary:
+        if primary.is_in_recovery:
+            raise FeatureNotSupported("a standby of a standby is not supported")
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise IoError(f'could not make directory "{home}": {error.strerror}') from error
+        with primary.begin(write=True) as connection:
+            _reserve_slot(connection, slot_name, str(home))
+        write_auto_conf(
+            home,
+            {
+                **read_auto_conf(primary.path),
+                "primary_conninfo": f"host={_quoted(str(primary.path))}",
+                "primary_slot_name": slot_name,
+                "hot_standby_feedback": "on",
+                "sync_replication_slots": "on",
+            },
+        )
+        injection_point("standby.before-backup")
+        _back_up(primary, home)
+        injection_point("standby.after-backup")
+        with open_existing(home) as standby:
+            _confirm(primary, standby, slot_name)
+
+
+@dataclass(frozen=True, slots=True)
+class WalReceiver:
+    """A standby that is attached to its primary."""
+
+    standby: Cluster
+    primary: Cluster
+    slot_name: str
+
+    def receive(self) -> list[PostgresError]:
+        """Take over what the primary's catalog has become, in one step, and confirm it there; what
+        is wrong with slots that could not be synchronized, if sync_replication_slots is on.
+
+        Raises:
+            ObjectNotInPrerequisiteState: the cluster is no standby any more.
+            CannotConnectNow: another standby was promoted in the primary's place.
+            IoError: the primary's catalog cannot be read.
+        """
+        check_connectable(self.primary.control())
+        settings = read_auto_conf(self.standby.path)
+        with_slots = settings.get("sync_replication_slots") == "on"
+        problems = follow(self.standby, self.primary.path, with_slots=with_slots)
+        injection_point("standby.before-confirmation")
+        _confirm(self.primary, self.standby, self.slot_name)
+        report_walsender(self.primary, self.slot_name)
+        return problems
+
+
+@contextmanager
+def attached(standby: Cluster) -> Iterator[WalReceiver]:
+    """Attach a standby to its primary: its slot is active meanwhile.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is no standby.
+        ConnectionFailure: the primary cannot be reached.
+        CannotConnectNow: another standby was promoted in its place.
+        ObjectInUse: another process has attached it.
+        TooManyConnections: the primary has max_wal_senders already.
+    """
+    with standby.begin(write=False) as connection:
+        check_recovers(connection)
+    slot_name = read_auto_conf(standby.path).get("primary_slot_name", "")
+    with open_primary(standby) as primary:
+        client = Walsender(slot_name, str(standby.path), "walreceiver", BOOTSTRAP_SUPERUSER)
+        maximum = int(configured_value(primary.path, "max_wal_senders"))
+        claim_walsender(primary, client, maximum=maximum)
+        try:
+            yield WalReceiver(standby, primary, slot_name)
+        finally:
+            if primary.control().promoted_to is None:
+                release_walsender(primary, slot_name, stays=False)
+
+
+def receive(standby: Cluster) -> list[PostgresError]:
+    """Follow once (WalReceiver)."""
+    with attached(standby) as receiver:
+        return receiver.receive()
+
+
+def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[PostgresError]:
+    """`receive`, without telling the primary.
+
+    Args:
+        with_slots: the slots are synchronized, too.
+    """
+    with standby.begin_beside(primary_home) as connection:
+        for table in schema.metadata.sorted_tables:
+            if table.name not in _OWN_TABLES:
+                _copy_rows(connection, table.name, [column.name for column in table.columns])
+        copied = ", ".join(f"{name} = (SELECT {name} FROM source.pg_control)" for name in _FOLLOWED)
+        connection.exec_driver_sql(f"UPDATE main.pg_control SET {copied}")
+        return synchronize_slots(connection) if with_slots else []
+
+
+def _copy_rows(connection: Connection, table: str, columns: list[str]) -> None:
+    """Make a table's rows the primary's, by their differences: rows keep their rowid."""
+    here, there = f'main."{table}"', f'source."{table}"'
+    is_same = " AND ".join(f'there."{name}" IS here."{name}"' for name in ("rowid", *columns))
+    connection.exec_driver_sql(
+        f"DELETE FROM {here} AS here"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {there} AS there WHERE {is_same})"
+    )
+    listed = ", ".join(f'"{name}"' for name in ("rowid", *columns))
+    connection.exec_driver_sql(
+        f"INSERT INTO {here} ({listed}) SELECT {listed} FROM {there} AS there"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {here} AS here WHERE here.rowid = there.rowid)"
+    )
+
+
+def _reserve_slot(connection: Connection, name: str, home: str) -> None:
+    """Make the standby's slot, or take one that no other standby has."""
+    slot = find_slot(connection, name)
+    if slot is None:
+        lsn = insert_lsn(connection)
+        create_slot(
+            connection,
+            ReplicationSlot(name, "", 0, lsn, lsn, type="physical", standby_home=home),
+        )
+        return
+    if slot.is_logical:
+        raise InvalidParameterValue(f'replication slot "{name}" is a logical one')
+    if slot.standby_home not in (None, home):
+        raise ObjectNotInPrerequisiteState(
+            f'replication slot "{name}" is used by standby "{slot.standby_home}"'
+        )
+    _take_slot(connection, name, home)
+
+
+def _take_slot(connection: Connection, name: str, home: str) -> None:
+    table = schema.pg_replication_slots
+    connection.execute(update(table).where(table.c.slot_name == name).values(standby_home=home))
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a file is what an attempt to make a standby has left that did not come to its end."""
+    return path.name.startswith((_BACKUP, AUTO_CONF))
+
+
+def _back_up(primary: Cluster, home: Path) -> None:
+    """Copy the primary's catalog, one state of it, and make it a standby's before it is seen."""
+    for path in home.glob(f"{_BACKUP}*"):
+        path.unlink()
+    unfinished = home / _BACKUP
+    target = sqlite3.connect(unfinished, isolation_level=None)
+    try:
+        with primary.engine.connect() as connection:
+            source: Any = connection.connection.driver_connection
+            source.backup(target)
+        target.execute("BEGIN")
+        target.execute("UPDATE pg_control SET is_in_recovery = 1")
+        for table in _OWN_TABLES[1:]:
+            target.execute(f"DELETE FROM {table}")
+        target.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise IoError(f'could not make standby "{home}"', detail=str(error)) from error
+    finally:
+        target.close()
+    os.replace(unfinished, home / CATALOG)
+
+
+def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
+    """Tell the primary what the standby has, and that it is this one."""
+    lsn = standby.control().insert_lsn
+    with primary.begin(write=True) as connection:
+        slot = find_slot(connection, slot_name)
+        if slot is None:
+            raise UndefinedObject(
+                f'replication slot "{slot_name}" specified by "primary_slot_name" does not exist on'
+                " primary server"
+            )
+        check_not_invalidated(slot)
+        if slot.standby_home != str(standby.path):
+            _take_slot(connection, slot_name, str(standby.path))
+        advance_slot(connection, slot_name, lsn)
+
+
+def _quoted(value: str) -> str:
+    """A value for a connection string."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,154 @@
+"""How much of the log a slot may hold back, and slots that have held back too much
+(GetWALAvailability and KeepLogSeg in xlog.c, InvalidateObsoleteReplicationSlots in slot.c).
+
+The log is counted in segments, as PostgreSQL's is, although it has no files here: a slot is lost
+when VACUUM or CHECKPOINT finds it behind the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, update
+
+from replctl.catalog import schema
+from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots
+from replctl.catalog.transaction import insert_lsn
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lsn import INVALID_LSN, format_lsn
+
+WAL_REMOVED = "wal_removed"
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WalLimits:
+    """The settings of the log, in segments (max_slot_wal_keep_size: None without limit)."""
+
+    segment_size: int
+    max_slot_keep: int | None
+    keep: int
+    max_wal: int
+
+    @staticmethod
+    def of(setting: Callable[[str], str]) -> WalLimits:
+        """The limits that settings say."""
+        size = int(setting("wal_segment_size"))
+
+        def segments(name: str) -> int:
+            return int(setting(name)) // (size // _MEGABYTE)
+
+        is_limited = int(setting("max_slot_wal_keep_size")) >= 0
+        return WalLimits(
+            size,
+            segments("max_slot_wal_keep_size") if is_limited else None,
+            segments("wal_keep_size"),
+            segments("max_wal_size"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WalAvailability:
+    """What pg_replication_slots says of a slot's log.
+
+    Attributes:
+        status: reserved, extended, unreserved (behind the limit), lost; None if the slot holds
+            nothing.
+        safe_size: how many bytes the log may grow before the slot may be lost; None if it is, or
+            without a limit.
+        excess: how many bytes it is behind the limit.
+        is_close: the segment that comes next is too much for it.
+    """
+
+    status: str | None
+    safe_size: int | None
+    excess: int = 0
+    is_close: bool = False
+
+
+def wal_availability(
+    connection: Connection, slot: ReplicationSlot, limits: WalLimits
+) -> WalAvailability:
+    """Whether what a slot needs is there, and how long."""
+    if slot.invalidation_reason is not None:
+        return WalAvailability("lost", None)
+    if slot.restart_lsn == INVALID_LSN:  # it has never held anything back
+        return WalAvailability(None, None)
+    end = insert_lsn(connection)
+    size = limits.segment_size
+    current, target = end // size, slot.restart_lsn // size
+    safe = None
+    if limits.max_slot_keep is not None:
+        safe = (target + max(limits.max_slot_keep, limits.keep) + 1) * size - end
+    oldest = oldest_kept_segment(connection, limits)
+    if target < oldest:
+        return WalAvailability("unreserved", safe, oldest * size - slot.restart_lsn)
+    is_extended = target < max(current - limits.max_wal - 1, 1)
+    is_close = safe is not None and safe < size and target < current
+    return WalAvailability("extended" if is_extended else "reserved", safe, is_close=is_close)
+
+
+def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
+    """The oldest segment of the log that slots, within their limit, and wal_keep_size hold back."""
+    current = insert_lsn(connection) // limits.segment_size
+    held = [slot.restart_lsn for slot in list_slots(connection) if slot.restart_lsn != INVALID_LSN]
+    oldest = min([current, *(lsn // limits.segment_size for lsn in held)])
+    if limits.max_slot_keep is not None:
+        oldest = max(oldest, current - limits.max_slot_keep)
+    return min(oldest, max(current - limits.keep, 1)) if limits.keep else oldest
+
+
+def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) -> ReplicationSlot:
+    """A slot cannot be read any more, and holds nothing back; what it is then."""
+    table = schema.pg_replication_slots
+    connection.execute(
+        update(table)
+        .where(table.c.slot_name == slot.name)
+        .values(invalidation_reason=reason, restart_lsn=INVALID_LSN)
+    )
+    return replace(slot, invalidation_reason=reason, restart_lsn=INVALID_LSN)
+
+
+def invalidate_obsolete_slots(
+    connection: Connection, limits: WalLimits, held: Collection[str]
+) -> list[tuple[ReplicationSlot, WalAvailability]]:
+    """Invalidate the slots that hold back more than they may; which they were.
+
+    Args:
+        held: slots that are read at this moment, and so move on, are left (PostgreSQL ends their
+            readers).
+    """
+    lost = []
+    for slot in list_slots(connection):
+        found = wal_availability(connection, slot, limits)
+        if found.status == "unreserved" and slot.name not in held:
+            lost.append((slot, found))
+    for slot, _availability in lost:
+        invalidate_slot(connection, slot, WAL_REMOVED)
+    return lost
+
+
+def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
+    """How much a slot is behind the limit, in PostgreSQL's words."""
+    noun = "byte" if availability.excess == 1 else "bytes"
+    return (
+        f"The slot's restart_lsn {format_lsn(slot.restart_lsn)} exceeds the limit by"
+        f" {availability.excess} {noun}."
+    )
+
+
+def check_not_invalidated(slot: ReplicationSlot) -> None:
+    """Whether changes can be read from a slot.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it was invalidated (55000).
+    """
+    if slot.invalidation_reason is None:
+        return
+    raise ObjectNotInPrerequisiteState(
+        f'can no longer get changes from replication slot "{slot.name}"',
+        detail="This slot has been invalidated because it exceeded the maximum reserved size.",
+        hint="Drop the subscription with its slot, empty its tables, and create it again, so that"
+        " they are copied anew.",
+    )

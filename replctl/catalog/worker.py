@@ -1,0 +1,334 @@
+"""Who is at work: the apply and table synchronization workers of subscriptions, and the walsenders
+that their slots are read by (pg_stat_subscription, pg_stat_replication; launcher.c, walsender.c).
+
+A row belongs to a process, and counts while that lives.  A process that holds what it works on
+keeps others off; one that does not is merely attached, with nothing to do, and whoever comes next
+takes over.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_replication_slots import note_inactive
+from replctl.errors import ConfigurationLimitExceeded, ObjectInUse, TooManyConnections
+
+#: The relation of an apply worker's row.
+APPLY = 0
+#: Microseconds between two reports of a worker with nothing to do (wal_receiver_status_interval).
+_STATUS_INTERVAL = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A live worker.
+
+    Attributes:
+        relid: the table that it copies; APPLY for an apply worker.
+        received_lsn: how far it is in the publisher's log, as far as that is known.
+        last_msg_time: when it heard of the publisher, in microseconds since 1970.
+    """
+
+    subscription_oid: int
+    relid: int
+    pid: int
+    received_lsn: int | None
+    last_msg_time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walsender:
+    """The reader of a slot.
+
+    Attributes:
+        client: the subscription, as `client_name` has it.
+        role_oid: the role that it has connected as.
+        state: catchup, or streaming when it was at the end of the log.
+        backend_start, reply_time: microseconds since 1970.
+    """
+
+    slot_name: str
+    client: str
+    application_name: str
+    role_oid: int
+    pid: int = 0
+    state: str = "catchup"
+    backend_start: int = 0
+    reply_time: int = 0
+
+
+def client_name(system_identifier: int, subscription_oid: int) -> str:
+    """What a publisher knows a subscription of a cluster by."""
+    return f"{system_identifier}/{subscription_oid}"
+
+
+# -- workers
+
+
+def claim_worker(
+    cluster: Cluster, subscription_oid: int, slot_name: str, relid: int = APPLY, *, maximum: int
+) -> bool:
+    """Become the worker of a subscription, and hold it; whether this process was not that before.
+
+    Args:
+        maximum: of processes that work for subscriptions (max_logical_replication_workers).
+
+    Raises:
+        ObjectInUse: another process holds it (55006, as when both would read the slot).
+        ConfigurationLimitExceeded: so many others are at work (53400).
+    """
+    table = schema.logical_worker
+    key = and_(table.c.subid == subscription_oid, table.c.relid == relid)
+    row = {"subid": subscription_oid, "relid": relid}
+    if _others_at_work(cluster, table) >= maximum:
+        raise ConfigurationLimitExceeded(
+            "out of logical replication worker slots",
+            hint='You might need to increase "max_logical_replication_workers".',
+        )
+    return _claim(
+        cluster, table, key, row, {"received_lsn": None, "last_msg_time": _now()}, slot_name
+    )
+
+
+def release_worker(
+    cluster: Cluster, subscription_oid: int, relid: int = APPLY, *, stays: bool
+) -> None:
+    """Let go of what this process holds: it stays attached, or leaves."""
+    table = schema.logical_worker
+    _release(cluster, table, table.c.subid == subscription_oid, table.c.relid == relid, stays=stays)
+
+
+def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) -> None:
+    """Note how far this process's apply worker is; what is known already is seldom noted again."""
+    table = schema.logical_worker
+    mine = and_(
+        table.c.subid == subscription_oid,
+        table.c.relid == APPLY,
+        table.c.backend == cluster.backend,
+    )
+    now = _now()
+    with cluster.begin(write=False) as connection:
+        row = connection.execute(select(table).where(mine)).first()
+    if row is None or (
+        row.received_lsn == received_lsn and now - row.last_msg_time < _STATUS_INTERVAL
+    ):
+        return
+    with cluster.begin(write=True) as connection:
+        values = {"received_lsn": received_lsn, "last_msg_time": now}
+        connection.execute(update(table).where(mine).values(values))
+
+
+def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
+    """No process works for the subscription any more, or stands by."""
+    table = schema.logical_worker
+    with cluster.begin(write=True) as connection:
+        connection.execute(delete(table).where(table.c.subid == subscription_oid))
+
+
+def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
+    """The workers whose processes live, each subscription's apply worker first."""
+    table = schema.logical_worker
+    query = select(table).order_by(table.c.subid, table.c.relid)
+    return [
+        Worker(int(row.subid), int(row.relid), _pid(row), row.received_lsn, int(row.last_msg_time))
+        for row in connection.execute(query)
+        if cluster.is_alive(row.backend)
+    ]
+
+
+def origin_pid(cluster: Cluster, connection: Connection, origin_name: str) -> int | None:
+    """The worker that applies under an origin (Subscription.origin_name, table_origin_name)."""
+    for worker in live_workers(cluster, connection):
+        name = f"pg_{worker.subscription_oid}"
+        if origin_name == (name if worker.relid == APPLY else f"{name}_{worker.relid}"):
+            return worker.pid
+    return None
+
+
+# -- walsenders
+
+
+def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> None:
+    """Become the reader of a slot, and hold it (ReplicationSlotAcquire).
+
+    Args:
+        maximum: of processes that read slots (max_wal_senders).
+
+    Raises:
+        ObjectInUse: another process holds it (55006).
+        TooManyConnections: so many others read slots (53300).
+    """
+    table = schema.walsender
+    if _others_at_work(cluster, table) >= maximum:
+        raise TooManyConnections(
+            'number of requested standby connections exceeds "max_wal_senders" (currently'
+            f" {maximum})"
+        )
+    now = _now()
+    row = {
+        "slot_name": walsender.slot_name,
+        "client": walsender.client,
+        "application_name": walsender.application_name,
+        "usesysid": walsender.role_oid,
+    }
+    first = {"backend_start": now, "state": walsender.state, "reply_time": now}
+    key = table.c.slot_name == walsender.slot_name
+    _claim(cluster, table, key, row, first, walsender.slot_name)
+
+
+def report_walsender(cluster: Cluster, slot_name: str) -> None:
+    """The reader of a slot is at the end of the log; what is known is seldom noted again."""
+    table = schema.walsender
+    mine = and_(table.c.slot_name == slot_name, table.c.backend == cluster.backend)
+    now = _now()
+    with cluster.begin(write=False) as connection:
+        row = connection.execute(select(table).where(mine)).first()
+    if row is None or (row.state == "streaming" and now - row.reply_time < _STATUS_INTERVAL):
+        return
+    with cluster.begin(write=True) as connection:
+        values = {"state": "streaming", "reply_time": now}
+        connection.execute(update(table).where(mine).values(values))
+
+
+def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
+    """Let go of the slot that this process holds: it stays attached, or leaves."""
+    table = schema.walsender
+    if _release(cluster, table, table.c.slot_name == slot_name, stays=stays) and not stays:
+        with cluster.begin(write=True) as connection:
+            note_inactive(connection, slot_name, _now())
+
+
+def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
+    """A subscription does not read a slot any more, whoever did so for it."""
+    table = schema.walsender
+    with cluster.begin(write=True) as connection:
+        left = connection.execute(
+            delete(table).where(table.c.slot_name == slot_name, table.c.client == client)
+        )
+        if left.rowcount:
+            note_inactive(connection, slot_name, _now())
+
+
+def rename_walsender(
+    connection: Connection, client: str, slot_name: str | None, application_name: str
+) -> None:
+    """The reader of a slot has another name; if the slot is another cluster's, that is seen when it
+    is at work again."""
+    table = schema.walsender
+    mine = and_(table.c.slot_name == slot_name, table.c.client == client)
+    connection.execute(update(table).where(mine).values(application_name=application_name))
+
+
+def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walsender]:
+    """The readers of slots whose processes live, by the names of the slots."""
+    table = schema.walsender
+    return {
+        str(row.slot_name): Walsender(
+            str(row.slot_name),
+            str(row.client),
+            str(row.application_name),
+            int(row.usesysid),
+            _pid(row),
+            str(row.state),
+            int(row.backend_start),
+            int(row.reply_time),
+        )
+        for row in connection.execute(select(table).order_by(table.c.slot_name))
+        if cluster.is_alive(row.backend)
+    }
+
+
+def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
+    """The slots that somebody reads at this moment."""
+    table = schema.walsender
+    rows = connection.execute(select(table).where(table.c.is_held))
+    return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
+
+
+def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> None:
+    """Whether a slot can be acquired by somebody who is not a subscription's worker.
+
+    Raises:
+        ObjectInUse: a process reads it, or stands by (55006).
+    """
+    walsender = live_walsenders(cluster, connection).get(slot_name)
+    if walsender is not None:
+        raise _in_use(slot_name, walsender.pid)
+
+
+# -- both
+
+
+def _others_at_work(cluster: Cluster, table: Table) -> int:
+    """How many other processes hold rows of a table."""
+    query = (
+        select(table.c.backend)
+        .where(table.c.is_held, table.c.backend != cluster.backend)
+        .distinct()
+    )
+    with cluster.begin(write=False) as connection:
+        backends = list(connection.execute(query).scalars())
+    return sum(cluster.is_alive(backend) for backend in backends)
+
+
+def _claim(
+    cluster: Cluster,
+    table: Table,
+    key: ColumnElement[bool],
+    values: dict[str, Any],
+    first_values: dict[str, Any],
+    slot_name: str,
+) -> bool:
+    """Make a row this process's; whether it was not that before.
+
+    Args:
+        values: what it says.
+        first_values: what it says as long as it is not known better.
+    """
+    values = {**values, "backend": cluster.backend, "is_held": True}
+    with cluster.begin(write=False) as connection:
+        row = connection.execute(select(table).where(key)).first()
+    if row is not None and all(row._mapping[name] == value for name, value in values.items()):
+        return False
+    with cluster.begin(write=True) as connection:
+        row = connection.execute(select(table).where(key)).first()
+        is_own = row is not None and all(
+            row._mapping.get(name) == values.get(name) for name in ("backend", "client")
+        )
+        if row is not None and not is_own and row.is_held and cluster.is_alive(row.backend):
+            raise _in_use(slot_name, _pid(row))
+        if is_own:
+            connection.execute(update(table).where(key).values(values))
+        else:
+            connection.execute(delete(table).where(key))
+            connection.execute(insert(table).values({**values, **first_values}))
+    return not is_own
+
+
+def _release(cluster: Cluster, table: Table, *key: ColumnElement[bool], stays: bool) -> bool:
+    """Whether there was something of this process to let go of."""
+    mine = and_(*key, table.c.backend == cluster.backend)
+    with cluster.begin(write=True) as connection:
+        if stays:
+            done = connection.execute(update(table).where(mine).values(is_held=False))
+        else:
+            done = connection.execute(delete(table).where(mine))
+        return bool(done.rowcount)
+
+
+def _in_use(slot_name: str, pid: int) -> ObjectInUse:
+    return ObjectInUse(f'replication slot "{slot_name}" is active for PID {pid}')
+
+
+def _pid(row: Any) -> int:
+    return int(row.backend.partition("-")[0])
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

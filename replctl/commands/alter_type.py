@@ -1,0 +1,336 @@
+"""ALTER TABLE ... ALTER COLUMN ... TYPE (ATPrepAlterColumnType and ATExecAlterColumnType).
+
+What is wrong with the new types is found before anything changes.  Rows are written again only
+where the values are stored otherwise (ATColumnChangeRequiresRewrite).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from replctl.catalog.pg_class import Column, Relation, children_of, descendants_of, update_column
+from replctl.catalog.pg_publication import published_tables
+from replctl.catalog.pg_sequence import owned_sequences
+from replctl.commands.alter_column import existing_column
+from replctl.commands.column import check_stored_type, column_collation
+from replctl.commands.ddl import Ddl, without_position
+from replctl.commands.dependency import (
+    Object,
+    describe,
+    is_membership_of_column,
+    relation_object,
+)
+from replctl.commands.expression import columns_used, relation_scope
+from replctl.commands.retyped import Retyped
+from replctl.commands.sequence import retype_sequence
+from replctl.commands.view_dependency import policies_of_column, views_of_column
+from replctl.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidColumnDefinition,
+    InvalidTableDefinition,
+)
+from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
+from replctl.expr.coerce import ASSIGNMENT, Coercion, stripped_implicit
+from replctl.expr.collate import assign_collations
+from replctl.expr.context import ExprContext
+from replctl.expr.type_names import type_of
+from replctl.lake.rewrite import ColumnRewrite, TableRewrite
+from replctl.lake.storage import renew_storage_column
+from replctl.lake.table_read import table_source
+from replctl.parser import ast
+from replctl.spark import column_sql, storage_type, stored_sql, to_sql
+from replctl.types.quote import quote_identifier
+from replctl.types.type_modifier import is_wider
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """A column of one table that is to have another type.
+
+    Attributes:
+        column: as it is going to be, but for its default.
+        value: the new value, over the columns before.
+    """
+
+    relid: int
+    column: Column
+    value: nodes.Expr
+
+
+# ---------------------------------------------------------------------------------------------
+# Before anything changes
+
+
+def prepare_type(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
+) -> list[TypeChange]:
+    """What an action does to a table and those below it.
+
+    Raises:
+        UndefinedColumn: there is no such column.
+        InvalidTableDefinition: its type is the parent's matter, or of a partition key, or tables
+            below are left out.
+        InvalidColumnDefinition: USING for a generated column.
+        DatatypeMismatch: there is no such cast.
+        PostgresError: the type or the expression is wrong.
+    """
+    value = None
+    if command.expr is not None:
+        value = _analyzer(ddl, relation).expr(command.expr)
+    column = existing_column(relation, command.name or "")
+    if value is not None and column.generated:
+        raise InvalidColumnDefinition(
+            "cannot specify USING when altering type of generated column",
+            detail=f'Column "{column.name}" is a generated column.',
+        )
+    if column.inherited_count > 0:
+        raise InvalidTableDefinition(f'cannot alter inherited column "{column.name}"')
+    changes = [_change(ddl, relation, command, value)]
+    if not recurses:
+        if children_of(ddl.catalog, relation.oid):
+            raise InvalidTableDefinition(
+                f'type of inherited column "{column.name}" must be changed in child tables too'
+            )
+        return changes
+    family = descendants_of(ddl.catalog, relation.oid)
+    for oid in family[1:]:
+        child = ddl.relation(oid)
+        below = existing_column(child, column.name)
+        if below.inherited_count > len([parent for parent in child.parents if parent in family]):
+            raise InvalidTableDefinition(
+                f'cannot alter inherited column "{column.name}" of relation "{child.name}"'
+            )
+        own_value = None if value is None else _value_of_child(value, relation, child)
+        changes.append(_change(ddl, child, command, own_value))
+    return changes
+
+
+def _analyzer(ddl: Ddl, relation: Relation) -> Analyzer:
+    scope = relation_scope(relation)
+    return Analyzer(ddl.environment, scope, ExprContext.ALTER_TYPE, now=ddl.now)
+
+
+def _value_of_child(value: nodes.Expr, relation: Relation, child: Relation) -> nodes.Expr:
+    """The expression of USING over the columns of a table below, which are found by name."""
+    used = columns_used(value)
+    if 0 in used:
+        raise FeatureNotSupported(
+            "cannot convert whole-row table reference",
+            detail="USING expression contains a whole-row table reference.",
+        )
+    names = {attnum: relation.column_at(attnum).name for attnum in used if attnum > 0}
+    attnums = {attnum: existing_column(child, name).attnum for attnum, name in names.items()}
+    return nodes.renumber(value, attnums)
+
+
+def _change(
+    ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, using: nodes.Expr | None
+) -> TypeChange:
+    environment, column = ddl.environment, existing_column(relation, command.name or "")
+    key = relation.partition_key
+    if key is not None and column.attnum in key.attnums:
+        raise InvalidTableDefinition(
+            f'cannot alter column "{column.name}" because it is part of the partition key of'
+            f' relation "{relation.name}"'
+        )
+    assert command.type_name is not None
+    with without_position():
+        type_, typmod = type_of(environment, command.type_name)
+        collation = column_collation(environment, command.collation, type_)
+        check_stored_type(environment, column.name, type_)
+    value = using or nodes.Var(column.attnum, column.type, column.typmod, column.collation)
+    coercion = Coercion(environment, ddl.now)
+    coerced = coercion.to_target(value, type_.name, typmod, ASSIGNMENT)
+    if coerced is None:
+        shown = environment.format_type(type_.name)
+        if using is not None:
+            raise DatatypeMismatch(
+                f'result of USING clause for column "{column.name}" cannot be cast automatically'
+                f" to type {shown}",
+                hint="You might need to add an explicit cast.",
+            )
+        wanted = f"{quote_identifier(column.name)}::{environment.format_type(type_.name, typmod)}"
+        raise DatatypeMismatch(
+            f'column "{column.name}" cannot be cast automatically to type {shown}',
+            hint=None if column.generated else f'You might need to specify "USING {wanted}".',
+        )
+    changed = replace(
+        column,
+        type=type_.name,
+        typmod=typmod,
+        collation=collation,
+        dimensions=len(command.type_name.array_bounds),
+    )
+    return TypeChange(relation.oid, changed, assign_collations(environment, coerced))
+
+
+# ---------------------------------------------------------------------------------------------
+# Changing
+
+
+def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
+    """Carry out all changes of types of a statement, and make anew what depends on them.
+
+    Raises:
+        FeatureNotSupported: a column is used where its type must not change, or changed twice.
+        PostgresError: a constraint, an index or a row does not fit.
+    """
+    by_table: dict[int, list[TypeChange]] = defaultdict(list)
+    for change in changes:
+        by_table[change.relid].append(change)
+    before = {oid: ddl.relation(oid) for oid in by_table}
+    retyped = Retyped(ddl)
+    for oid, own in by_table.items():
+        for change in own:
+            _change_column(ddl, before[oid], change, retyped)
+    for oid, own in by_table.items():
+        if _rewrite(ddl, before[oid], own):
+            retyped.rewritten.add(oid)
+    retyped.make_anew()
+
+
+def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Retyped) -> None:
+    relation, attnum = ddl.relation(change.relid), change.column.attnum
+    column, first = relation.column_at(attnum), before.column_at(attnum)
+    if (column.type, column.typmod) != (first.type, first.typmod):
+        raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
+    if column.identity:
+        for sequence in owned_sequences(ddl.catalog, relation.oid, attnum):
+            retype_sequence(ddl.catalog, sequence, change.column.type)
+    default = _default(ddl, column, change.column)
+    _check_unused(ddl, relation, column)
+    retyped.remember(relation, attnum)
+    changed = replace(
+        column,
+        type=change.column.type,
+        typmod=change.column.typmod,
+        collation=change.column.collation,
+        dimensions=change.column.dimensions,
+        default=default,
+    )
+    update_column(ddl.catalog, relation.oid, changed)
+
+
+def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
+    """A column's default, or its generation expression, in the new type."""
+    if column.default is None:
+        return None
+    coercion = Coercion(ddl.environment, ddl.now)
+    plain = stripped_implicit(column.default)
+    coerced = coercion.to_target(plain, changed.type, changed.typmod, ASSIGNMENT)
+    if coerced is None:
+        what = "generation expression" if column.generated else "default"
+        raise DatatypeMismatch(
+            f'{what} for column "{column.name}" cannot be cast automatically to type'
+            f" {ddl.environment.format_type(changed.type)}"
+        )
+    return assign_collations(ddl.environment, coerced)
+
+
+def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
+    """Whether nothing depends on a column's type that cannot follow it
+    (RememberAllDependentForRebuilding)."""
+    name, attnum = column.name, column.attnum
+    for view in views_of_column(ddl.catalog, relation.oid, attnum):
+        shown = describe(ddl, relation_object(ddl.relation(view)))
+        raise FeatureNotSupported(
+            "cannot alter type of a column used by a view or rule",
+            detail=f'rule _RETURN on {shown} depends on column "{name}"',
+        )
+    for policy in policies_of_column(ddl.catalog, relation.oid, attnum):
+        shown = describe(ddl, Object("policy", policy))
+        raise FeatureNotSupported(
+            "cannot alter type of a column used in a policy definition",
+            detail=f'{shown} depends on column "{name}"',
+        )
+    for other in relation.columns:
+        is_user = other.attnum != attnum and other.generated and other.default is not None
+        if is_user and other.default and attnum in columns_used(other.default):
+            raise FeatureNotSupported(
+                "cannot alter type of a column used by a generated column",
+                detail=f'Column "{name}" is used by generated column "{other.name}".',
+            )
+    for membership in published_tables(ddl.catalog, relids=[relation.oid]):
+        if is_membership_of_column(membership, attnum):
+            shown = describe(ddl, Object("membership", membership.oid))
+            raise FeatureNotSupported(
+                "cannot alter type of a column used by a publication WHERE clause",
+                detail=f'{shown} depends on column "{name}"',
+            )
+
+
+# ---------------------------------------------------------------------------------------------
+# Rows
+
+
+def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
+    """Give columns whose values are stored otherwise another place in storage; whether there are
+    rows whose values change."""
+    moved = [c for c in changes if not _is_stored_alike(before, c)]
+    if not moved or before.storage is None:
+        return False
+    if before.storage.is_adopted:
+        raise FeatureNotSupported(
+            f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
+            " stored otherwise then, in a Delta table that belongs to others",
+            hint="Change its type in the Delta table.",
+        )
+    names: Mapping[int, str] = {}
+    version = None
+    has_rows = ddl.has_rows(before)
+    if has_rows:
+        made = ddl.rewritten(TableRewrite(before.oid, tuple(_new_values(before, moved))))
+        if made is not None:
+            names, version = made.names, made.version
+    for change in moved:
+        attnum = change.column.attnum
+        column = ddl.relation(before.oid).column_at(attnum)
+        update_column(ddl.catalog, before.oid, replace(column, missing_value=None))
+        renew_storage_column(
+            ddl.catalog, before, before.column_at(attnum), names.get(attnum), version
+        )
+    return has_rows
+
+
+def _new_values(before: Relation, changes: Sequence[TypeChange]) -> list[ColumnRewrite]:
+    source = table_source(before)
+    result = []
+    for change in changes:
+        column = change.column
+        value = to_sql(change.value, lambda var: column_sql(source.column(var.attnum)))
+        sql = stored_sql(value, column.type, column.typmod)
+        result.append(ColumnRewrite(column.attnum, column.name, column.type, column.typmod, sql))
+    return result
+
+
+#: Types whose values are stored as their own text, which is the same in each of them.
+_TEXTS = frozenset(("text", "varchar"))
+
+
+def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
+    """Whether a value stays what it is in storage.
+
+    varchar(5) -> text, numeric(40,1) -> numeric(50,1), timestamp(3) -> timestamp
+    """
+    old, new = before.column_at(change.column.attnum), change.column
+    value = change.value
+    while True:
+        match value:
+            case nodes.RelabelType() | nodes.CollateExpr():
+                value = value.arg
+            case nodes.FuncExpr(form="implicit", args=(arg, *_)) if arg.type == value.type:
+                value = arg  # makes it fit the modifier
+            case _:
+                break
+    if not isinstance(value, nodes.Var) or value.attnum != old.attnum:
+        return False
+    is_same = old.type == new.type or {old.type, new.type} <= _TEXTS
+    return (
+        is_same
+        and storage_type(old.type, old.typmod) == storage_type(new.type, new.typmod)
+        and is_wider(new.type, old.typmod, new.typmod)
+    )

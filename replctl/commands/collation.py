@@ -1,0 +1,67 @@
+"""CREATE COLLATION ... FROM (collationcmds.c).
+
+A collation that a user has made may be dropped, and is refused in row filters, as in PostgreSQL;
+nothing else takes it.
+"""
+
+from __future__ import annotations
+
+from replctl.catalog.pg_collation import UserCollation, insert_collation, list_collations
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.naming import creation_schema
+from replctl.errors import DuplicateObject, InvalidObjectDefinition, UndefinedObject
+from replctl.expr.environment import user_collation
+from replctl.expr.type_names import check_schema, split_name
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.types.builtin import builtin_rows
+
+_DEFAULT = "default"
+
+
+def create_collation(session: Session, statement: ast.CreateCollation) -> str:
+    """Copy a collation.
+
+    Raises:
+        UndefinedObject: there is no collation to copy.
+        InvalidObjectDefinition: it is the default.
+        DuplicateObject: the name is taken.
+    """
+    return carry_out(session, lambda ddl: _create_collation(ddl, statement))
+
+
+def _create_collation(ddl: Ddl, statement: ast.CreateCollation) -> str:
+    schema_name, name = split_name(ddl.environment, statement.names)
+    place = creation_schema(ddl.environment, schema_name, name)
+    source = _source(ddl, statement.source)
+    for other in list_collations(ddl.catalog):
+        if (other.name, other.schema_oid) == (name, place.oid):
+            if statement.if_not_exists:
+                message = f'collation "{name}" already exists, skipping'
+                ddl.notice(message, sqlstate=DuplicateObject.sqlstate)
+                return "CREATE COLLATION"
+            encoding = "" if _is_for_all_encodings(other.source) else ' for encoding "UTF8"'
+            raise DuplicateObject(f'collation "{name}"{encoding} already exists')
+    oid = ddl.catalog.new_oid()
+    insert_collation(ddl.catalog, UserCollation(oid, name, place.oid, ddl.session.role_oid, source))
+    return "CREATE COLLATION"
+
+
+def _source(ddl: Ddl, names: tuple[str, ...]) -> str:
+    """The built-in collation that is to be copied, through copies of it."""
+    schema_name, name = split_name(ddl.environment, names)
+    check_schema(ddl.environment, schema_name)
+    found = ddl.environment.collation(schema_name, name)
+    if found is None:
+        raise UndefinedObject(f'collation "{".".join(names)}" for encoding "UTF8" does not exist')
+    if found == _DEFAULT:
+        raise InvalidObjectDefinition(f'collation "{_DEFAULT}" cannot be copied')
+    copies = {user_collation(made.oid): made.source for made in list_collations(ddl.catalog)}
+    return copies.get(found, found)
+
+
+def _is_for_all_encodings(name: str) -> bool:
+    return any(
+        row["collname"] == name and row["collencoding"] == "-1"
+        for row in builtin_rows("pg_collation")
+    )

@@ -1,0 +1,168 @@
+"""COMMENT ON (comment.c)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_class import RELKIND_PLURAL, Relation
+from replctl.catalog.pg_description import set_comment
+from replctl.catalog.pg_type import type_oid
+from replctl.commands.database import find_database
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import (
+    find_function,
+    find_operator,
+    find_relation,
+    find_schema_oid,
+    publication_of_name,
+    subscription_of_name,
+)
+from replctl.commands.role import role_oid
+from replctl.errors import (
+    InsufficientPrivilege,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from replctl.expr.type_names import split_name
+from replctl.parser import ast
+from replctl.session import Session
+
+_RELKINDS = {"table": "rp", "view": "v", "materialized view": "m", "index": "iI", "sequence": "S"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Commented:
+    """An object by its catalog and OID; `number` is a column's attnum."""
+
+    class_name: str
+    oid: int
+    number: int = 0
+
+
+def comment(session: Session, statement: ast.Comment) -> str:
+    """Put a comment on an object, or remove it; the tag.
+
+    Raises:
+        PostgresError: there is no such object.
+    """
+    return carry_out(session, lambda ddl: _comment(ddl, statement))
+
+
+def _comment(ddl: Ddl, statement: ast.Comment) -> str:
+    found = _find(ddl, statement)
+    if found is not None:
+        _check_permitted(ddl, statement, found)
+        set_comment(ddl.catalog, found.class_name, found.oid, statement.text, number=found.number)
+    return "COMMENT"
+
+
+def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: the object is another's.
+    """
+    privileges, name = ddl.privileges, statement.name[-1]
+    if privileges.is_superuser:
+        return
+    if found.class_name in ("pg_class", "pg_constraint"):
+        parts = statement.name[:-1] if statement.object_type == "column" else statement.name
+        relation = find_relation(ddl, parts)
+        assert relation is not None
+        if statement.object_type == "column":
+            privileges.check_owner(relation.owner, "relation", relation.name)
+        privileges.check_relation_owner(relation)
+        return
+    if found.class_name == "pg_authid":
+        if not privileges.role.may_create_roles:
+            raise InsufficientPrivilege(
+                "permission denied",
+                detail="The current user must have the CREATEROLE attribute.",
+            )
+        return
+    owner = owner_of(ddl.catalog, found.class_name, found.oid)
+    privileges.check_owner(owner, statement.object_type, name)
+
+
+def _find(ddl: Ddl, statement: ast.Comment) -> _Commented | None:
+    name = statement.name
+    match statement.object_type:
+        case "table" | "view" | "materialized view" | "index" | "sequence":
+            return _Commented("pg_class", _relation(ddl, statement).oid)
+        case "column":
+            return _column(ddl, name)
+        case "constraint":
+            return _constraint(ddl, statement)
+        case "schema":
+            return _Commented("pg_namespace", find_schema_oid(ddl, name[-1]))
+        case "database":
+            oid = find_database(ddl.catalog, name[-1])
+            if oid is None:  # a warning, lest a restored dump fail under another name
+                message = f'database "{name[-1]}" does not exist'
+                ddl.notice(message, severity="WARNING", sqlstate="3D000")
+            return None if oid is None else _Commented("pg_database", oid)
+        case "role":
+            return _Commented("pg_authid", role_oid(ddl.session, ddl.catalog, name[-1]))
+        case "publication":
+            return _Commented("pg_publication", publication_of_name(ddl, name[-1]).oid)
+        case "subscription":
+            return _Commented("pg_subscription", subscription_of_name(ddl, name[-1]).oid)
+        case "type" | "domain":
+            return _type(ddl, statement)
+        case "function":
+            return _Commented("pg_proc", find_function(ddl, name, statement.arguments).oid)
+        case "operator":
+            return _Commented(
+                "pg_operator", find_operator(ddl, name, statement.arguments or ()).oid
+            )
+    raise TypeError(f"no comment on a {statement.object_type}")
+
+
+def _relation(ddl: Ddl, statement: ast.Comment) -> Relation:
+    relation = find_relation(ddl, statement.name)
+    assert relation is not None
+    kind = statement.object_type
+    if relation.kind not in _RELKINDS[kind]:
+        article = "an" if kind == "index" else "a"
+        raise WrongObjectType(f'"{relation.name}" is not {article} {kind}')
+    return relation
+
+
+def _column(ddl: Ddl, name: tuple[str, ...]) -> _Commented:
+    if len(name) == 1:
+        raise SqlSyntaxError("column name must be qualified")
+    relation = find_relation(ddl, name[:-1])
+    assert relation is not None
+    if relation.kind not in "rvmpf":
+        raise WrongObjectType(
+            f'cannot set comment on relation "{relation.name}"',
+            detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+        )
+    column = relation.column(name[-1])
+    if column is None:
+        raise UndefinedColumn(f'column "{name[-1]}" of relation "{relation.name}" does not exist')
+    return _Commented("pg_class", relation.oid, column.attnum)
+
+
+def _constraint(ddl: Ddl, statement: ast.Comment) -> _Commented:
+    relation = find_relation(ddl, statement.name)
+    assert relation is not None
+    for constraint in relation.constraints:
+        if constraint.name == statement.sub_name:
+            return _Commented("pg_constraint", constraint.oid)
+    raise UndefinedObject(
+        f'constraint "{statement.sub_name}" for table "{relation.name}" does not exist'
+    )
+
+
+def _type(ddl: Ddl, statement: ast.Comment) -> _Commented:
+    schema_name, last = split_name(ddl.environment, statement.name)
+    type_ = ddl.environment.find_type(schema_name, last)
+    if type_ is None:
+        raise UndefinedObject(f'type "{".".join(statement.name)}" does not exist')
+    if statement.object_type == "domain" and type_.kind != "d":
+        raise WrongObjectType(f'"{".".join(statement.name)}" is not a domain')
+    oid = type_.oid if type_.is_builtin else type_oid(type_.name)
+    return _Commented("pg_type", oid)

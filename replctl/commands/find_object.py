@@ -1,0 +1,156 @@
+"""The objects that names in statements mean (objectaddress.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_publication import Publication, find_publication
+from replctl.catalog.pg_subscription import Subscription, find_subscription
+from replctl.commands.database import find_database
+from replctl.commands.ddl import Ddl
+from replctl.errors import (
+    AmbiguousFunction,
+    InsufficientPrivilege,
+    InvalidCatalogName,
+    InvalidSchemaName,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
+from replctl.expr.type_names import split_name, split_relation_name, type_of
+from replctl.parser import ast
+from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
+
+
+def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
+    """The relation of that name; None, with a notice, if it is missing and may be.
+
+    Raises:
+        UndefinedTable: there is none.
+        InsufficientPrivilege: it is a catalog.
+    """
+    schema_name, last = split_relation_name(ddl.environment, name)
+    oid = ddl.environment.relation_oid(schema_name, last)
+    if oid is None:
+        shown = last if schema_name is None else f"{schema_name}.{last}"
+        if not missing_ok:
+            raise UndefinedTable(f'relation "{shown}" does not exist')
+        ddl.notice(f'relation "{last}" does not exist, skipping')
+        return None
+    if oid < FIRST_USER_OID:
+        raise InsufficientPrivilege(f'permission denied: "{last}" is a system catalog')
+    return get_relation(ddl.catalog, oid)
+
+
+def find_schema_oid(ddl: Ddl, name: str) -> int:
+    """The OID of a schema.
+
+    Raises:
+        InvalidSchemaName: there is none of that name.
+    """
+    oid = find_schema(ddl.catalog, name)
+    if oid is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return oid
+
+
+def find_database_oid(ddl: Ddl, name: str) -> int:
+    """The OID of a database.
+
+    Raises:
+        InvalidCatalogName: there is none of that name.
+    """
+    oid = find_database(ddl.catalog, name)
+    if oid is None:
+        raise InvalidCatalogName(f'database "{name}" does not exist')
+    return oid
+
+
+def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
+    """A type that a user has made.
+
+    Raises:
+        UndefinedObject: there is none of that name.
+    """
+    schema_name, last = split_name(ddl.environment, name)
+    type_ = ddl.environment.find_type(schema_name, last)
+    if type_ is None or type_.is_builtin:
+        raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+    return type_
+
+
+def publication_of_name(ddl: Ddl, name: str) -> Publication:
+    """The publication of that name.
+
+    Raises:
+        UndefinedObject: there is none.
+    """
+    publication = find_publication(ddl.catalog, name)
+    if publication is None:
+        raise UndefinedObject(f'publication "{name}" does not exist')
+    return publication
+
+
+def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
+    """The subscription of that name.
+
+    Raises:
+        UndefinedObject: there is none.
+    """
+    subscription = find_subscription(ddl.catalog, name)
+    if subscription is None:
+        raise UndefinedObject(f'subscription "{name}" does not exist')
+    return subscription
+
+
+def find_function(
+    ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
+) -> Function:
+    """The function with exactly these arguments; without any, the only one of that name
+    (LookupFuncWithArgs).
+
+    Raises:
+        UndefinedFunction, AmbiguousFunction: there is none, or more than one.
+    """
+    schema_name, last = split_name(ddl.environment, name)
+    functions = [found for _place, found in ddl.environment.functions(schema_name, last)]
+    shown = ".".join(name)
+    if arguments is None:
+        if not functions:
+            raise UndefinedFunction(f'could not find a function named "{shown}"')
+        if len(functions) > 1:
+            raise AmbiguousFunction(
+                f'function name "{shown}" is not unique',
+                hint="Specify the argument list to select the function unambiguously.",
+            )
+        return functions[0]
+    types = tuple(_type_name(ddl, argument) or "" for argument in arguments)
+    for function in functions:
+        if function.argument_types == types:
+            return function
+    listed = ", ".join(ddl.environment.format_type(type_) for type_ in types)
+    raise UndefinedFunction(f"function {shown}({listed}) does not exist")
+
+
+def find_operator(
+    ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None]
+) -> Operator:
+    """The operator with exactly these operands (LookupOperWithArgs).
+
+    Raises:
+        UndefinedFunction: there is none.
+    """
+    schema_name, last = split_name(ddl.environment, name)
+    left, right = (_type_name(ddl, argument) for argument in arguments)
+    for _place, operator in ddl.environment.operators(schema_name, last):
+        if (operator.left, operator.right) == (left, right):
+            return operator
+    words = [ddl.environment.format_type(left)] if left else []
+    words += [".".join(name), ddl.environment.format_type(right or "")]
+    raise UndefinedFunction(f"operator does not exist: {' '.join(words)}")
+
+
+def _type_name(ddl: Ddl, raw: ast.TypeName | None) -> str | None:
+    return None if raw is None else type_of(ddl.environment, raw)[0].name

@@ -1,0 +1,345 @@
+"""GRANT and REVOKE of privileges on objects (aclchk.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import (
+    ALL_RIGHTS,
+    PRIVILEGE_LETTERS,
+    PUBLIC,
+    Acl,
+    AclKind,
+    decode_acl,
+    default_acl,
+    encode_acl,
+    granted,
+    letters_for,
+    options_for,
+    revoked,
+)
+from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of
+from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.pg_proc import list_functions
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import (
+    find_database_oid,
+    find_function,
+    find_relation,
+    find_schema_oid,
+)
+from replctl.commands.role import role_oid
+from replctl.errors import (
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    InvalidGrantOperation,
+    InvalidParameterValue,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from replctl.expr.type_names import split_name
+from replctl.parser import ast
+from replctl.session import Session
+from replctl.types.builtin import FIRST_USER_OID
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An object whose access list changes; `attnum` if it is a column."""
+
+    kind: AclKind
+    oid: int
+    owner: int
+    word: str
+    name: str
+    attnum: int = 0
+
+
+def grant(session: Session, statement: ast.Grant) -> str:
+    """Give privileges to roles, or take them away.
+
+    Raises:
+        UndefinedObject, UndefinedTable, UndefinedColumn: there is no such role or object.
+        InvalidGrantOperation: such an object has no such privilege.
+        InsufficientPrivilege: the current role may grant nothing of it.
+    """
+    return carry_out(session, lambda ddl: _grant(ddl, statement))
+
+
+def _grant(ddl: Ddl, statement: ast.Grant) -> str:
+    if statement.granted_by is not None:
+        grantor = role_oid(ddl.session, ddl.catalog, statement.granted_by)
+        if grantor != ddl.session.role_oid:
+            raise InvalidGrantOperation("grantor must be current user")
+    grantees = grantee_oids(ddl, statement)
+    for target, letters in _targets(ddl, statement):
+        _change(ddl, statement, target, letters, grantees)
+    return "GRANT" if statement.is_grant else "REVOKE"
+
+
+def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
+    """The roles that get or lose something; 0 is everybody.
+
+    Raises:
+        UndefinedObject: there is no such role.
+        InvalidGrantOperation: everybody is to grant it on.
+    """
+    grantees = [
+        PUBLIC if name == "public" else role_oid(ddl.session, ddl.catalog, name)
+        for name in statement.grantees
+    ]
+    if statement.with_option and PUBLIC in grantees:
+        raise InvalidGrantOperation("grant options can only be granted to roles")
+    return grantees
+
+
+def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
+    """The objects, and the columns, with the letters of what is granted on them."""
+    match statement.target:
+        case "table" | "sequence":
+            for name in statement.names:
+                relation = find_relation(ddl, name)
+                assert relation is not None
+                if statement.target == "sequence" and relation.kind != "S":
+                    raise WrongObjectType(f'"{relation.name}" is not a sequence')
+                if relation.kind in "iI":
+                    raise WrongObjectType(f'"{relation.name}" is an index')
+                yield from _on_relation(statement, relation)
+        case "all tables" | "all sequences":
+            kinds = "rpvm" if statement.target == "all tables" else "S"
+            for (place,) in statement.names:
+                oids = relation_oids(ddl.catalog, kinds, find_schema_oid(ddl, place))
+                for relation in load_relations(ddl.catalog, oids).values():
+                    yield from _on_relation(statement, relation)
+        case "schema":
+            for (place,) in statement.names:
+                oid = find_schema_oid(ddl, place)
+                table = schema.pg_namespace
+                row = ddl.catalog.first(table, table.c.oid == oid)
+                assert row is not None
+                target = _Target("schema", oid, int(row.nspowner), "schema", place)
+                yield target, letters_of(statement, "schema", "schema")
+        case "database":
+            for (place,) in statement.names:
+                oid = find_database_oid(ddl, place)
+                table = schema.pg_database
+                row = ddl.catalog.first(table, table.c.oid == oid)
+                assert row is not None
+                target = _Target("database", oid, int(row.datdba), "database", place)
+                yield target, letters_of(statement, "database", "database")
+        case "function":
+            for name, parameters in zip(statement.names, statement.arguments, strict=True):
+                arguments = None if parameters is None else [p.type_name for p in parameters]
+                yield _on_function(ddl, statement, find_function(ddl, name, arguments).oid)
+        case "all functions":
+            for (place,) in statement.names:
+                schema_oid = find_schema_oid(ddl, place)
+                for function in list_functions(ddl.catalog):
+                    if function.schema_oid == schema_oid:
+                        yield _on_function(ddl, statement, function.oid)
+        case "type":
+            for name in statement.names:
+                yield _on_type(ddl, statement, name)
+
+
+def _on_function(ddl: Ddl, statement: ast.Grant, oid: int) -> tuple[_Target, str]:
+    if oid < FIRST_USER_OID:
+        raise FeatureNotSupported("privileges on built-in functions are not supported")
+    function = next(f for f in list_functions(ddl.catalog) if f.oid == oid)
+    target = _Target("function", oid, function.owner, "function", function.name)
+    return target, letters_of(statement, "function", "function")
+
+
+def _on_type(ddl: Ddl, statement: ast.Grant, name: tuple[str, ...]) -> tuple[_Target, str]:
+    schema_name, last = split_name(ddl.environment, name)
+    type_ = ddl.environment.find_type(schema_name, last)
+    if type_ is None:
+        raise UndefinedObject(f'type "{".".join(name)}" does not exist')
+    if type_.element is not None:
+        raise InvalidGrantOperation(
+            "cannot set privileges of array types",
+            hint="Set the privileges of the element type instead.",
+        )
+    if type_.is_builtin:
+        raise FeatureNotSupported("privileges on built-in types are not supported")
+    owner = owner_of(ddl.catalog, "pg_type", type_.oid)
+    target = _Target("type", type_.oid, owner, "type", type_.sql_name)
+    return target, letters_of(statement, "type", "type")
+
+
+def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Target, str]]:
+    kind: AclKind = "sequence" if relation.kind == "S" else "table"
+    word = RELATION_WORDS[relation.kind]
+    whole = letters_of(statement, kind, "sequence" if kind == "sequence" else "table")
+    if whole:
+        yield _Target(kind, relation.oid, relation.owner, word, relation.name), whole
+    by_column: dict[int, str] = {}
+    for privilege in statement.privileges:
+        for name in privilege.columns:
+            column = relation.column(name)
+            if column is None:
+                raise UndefinedColumn(
+                    f'column "{name}" of relation "{relation.name}" does not exist'
+                )
+            letters = _letter(privilege, "column", "column")
+            by_column[column.attnum] = by_column.get(column.attnum, "") + letters
+    if not statement.is_grant and whole:  # what was granted on columns goes with it
+        for column in relation.columns:
+            letters = "".join(letter for letter in whole if letter in ALL_RIGHTS["column"])
+            if letters:
+                by_column[column.attnum] = by_column.get(column.attnum, "") + letters
+    for attnum, letters in by_column.items():
+        target = _Target("column", relation.oid, relation.owner, word, relation.name, attnum)
+        yield target, letters
+
+
+def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
+    """The letters of the privileges that a statement lists without columns.
+
+    Args:
+        word: how an error calls the kind of object.
+
+    Raises:
+        InvalidGrantOperation: there is no such privilege on that kind of object.
+    """
+    if any(privilege.columns for privilege in statement.privileges) and kind != "table":
+        raise InvalidGrantOperation("column privileges are only valid for relations")
+    parts = [_letter(p, kind, word) for p in statement.privileges if not p.columns]
+    return "".join(dict.fromkeys("".join(parts)))
+
+
+def _letter(privilege: ast.Privilege, kind: AclKind, word: str) -> str:
+    if privilege.name == "all":
+        return ALL_RIGHTS[kind]
+    letter = PRIVILEGE_LETTERS.get(privilege.name)
+    if letter is None:
+        raise SqlSyntaxError(f'unrecognized privilege type "{privilege.name}"')
+    if letter not in ALL_RIGHTS[kind]:
+        if word == "table" and letter not in ALL_RIGHTS["sequence"]:
+            word = "relation"  # GRANT ... ON name may mean a sequence, too
+        raise InvalidGrantOperation(f"invalid privilege type {privilege.name.upper()} for {word}")
+    return letter
+
+
+def _change(
+    ddl: Ddl, statement: ast.Grant, target: _Target, letters: str, grantees: list[int]
+) -> None:
+    stored = _stored(ddl, target)
+    acl = default_acl(target.kind, target.owner) if stored is None else stored
+    grantor, allowed = _grantor(ddl, target, acl)
+    usable = "".join(letter for letter in letters if letter in allowed)
+    if target.attnum and not statement.is_grant and stored is None:
+        return
+    if not usable and letters:
+        if not any(letter in letters_for(acl, ddl.privileges.roles) for letter in letters):
+            raise denied(target.word, target.name)
+        _warn(ddl, statement, target, "no privileges were granted for")
+        return
+    if len(usable) < len(letters) and not _is_all(statement):
+        _warn(ddl, statement, target, "not all privileges were granted for")
+    _store(ddl, target, changed_acl(acl, statement, target.owner, grantees, grantor, usable))
+
+
+def changed_acl(
+    acl: Acl,
+    statement: ast.Grant,
+    owner: int,
+    grantees: Iterable[int],
+    grantor: int,
+    letters: str,
+) -> Acl:
+    """An access list after a statement (merge_acl_with_grant).
+
+    Raises:
+        DependentObjectsStillExist: others have granted on what is revoked.
+    """
+    for grantee in grantees:
+        if statement.is_grant:
+            acl = granted(acl, grantee, grantor, letters, with_option=statement.with_option)
+        else:
+            acl = _revoked(acl, statement, owner, grantee, grantor, letters)
+    return acl
+
+
+def _revoked(
+    acl: Acl, statement: ast.Grant, owner: int, grantee: int, grantor: int, letters: str
+) -> Acl:
+    """Without the privileges, and without what was granted on by who had the option for it."""
+    changed = revoked(acl, grantee, grantor, letters, only_option=statement.only_option)
+    lost = "".join(letter for letter in letters if letter not in options_for(changed, [grantee]))
+    dependent = [
+        item
+        for item in changed
+        if item.grantor == grantee
+        and grantee != owner
+        and any(letter in item.privileges for letter in lost)
+    ]
+    if dependent and statement.behavior == "restrict":
+        raise DependentObjectsStillExist(
+            "dependent privileges exist", hint="Use CASCADE to revoke them too."
+        )
+    for item in dependent:
+        changed = _revoked(changed, statement, owner, item.grantee, grantee, lost)
+    return changed
+
+
+def _is_all(statement: ast.Grant) -> bool:
+    return any(privilege.name == "all" for privilege in statement.privileges)
+
+
+def _warn(ddl: Ddl, statement: ast.Grant, target: _Target, message: str) -> None:
+    if not statement.is_grant:
+        message = message.replace("granted", "revoked").replace(" were ", " could be ")
+    state = "01007" if statement.is_grant else "01006"
+    ddl.notice(f'{message} "{target.name}"', severity="WARNING", sqlstate=state)
+
+
+def _grantor(ddl: Ddl, target: _Target, acl: Acl) -> tuple[int, str]:
+    """Who the grant is by, and what may be granted (select_best_grantor)."""
+    privileges = ddl.privileges
+    if privileges.acts_for(target.owner):
+        return target.owner, ALL_RIGHTS[target.kind]
+    own = options_for(acl, [privileges.role_oid])
+    if own:
+        return privileges.role_oid, own
+    for role in sorted(privileges.roles):
+        options = options_for(acl, [role])
+        if options:
+            return role, options
+    return privileges.role_oid, ""
+
+
+def _stored(ddl: Ddl, target: _Target) -> Acl | None:
+    table, column, where = _place(target)
+    row = ddl.catalog.first(table, *where)
+    if row is None:
+        raise InvalidParameterValue(f'"{target.name}" is gone')
+    return decode_acl(row._mapping[column])
+
+
+def _store(ddl: Ddl, target: _Target, acl: Acl) -> None:
+    table, column, where = _place(target)
+    empty = target.kind == "column" and not acl
+    ddl.catalog.update(table, *where, **{column: None if empty else encode_acl(acl)})
+
+
+def _place(target: _Target) -> tuple[Any, str, list[Any]]:
+    match target.kind:
+        case "column":
+            table = schema.pg_attribute
+            where = [table.c.attrelid == target.oid, table.c.attnum == target.attnum]
+            return table, "attacl", where
+        case "schema":
+            return schema.pg_namespace, "nspacl", [schema.pg_namespace.c.oid == target.oid]
+        case "database":
+            return schema.pg_database, "datacl", [schema.pg_database.c.oid == target.oid]
+        case "function":
+            return schema.pg_proc, "proacl", [schema.pg_proc.c.oid == target.oid]
+        case "type":
+            return schema.pg_type, "typacl", [schema.pg_type.c.oid == target.oid]
+    return schema.pg_class, "relacl", [schema.pg_class.c.oid == target.oid]

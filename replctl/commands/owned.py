@@ -1,0 +1,183 @@
+"""DROP OWNED and REASSIGN OWNED (shdepDropOwned() and shdepReassignOwned() in pg_shdepend.c)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.catalog import schema
+from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, with_owner, without_role
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.pg_authid import Role, delete_membership
+from replctl.catalog.pg_class import get_relation
+from replctl.catalog.pg_default_acl import EVERYWHERE, OBJECT_TYPES
+from replctl.catalog.pg_policy import delete_policies, list_policies, put_policy
+from replctl.catalog.pg_publication import delete_publication
+from replctl.commands.alter_table import give_relation
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.dependency import Object, drop_objects, relation_object
+from replctl.commands.role import named_role
+from replctl.commands.role_dependency import RoleDependency, role_dependencies
+from replctl.errors import DependentObjectsStillExist, InsufficientPrivilege
+from replctl.parser import ast
+from replctl.session import Session
+
+_ACL_COLUMNS = {
+    "pg_namespace": "nspacl", "pg_class": "relacl", "pg_attribute": "attacl",
+    "pg_type": "typacl", "pg_proc": "proacl", "pg_database": "datacl",
+}  # fmt: skip
+_OWNER_COLUMNS = {
+    "pg_namespace": "nspowner", "pg_type": "typowner", "pg_proc": "proowner",
+    "pg_operator": "oprowner", "pg_collation": "collowner", "pg_publication": "pubowner",
+    "pg_database": "datdba", "pg_subscription": "subowner",
+}  # fmt: skip
+
+
+def drop_owned(session: Session, statement: ast.DropOwned) -> str:
+    """Drop what roles own in this database, and revoke what was granted to them.
+
+    Raises:
+        InsufficientPrivilege: the roles are others'.
+        DependentObjectsStillExist: something else depends on it, without CASCADE.
+    """
+    return carry_out(session, lambda ddl: _drop_owned(ddl, statement))
+
+
+def reassign_owned(session: Session, statement: ast.ReassignOwned) -> str:
+    """Give what roles own in this database, and the databases that they own, to another.
+
+    Raises:
+        InsufficientPrivilege: the roles are others'.
+    """
+    return carry_out(session, lambda ddl: _reassign_owned(ddl, statement))
+
+
+def _drop_owned(ddl: Ddl, statement: ast.DropOwned) -> str:
+    roles = [named_role(ddl, name) for name in statement.roles]
+    for role in roles:
+        _check(ddl, role, "drop objects", "drop objects owned by it")
+    for role in roles:
+        _check_not_pinned(role, "drop objects owned by")
+    objects: list[Object] = []
+    publications: list[int] = []
+    for role in roles:
+        for item in reversed(role_dependencies(ddl, role.oid)):  # sort_object_addresses
+            if item.database_oid not in (0, ddl.catalog.database_oid):
+                continue
+            if item.kind == "policy":
+                _leave_policy(ddl, item.oid, role.oid)
+            elif item.kind == "acl" or item.class_name == "pg_default_acl":
+                _revoke_all(ddl, item, role.oid)
+            elif item.class_name == "pg_publication":
+                publications.append(item.oid)
+            elif item.database_oid:
+                objects.append(_object(ddl, item))
+    drop_objects(ddl, objects, statement.behavior)
+    for oid in publications:
+        delete_publication(ddl.catalog, oid)
+    return "DROP OWNED"
+
+
+def _object(ddl: Ddl, item: RoleDependency) -> Object:
+    match item.class_name:
+        case "pg_class":
+            return relation_object(ddl.relation(item.oid))
+        case "pg_namespace":
+            return Object("schema", item.oid)
+        case "pg_type":
+            return Object("type", item.oid)
+        case "pg_proc":
+            return Object("function", item.oid)
+        case "pg_operator":
+            return Object("operator", item.oid)
+    raise AssertionError(item.class_name)
+
+
+def _leave_policy(ddl: Ddl, oid: int, role_oid: int) -> None:
+    """A policy is not for a role any more; without any, it goes (RemoveRoleFromObjectPolicy)."""
+    policy = next(p for p in list_policies(ddl.catalog) if p.oid == oid)
+    kept = tuple(role for role in policy.roles if role != role_oid)
+    if kept:
+        put_policy(ddl.catalog, replace(policy, roles=kept))
+    else:
+        delete_policies(ddl.catalog, [oid])
+
+
+def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
+    """Nothing is granted to a role, or by it, any more (RemoveRoleFromObjectACL)."""
+    catalog = ddl.catalog
+    if item.class_name == "pg_auth_members":
+        delete_membership(catalog, item.oid)
+        return
+    table = schema.metadata.tables[item.class_name]
+    if item.class_name == "pg_default_acl":
+        row = catalog.first(table, table.c.oid == item.oid)
+        assert row is not None
+        acl = without_role(decode_acl(row.defaclacl) or (), role_oid)
+        by_itself: Acl = ()
+        if row.defaclnamespace == EVERYWHERE:
+            kind = next(k for k, letter in OBJECT_TYPES.items() if letter == row.defaclobjtype)
+            by_itself = default_acl(kind, int(row.defaclrole))
+        if int(row.defaclrole) == role_oid or set(acl) == set(by_itself):
+            catalog.delete(table, table.c.oid == item.oid)
+        else:
+            catalog.update(table, table.c.oid == item.oid, defaclacl=encode_acl(acl))
+        return
+    column = _ACL_COLUMNS[item.class_name]
+    where = [table.c.oid == item.oid] if "oid" in table.c else []
+    if item.class_name == "pg_attribute":
+        where = [table.c.attrelid == item.oid, table.c.attnum == item.number]
+    row = catalog.first(table, *where)
+    assert row is not None
+    acl = without_role(decode_acl(row._mapping[column]) or (), role_oid)
+    is_gone = item.class_name == "pg_attribute" and not acl
+    catalog.update(table, *where, **{column: None if is_gone else encode_acl(acl)})
+
+
+def _reassign_owned(ddl: Ddl, statement: ast.ReassignOwned) -> str:
+    roles = [named_role(ddl, name) for name in statement.roles]
+    for role in roles:
+        _check(ddl, role, "reassign objects", "reassign objects owned by it")
+    new = named_role(ddl, statement.new_owner)
+    _check(ddl, new, "reassign objects", "reassign objects to it")
+    for role in roles:
+        _check_not_pinned(role, "reassign ownership of objects owned by")
+    for role in roles:
+        for item in role_dependencies(ddl, role.oid):
+            is_here = item.database_oid in (0, ddl.catalog.database_oid)
+            if item.kind == "owner" and is_here and item.class_name != "pg_default_acl":
+                _give(ddl, item, role.oid, new.oid)
+    return "REASSIGN OWNED"
+
+
+def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
+    if item.class_name == "pg_class":
+        relation = get_relation(ddl.catalog, item.oid)
+        if relation is not None and relation.owner == old:  # else it went with another
+            give_relation(ddl, relation, new)
+        return
+    table = schema.metadata.tables[item.class_name]
+    row = ddl.catalog.first(table, table.c.oid == item.oid)
+    assert row is not None
+    values: dict[str, object] = {_OWNER_COLUMNS[item.class_name]: new}
+    column = _ACL_COLUMNS.get(item.class_name)
+    acl = None if column is None else decode_acl(row._mapping[column])
+    if column is not None and acl is not None:
+        values[column] = encode_acl(with_owner(acl, old, new))
+    ddl.catalog.update(table, table.c.oid == item.oid, **values)
+    if item.class_name == "pg_type":
+        ddl.catalog.update(table, table.c.typelem == item.oid, typowner=new)
+
+
+def _check(ddl: Ddl, role: Role, what: str, may: str) -> None:
+    if not ddl.privileges.acts_for(role.oid):
+        raise InsufficientPrivilege(
+            f"permission denied to {what}",
+            detail=f'Only roles with privileges of role "{role.name}" may {may}.',
+        )
+
+
+def _check_not_pinned(role: Role, what: str) -> None:
+    if role.oid == BOOTSTRAP_SUPERUSER or role.oid < 16384:
+        raise DependentObjectsStillExist(
+            f"cannot {what} role {role.name} because they are required by the database system"
+        )

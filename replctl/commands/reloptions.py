@@ -1,0 +1,180 @@
+"""Storage parameters: WITH (...) of tables and views, ALTER TABLE ... SET and RESET (reloptions.c).
+
+What PostgreSQL does with most of them has no counterpart in a lake; they are checked and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from replctl.catalog.pg_class import DELETION_VECTORS
+from replctl.commands.define import get_boolean
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    SqlSyntaxError,
+    WrongObjectType,
+)
+from replctl.parser import ast
+from replctl.types.guc import plain_number
+
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A number between two others."""
+
+    minimum: float
+    maximum: float
+    is_integer: bool = True
+
+
+_FRACTION = _Number(0, 100, is_integer=False)
+_AGE = _Number(0, 2_000_000_000)
+
+#: Names to numbers, enumerations, or None for what is on or off.
+_Known = Mapping[str, _Number | tuple[str, ...] | None]
+_VACUUM: _Known = {
+    "autovacuum_enabled": None,
+    "autovacuum_vacuum_threshold": _Number(0, _MAX_INT),
+    "autovacuum_vacuum_insert_threshold": _Number(-1, _MAX_INT),
+    "autovacuum_vacuum_cost_limit": _Number(1, 10_000),
+    "autovacuum_vacuum_cost_delay": _FRACTION,
+    "autovacuum_vacuum_scale_factor": _FRACTION,
+    "autovacuum_vacuum_insert_scale_factor": _FRACTION,
+    "autovacuum_freeze_min_age": _Number(0, 1_000_000_000),
+    "autovacuum_freeze_max_age": _Number(100_000, 2_000_000_000),
+    "autovacuum_freeze_table_age": _AGE,
+    "autovacuum_multixact_freeze_min_age": _Number(0, 1_000_000_000),
+    "autovacuum_multixact_freeze_max_age": _Number(10_000, 2_000_000_000),
+    "autovacuum_multixact_freeze_table_age": _AGE,
+    "log_autovacuum_min_duration": _Number(-1, _MAX_INT),
+    "vacuum_index_cleanup": ("on", "off", "auto"),
+    "vacuum_truncate": None,
+}
+_TABLE: _Known = {
+    **_VACUUM,
+    "fillfactor": _Number(10, 100),
+    "autovacuum_analyze_threshold": _Number(0, _MAX_INT),
+    "autovacuum_analyze_scale_factor": _FRACTION,
+    "toast_tuple_target": _Number(128, 8160),
+    "parallel_workers": _Number(0, 1024),
+    "user_catalog_table": None,
+    DELETION_VECTORS: None,
+}
+_VIEW: _Known = {"security_barrier": None, "security_invoker": None}
+
+
+def table_options(options: Sequence[ast.DefElem], kind: str = "r") -> dict[str, str]:
+    """What WITH says of a table, as reloptions has it.
+
+    Args:
+        kind: the table's relkind.
+
+    Raises:
+        InvalidParameterValue: a name is unknown or stands there twice, or a value is wrong (22023).
+        WrongObjectType: the table is partitioned (42809).
+        FeatureNotSupported: it is to have OIDs.
+    """
+    own = []
+    for option in options:
+        namespace, separator, name = option.name.rpartition(".")
+        if separator and namespace != "toast":
+            raise InvalidParameterValue(f'unrecognized parameter namespace "{namespace}"')
+        if separator:
+            _check(name, option, _VACUUM)  # there is no TOAST table
+        elif name == "oids":
+            if get_boolean(option):
+                raise FeatureNotSupported("tables declared WITH OIDS are not supported")
+        else:
+            own.append(option)
+    if own and kind == "p":
+        raise WrongObjectType(
+            "cannot specify storage parameters for a partitioned table",
+            hint="Specify storage parameters for its leaf partitions instead.",
+        )
+    return _read(own, _TABLE)
+
+
+def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
+    """What WITH says of a view.
+
+    Raises:
+        InvalidParameterValue: as `table_options`.
+        FeatureNotSupported: it has a check option.
+    """
+    if any(option.name == "check_option" for option in options):
+        raise FeatureNotSupported("WITH CHECK OPTION is not supported")
+    return _read(options, _VIEW)
+
+
+def changed_options(
+    before: Mapping[str, str], options: Sequence[ast.DefElem], kind: str, *, resets: bool
+) -> dict[str, str]:
+    """Storage parameters of a table after ALTER TABLE ... SET, or RESET.
+
+    Raises:
+        SqlSyntaxError: RESET has a value.
+        InvalidParameterValue, WrongObjectType, FeatureNotSupported: as `table_options`.
+    """
+    if resets and any(option.value is not None for option in options):
+        raise SqlSyntaxError("RESET must not include values for parameters")
+    names = {option.name for option in options}
+    kept = {name: value for name, value in before.items() if name not in names}
+    return kept if resets else kept | table_options(options, kind)
+
+
+def _read(options: Sequence[ast.DefElem], known: _Known) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for option in options:
+        if option.name in result:
+            raise InvalidParameterValue(f'parameter "{option.name}" specified more than once')
+        _check(option.name, option, known)
+        result[option.name] = _value(option)
+    return result
+
+
+def _value(option: ast.DefElem) -> str:
+    return "true" if option.value is None else option.value
+
+
+def _check(name: str, option: ast.DefElem, known: _Known) -> None:
+    if name not in known:
+        raise InvalidParameterValue(f'unrecognized parameter "{name}"')
+    domain, value = known[name], _value(option)
+    if domain is None:
+        _check_boolean(name, option, value)
+    elif isinstance(domain, tuple):
+        if value.lower() not in (*domain, "true", "false", "yes", "no", "1", "0"):
+            quoted = [f'"{word}"' for word in domain]
+            raise InvalidParameterValue(
+                f'invalid value for enum option "{name}": {value}',
+                detail=f"Valid values are {', '.join(quoted[:-1])}, and {quoted[-1]}.",
+            )
+    else:
+        _check_number(name, value, domain)
+
+
+def _check_boolean(name: str, option: ast.DefElem, value: str) -> None:
+    try:
+        get_boolean(option)
+    except SqlSyntaxError:
+        raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}') from None
+
+
+def _check_number(name: str, value: str, domain: _Number) -> None:
+    number = plain_number(value)
+    if number is None:
+        kind = "integer" if domain.is_integer else "floating point"
+        raise InvalidParameterValue(f'invalid value for {kind} option "{name}": {value}')
+    if domain.is_integer:
+        number = round(number)
+    if not domain.minimum <= number <= domain.maximum:
+        bounds = (domain.minimum, domain.maximum)
+        low, high = (str(b) if domain.is_integer else f"{b:f}" for b in bounds)
+        raise InvalidParameterValue(
+            f'value {value} out of bounds for option "{name}"',
+            detail=f'Valid values are between "{low}" and "{high}".',
+        )

@@ -1,0 +1,79 @@
+"""Temporary relations: the schema that they are in is their session's, and goes with it
+(namespace.c)."""
+
+from __future__ import annotations
+
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
+from replctl.catalog.pg_namespace import find_schema, insert_temporary_schema, temporary_schemas
+from replctl.catalog.pg_replication_slots import is_owner_alive
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.dependency import Object, drop_objects
+from replctl.commands.naming import Schema
+from replctl.errors import FeatureNotSupported, InvalidTableDefinition
+from replctl.parser import ast
+from replctl.session import Session
+
+
+def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
+    """Whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is pg_temp."""
+    name = statement.relation.schema
+    is_named = name is not None and name in ("pg_temp", ddl.session.temporary_schema)
+    return statement.persistence == "temporary" or is_named
+
+
+def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
+    """The schema that a temporary relation is made in; the first one of a session makes it, and
+    drops what sessions have left whose processes have died (InitTempTableNamespace).
+
+    Raises:
+        InvalidTableDefinition: the name says another schema (42P16).
+        InsufficientPrivilege: the role may not make temporary relations in the database.
+    """
+    session, catalog = ddl.session, ddl.catalog
+    if target.schema not in (None, "pg_temp", session.temporary_schema):
+        raise InvalidTableDefinition(
+            "cannot create temporary relation in non-temporary schema", position=target.pos
+        )
+    ddl.privileges.check_temporary(session.database_name)
+    name = session.temporary_schema
+    oid = None if name is None else find_schema(catalog, name)
+    if name is None or oid is None:
+        _drop_abandoned(ddl)
+        name = insert_temporary_schema(catalog, session.key, BOOTSTRAP_SUPERUSER)
+        oid = find_schema(catalog, name)
+        assert oid is not None
+        session.temporary_schema = name
+        if not session.at_end:
+            session.at_end.append(lambda: _drop_own(session))
+    return Schema(oid, name)
+
+
+def check_on_commit(on_commit: str | None) -> None:
+    """
+    Raises:
+        FeatureNotSupported: rows, or tables, that go at the end of a transaction.
+    """
+    if on_commit is not None and on_commit.upper() != "PRESERVE ROWS":
+        raise FeatureNotSupported(f"ON COMMIT {on_commit.upper()} is not supported")
+
+
+def _drop_abandoned(ddl: Ddl) -> None:
+    for oid, owner in temporary_schemas(ddl.catalog).items():
+        if not is_owner_alive(ddl.session.cluster, owner):
+            _drop_schema(ddl, oid)
+
+
+def _drop_own(session: Session) -> None:
+    def drop(ddl: Ddl) -> None:
+        for oid, owner in temporary_schemas(ddl.catalog).items():
+            if owner == session.key:
+                _drop_schema(ddl, oid)
+
+    carry_out(session, drop)
+
+
+def _drop_schema(ddl: Ddl, oid: int) -> None:
+    """Drop a schema with what is in it, and say nothing of it."""
+    count = len(ddl.notices)
+    drop_objects(ddl, [Object("schema", oid)], "cascade")
+    del ddl.notices[count:]

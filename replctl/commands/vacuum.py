@@ -1,0 +1,221 @@
+"""VACUUM and CHECKPOINT (vacuum.c)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_class import (
+    Relation,
+    get_relation,
+    leaf_partitions,
+    load_relations,
+    relation_oids,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    LockNotAvailable,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedTable,
+)
+from replctl.expr.type_names import schema_of_relation
+from replctl.lake.retention import check_slots, invalidate_slots
+from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
+from replctl.parser import ast
+from replctl.session import Session
+
+#: Options of PostgreSQL that are switches; most have no meaning over a lake.
+_SWITCHES = frozenset(
+    {
+        "full", "freeze", "verbose", "analyze", "disable_page_skipping", "skip_locked",
+        "process_main", "process_toast", "truncate", "skip_database_stats", "only_database_stats",
+    }
+)  # fmt: skip
+_VALUES = frozenset({"index_cleanup", "parallel", "buffer_usage_limit"})
+_MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the options say, as far as it means something here."""
+
+    is_full: bool = False
+    is_verbose: bool = False
+    skips_locked: bool = False
+
+
+def vacuum(session: Session, statement: ast.Vacuum) -> str:
+    """Remove what is not needed any more of tables; without names, of all tables of the database,
+    of dropped ones, and of the catalogs.
+
+    Raises:
+        ActiveSqlTransaction: it is in a block (25001).
+        SqlSyntaxError: there is no such option (42601).
+        UndefinedTable, UndefinedColumn: a name is nothing's.
+    """
+    options = _read_options(statement)
+    session.prevent_in_block("VACUUM")
+    with session.read() as catalog:
+        if statement.relations:
+            found = [_named(session, catalog, item) for item in statement.relations]
+            named = [relation for relation in found if relation is not None]
+        else:
+            named = list(load_relations(catalog, relation_oids(catalog, "rm")).values())
+        tables = {
+            leaf.oid: leaf
+            for relation in named
+            if _is_table(session, relation) and _is_permitted(session, catalog, relation)
+            for leaf in leaf_partitions(catalog, relation)
+        }
+    if not statement.relations:
+        invalidate_slots(session)
+    check_slots(session)
+    for table in tables.values():
+        _vacuum(session, table, options)
+    if not statement.relations:
+        vacuum_cluster(session)
+    return "VACUUM"
+
+
+def _is_permitted(session: Session, catalog: Catalog, relation: Relation) -> bool:
+    """Who may maintain a table, or owns the database, may vacuum it; others are told."""
+    privileges = session.privileges(catalog)
+    owner = owner_of(catalog, "pg_database", session.database_oid)
+    if privileges.acts_for(owner) or privileges.has_on_relation(relation, "m"):
+        return True
+    session.notice(
+        f'permission denied to vacuum "{relation.name}", skipping it', severity="WARNING"
+    )
+    return False
+
+
+def _read_options(statement: ast.Vacuum) -> _Options:
+    given: dict[str, bool] = {}
+    workers = 0
+    for option in statement.options:
+        if option.name in _SWITCHES:
+            given[option.name] = _is_on(option)
+        elif option.name not in _VALUES:
+            raise SqlSyntaxError(f'unrecognized VACUUM option "{option.name}"', position=option.pos)
+        elif option.name == "parallel":
+            workers = _parallel_workers(option)
+    if given.get("full") and workers > 0:
+        raise FeatureNotSupported("VACUUM FULL cannot be performed in parallel")
+    if not given.get("analyze") and any(item.columns for item in statement.relations):
+        raise FeatureNotSupported("ANALYZE option must be specified when a column list is provided")
+    return _Options(
+        given.get("full", False),
+        given.get("verbose", False),
+        given.get("skip_locked", False),
+    )
+
+
+def _parallel_workers(option: ast.DefElem) -> int:
+    if option.value is None:
+        raise SqlSyntaxError(
+            f"parallel option requires a value between 0 and {_MAX_WORKERS}", position=option.pos
+        )
+    if re.fullmatch(r"[-+]?\d+", option.value) is None:
+        raise SqlSyntaxError("parallel requires an integer value")
+    workers = int(option.value)
+    if not 0 <= workers <= _MAX_WORKERS:
+        raise SqlSyntaxError(
+            f"parallel workers for vacuum must be between 0 and {_MAX_WORKERS}", position=option.pos
+        )
+    return workers
+
+
+def _is_on(option: ast.DefElem) -> bool:
+    value = "true" if option.value is None else option.value.lower()
+    if value in ("true", "on", "1"):
+        return True
+    if value in ("false", "off", "0"):
+        return False
+    raise SqlSyntaxError(f"{option.name} requires a Boolean value")
+
+
+def _named(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
+    """The relation of that name; None for a catalog, which is no table of anybody's."""
+    name = item.relation
+    environment = session.environment(catalog)
+    schema_name = schema_of_relation(environment, name)
+    if schema_name is not None and not environment.has_schema(schema_name):
+        raise InvalidSchemaName(f'schema "{schema_name}" does not exist')
+    oid = environment.relation_oid(schema_name, name.name)
+    if oid is None:
+        shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
+        raise UndefinedTable(f'relation "{shown}" does not exist')
+    relation = get_relation(catalog, oid)
+    if relation is not None:
+        for column in item.columns:
+            if relation.column(column) is None:
+                raise UndefinedColumn(
+                    f'column "{column}" of relation "{relation.name}" does not exist'
+                )
+    return relation
+
+
+def _is_table(session: Session, relation: Relation) -> bool:
+    if relation.kind in ("r", "p", "m"):
+        return True
+    session.notice(
+        f'skipping "{relation.name}" --- cannot vacuum non-tables or special system tables',
+        severity="WARNING",
+        sqlstate="01000",
+    )
+    return False
+
+
+def _vacuum(session: Session, table: Relation, options: _Options) -> None:
+    try:
+        done = vacuum_table(
+            session, table.oid, is_full=options.is_full, waits=not options.skips_locked
+        )
+    except LockNotAvailable:
+        if not options.skips_locked:
+            raise
+        session.notice(
+            f'skipping vacuum of "{table.name}" --- lock not available',
+            severity="WARNING",
+            sqlstate="55P03",
+        )
+        return
+    if options.is_verbose:
+        _tell(session, table, done or Vacuumed(None, 0, 0))
+
+
+def _tell(session: Session, table: Relation, done: Vacuumed) -> None:
+    version = (
+        "all versions are kept"
+        if done.version is None
+        else (f"versions from {done.version} on are kept")
+    )
+    session.notice(
+        f'finished vacuuming "{session.database_name}.{table.schema}.{table.name}":'
+        f" {done.files} files and {done.log_entries} entries of the log removed, {version}",
+        severity="INFO",
+    )
+
+
+def checkpoint(session: Session) -> str:
+    """Invalidate slots that hold back too much, unless a primary does that; else, everything is
+    on disk as soon as it is committed.
+
+    Raises:
+        InsufficientPrivilege: the current role may not.
+    """
+    with session.read() as catalog:
+        if not session.privileges(catalog).is_superuser:
+            raise InsufficientPrivilege(
+                "permission denied to execute CHECKPOINT command",
+                detail='Only roles with privileges of the "pg_checkpoint" role may execute this'
+                " command.",
+            )
+    if not session.cluster.is_in_recovery:
+        invalidate_slots(session)
+    return "CHECKPOINT"

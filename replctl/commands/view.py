@@ -1,0 +1,254 @@
+"""CREATE VIEW, CREATE and REFRESH MATERIALIZED VIEW (view.c, createas.c, matview.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import (
+    Column,
+    Relation,
+    RelKind,
+    find_relation_oid,
+    get_relation,
+    insert_column,
+    insert_relation,
+    load_relations,
+    update_relation,
+)
+from replctl.catalog.pg_rewrite import put_view_rule
+from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type
+from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.find_object import find_relation
+from replctl.commands.inherit import check_own_columns
+from replctl.commands.naming import Schema, creation_schema
+from replctl.commands.reloptions import table_options, view_options
+from replctl.commands.table import check_relation_name, new_relation
+from replctl.commands.temporary import temporary_place
+from replctl.commands.view_dependency import use_relations, used_relations
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
+    SqlSyntaxError,
+    WrongObjectType,
+)
+from replctl.lake.storage import give_storage
+from replctl.parser import ast
+from replctl.query import stored
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.insert import fill
+from replctl.query.rewrite import view_query
+from replctl.query.tree import OutputColumn, Query
+from replctl.query.truncate import empty
+from replctl.session import Session
+
+
+def create_view(session: Session, statement: ast.CreateView) -> str:
+    """Make a view, or give one another query.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with it.
+    """
+    return carry_out(session, lambda ddl: _create_view(ddl, statement))
+
+
+def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
+    query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
+    options = view_options(statement.options)
+    if len(statement.columns) > len(query.columns):
+        raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
+    if statement.persistence == "unlogged":
+        raise SqlSyntaxError("views cannot be unlogged because they do not have storage")
+    columns = named_columns(query.columns, statement.columns)
+    place = _view_place(ddl, statement, query)
+    oid = find_relation_oid(ddl.catalog, statement.relation.name, place.oid)
+    if oid is not None and statement.or_replace:
+        view = ddl.relation(oid)
+        _replace(ddl, view, columns, options)
+    else:
+        name = statement.relation.name
+        view = _make(ddl, place, name, "v", columns, options=options)
+        insert_relation(ddl.catalog, view)
+    use_relations(ddl.catalog, query)
+    put_view_rule(ddl.catalog, view.oid, stored.dumps(query))
+    return "CREATE VIEW"
+
+
+def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
+    """The schema that a view is made in; one that reads temporary relations goes with them."""
+    if statement.persistence == "temporary":
+        return temporary_place(ddl, statement.relation)
+    read = load_relations(ddl.catalog, used_relations(query))
+    if any(relation.persistence == "t" for relation in read.values()):
+        ddl.notice(f'view "{statement.relation.name}" will be a temporary view')
+        return temporary_place(ddl, statement.relation)
+    return _place(ddl, statement.relation)
+
+
+def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
+    return creation_schema(ddl.environment, name.schema, name.name, database=name.catalog)
+
+
+def named_columns(found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
+    """The columns of a relation that a query gives; the first ones are called as is said."""
+    given = [*names, *(column.name for column in found[len(names) :])]
+    return [
+        Column(0, name, column.type, column.typmod, column.collation)
+        for name, column in zip(given, found, strict=True)
+    ]
+
+
+def _make(
+    ddl: Ddl,
+    place: Schema,
+    name: str,
+    kind: RelKind,
+    columns: Sequence[Column],
+    *,
+    options: dict[str, str] | None = None,
+) -> Relation:
+    """A relation of a query's columns, which is not entered yet."""
+    check_relation_name(ddl, place, name)
+    check_own_columns([ColumnDraft(column) for column in columns])
+    for column in columns:
+        check_column_name(column.name)
+        check_stored_type(ddl.environment, column.name, ddl.environment.type(column.type))
+    numbered = tuple(replace(column, attnum=i) for i, column in enumerate(columns, start=1))
+    relation = new_relation(ddl, place, name, kind)
+    identity = "n" if kind == "v" else "d"
+    return replace(relation, columns=numbered, options=options or {}, replica_identity=identity)
+
+
+def _replace(ddl: Ddl, view: Relation, columns: Sequence[Column], options: dict[str, str]) -> None:
+    """Give a view further columns (checkViewColumns)."""
+    if view.kind != "v":
+        raise WrongObjectType(f'"{view.name}" is not a view')
+    ddl.privileges.check_relation_owner(view)
+    if len(columns) < len(view.columns):
+        raise InvalidTableDefinition("cannot drop columns from view")
+    for old, new in zip(view.columns, columns, strict=False):
+        if new.name != old.name:
+            raise InvalidTableDefinition(
+                f'cannot change name of view column "{old.name}" to "{new.name}"',
+                hint="Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
+            )
+        if (new.type, new.typmod) != (old.type, old.typmod):
+            types = [ddl.environment.format_type(c.type, c.typmod) for c in (old, new)]
+            raise InvalidTableDefinition(
+                f'cannot change data type of view column "{old.name}" from {types[0]} to {types[1]}'
+            )
+        if new.collation != old.collation:
+            raise InvalidTableDefinition(
+                f'cannot change collation of view column "{old.name}" from'
+                f' "{old.collation}" to "{new.collation}"'
+            )
+    for number in range(len(view.columns), len(columns)):
+        insert_column(ddl.catalog, view.oid, replace(columns[number], attnum=number + 1))
+    update_relation(ddl.catalog, replace(view, options=options))
+
+
+# ---------------------------------------------------------------------------------------------
+# Materialized views
+
+
+def create_materialized_view(session: Session, statement: ast.CreateTableAs) -> str:
+    """Make a materialized view, in the open block, and fill it unless WITH NO DATA says not to;
+    its tag.
+
+    Raises:
+        PostgresError: as CREATE TABLE AS.
+    """
+    if statement.tablespace is not None:
+        raise FeatureNotSupported("tablespaces are not supported")
+    if statement.persistence == "unlogged":
+        raise FeatureNotSupported("materialized views cannot be unlogged")
+    oid = carry_out(session, lambda ddl: _create_materialized_view(ddl, statement))
+    if oid is None or not statement.with_data:
+        return "CREATE MATERIALIZED VIEW"
+    return f"SELECT {_fill(session, oid)}"
+
+
+def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | None:
+    """Make it without rows; None if it is there, and IF NOT EXISTS says to leave it."""
+    name = statement.relation.name
+    place = _place(ddl, statement.relation)
+    exists = find_relation_oid(ddl.catalog, name, place.oid) is not None
+    if exists and statement.if_not_exists:
+        ddl.notice(f'relation "{name}" already exists, skipping', sqlstate="42P07")
+        return None
+    query = QueryAnalyzer(ddl.environment, ddl.now).query(statement.query)
+    if len(statement.columns) > len(query.columns):
+        raise SqlSyntaxError("too many column names were specified")
+    columns = named_columns(query.columns, statement.columns)
+    options = table_options(statement.options, "m")
+    view = _make(ddl, place, name, "m", columns, options=options)
+    view = replace(view, is_populated=False)
+    insert_relation(ddl.catalog, view)
+    give_storage(ddl.catalog, ddl.session.cluster, view)
+    use_relations(ddl.catalog, query)
+    put_view_rule(ddl.catalog, view.oid, stored.dumps(query))
+    return view.oid
+
+
+def refresh_materialized_view(session: Session, statement: ast.RefreshMaterializedView) -> str:
+    """Put the rows that the query gives now in the place of a materialized view's; its tag.
+
+    Raises:
+        WrongObjectType: it is none.
+        PostgresError: as its query.
+    """
+    oid = carry_out(session, lambda ddl: _prepare_refresh(ddl, statement))
+    with session.read() as catalog:
+        view = get_relation(catalog, oid)
+    assert view is not None
+    empty(session, [view])
+    if statement.with_data:
+        _fill(session, oid)
+    return "REFRESH MATERIALIZED VIEW"
+
+
+def _fill(session: Session, oid: int) -> int:
+    """Run a materialized view's query into it; how many rows there are."""
+
+    def populated(ddl: Ddl) -> None:
+        update_relation(ddl.catalog, replace(ddl.relation(oid), is_populated=True))
+
+    carry_out(session, populated)
+    with session.read() as catalog:
+        view = get_relation(catalog, oid)
+        assert view is not None
+        query = view_query(catalog, view)
+    return fill(session, view, query, reader=view.owner)
+
+
+def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
+    name = statement.relation
+    parts = tuple(part for part in (name.catalog, name.schema, name.name) if part is not None)
+    view = find_relation(ddl, parts)
+    assert view is not None
+    if view.kind != "m":
+        raise WrongObjectType(f'"{view.name}" is not a table or materialized view')
+    ddl.privileges.check_relation(view, "m")
+    if statement.concurrently:
+        _check_concurrent(view, statement.with_data)
+    update_relation(ddl.catalog, replace(view, is_populated=statement.with_data))
+    return view.oid
+
+
+def _check_concurrent(view: Relation, with_data: bool) -> None:
+    """CONCURRENTLY changes nothing here, since readers never wait; what it requires stays."""
+    if not view.is_populated:
+        raise FeatureNotSupported(
+            "CONCURRENTLY cannot be used when the materialized view is not populated"
+        )
+    if not with_data:
+        raise SqlSyntaxError(
+            "REFRESH options CONCURRENTLY and WITH NO DATA cannot be used together"
+        )
+    if not any(index.is_plain_unique for index in view.indexes):
+        raise ObjectNotInPrerequisiteState(
+            f'cannot refresh materialized view "{view.schema}.{view.name}" concurrently',
+            hint="Create a unique index with no WHERE clause on one or more columns of the"
+            " materialized view.",
+        )

@@ -1,0 +1,1 @@
+"""A database as SQL text, from which it can be made again (pg_dump)."""

@@ -1,0 +1,137 @@
+"""A database as a script for psql, and for replctl (pg_dump.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from replctl import __version__
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.transaction import Catalog
+from replctl.dump import definition, replication, rows, security, table, view
+from replctl.dump.adopted import QUESTION, is_adopted
+from replctl.dump.entry import Entry, in_order
+from replctl.dump.source import Source
+from replctl.session import Session
+
+_PREAMBLE = """\
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET transaction_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET xmloption = content;
+SET client_min_messages = warning;
+SET row_security = off;
+"""
+_STORAGE = "SET default_tablespace = '';\n\nSET default_table_access_method = heap;\n\n"
+_WITH_STORAGE = ("TABLE", "MATERIALIZED VIEW")
+#: What values look like, so that every server reads the same (setup_connection).
+_OUTPUT_SETTINGS = {
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What of a database is dumped.
+
+    Attributes:
+        publications, subscriptions: these alone; if neither is asked for, everything.
+        schema_only: no rows.
+    """
+
+    publications: bool = False
+    subscriptions: bool = False
+    schema_only: bool = False
+
+    @property
+    def is_selective(self) -> bool:
+        return self.publications or self.subscriptions
+
+
+def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
+    """The script that makes the session's database again, in parts.
+
+    Raises:
+        PostgresError: something of it cannot be read, or is not dumped.
+    """
+    for name, value in _OUTPUT_SETTINGS.items():
+        session.put_setting(name, value)
+    with session.read() as catalog:
+        entries, relations = _entries(session, catalog, options)
+    yield "--\n-- PostgreSQL database dump\n--\n\n"
+    yield f"-- Dumped from database version {session.setting('server_version')}\n"
+    yield f"-- Dumped by replctl dump version {__version__}\n\n{_PREAMBLE}\n"
+    tables = {(t.schema, t.name): t for t in relations.values() if t.kind == "r"}
+    if not options.is_selective and any(map(is_adopted, tables.values())):
+        yield QUESTION + "\n"
+    has_storage = False
+    for entry in entries:
+        if entry.kind in _WITH_STORAGE and not has_storage:
+            has_storage = True
+            yield _STORAGE
+        if entry.kind == "TABLE DATA":
+            found = tables[entry.schema or "", entry.name]
+            entry = rows.table_rows(session, found, entry.owner)
+            if not entry.text:
+                continue
+        yield entry.shown()
+    yield "--\n-- PostgreSQL database dump complete\n--\n\n"
+
+
+def _entries(
+    session: Session, catalog: Catalog, options: DumpOptions
+) -> tuple[list[Entry], dict[int, Relation]]:
+    """All entries in order, those of rows without their rows; and the relations of the database."""
+    environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
+    source = Source(environment)
+    loaded = load_relations(catalog, relation_oids(catalog, "rpvmS"))
+    relations = {oid: found for oid, found in loaded.items() if found.persistence != "t"}
+    entries: list[Entry] = []
+    everything = not options.is_selective
+    if everything:
+        entries += [
+            *definition.schemas(source),
+            *definition.types(source),
+            *definition.functions(source),
+            *definition.operators(source),
+            *table.sequences(source, relations),
+            *table.tables(source, relations),
+            *view.views(source, relations),
+        ]
+        for relation in relations.values():
+            entries += table.privileges(source, relation)
+        entries += security.policies(source, relations)
+        entries += security.default_privileges(source)
+        if not options.schema_only:
+            entries += rows.sequence_values(source, relations)
+            entries += view.refreshes(source, relations)
+            entries += [_rows_to_come(source, t) for t in relations.values() if t.kind == "r"]
+    if everything or options.publications:
+        entries += replication.publications(source)
+    if everything or options.subscriptions:
+        entries += _subscriptions(session, source)
+    return in_order(entries), relations
+
+
+def _rows_to_come(source: Source, relation: Relation) -> Entry:
+    owner = source.role_name(relation.owner)
+    return Entry("TABLE DATA", relation.name, "", relation.schema, owner)
+
+
+def _subscriptions(session: Session, source: Source) -> list[Entry]:
+    """Connection strings may hold passwords: only superusers see them (getSubscriptions)."""
+    if source.environment.privileges.is_superuser:
+        return list(replication.subscriptions(source))
+    session.notice(
+        "subscriptions not dumped because current user is not a superuser", severity="WARNING"
+    )
+    return []

@@ -1,0 +1,174 @@
+"""Schemas, types, functions and operators of a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import AclItem, decode_acl
+from replctl.catalog.aclchk import function_acl
+from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_proc import UserFunction, UserOperator, list_functions, list_operators
+from replctl.catalog.pg_type import enum_labels, type_name
+from replctl.dump.entry import Entry
+from replctl.dump.privilege import acl_entries
+from replctl.dump.source import Source, type_key
+from replctl.errors import FeatureNotSupported
+from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
+
+_DATABASE_OWNER = 6171
+#: What schema public begins with (initdb.c).
+_PUBLIC_ACL = (
+    AclItem(_DATABASE_OWNER, _DATABASE_OWNER, "UC"),
+    AclItem(0, _DATABASE_OWNER, "U"),
+)
+_PUBLIC_COMMENT = "standard public schema"
+_VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
+
+
+def schemas(source: Source) -> Iterator[Entry]:
+    """All schemas; `public` as far as it is not as initdb makes it (dumpNamespace)."""
+    table = schema.pg_namespace
+    for row in source.catalog.select(table, order_by=[table.c.nspname]):
+        if row.nspname in ("pg_catalog", "information_schema"):
+            continue
+        name, oid, owner = quote_identifier(row.nspname), int(row.oid), int(row.nspowner)
+        entry = Entry(
+            "SCHEMA",
+            row.nspname,
+            f"CREATE SCHEMA {name};\n",
+            owner=source.role_name(owner),
+            owned=f"SCHEMA {name}",
+            key=("pg_namespace", oid),
+        )
+        base = None
+        if row.nspname == "public":
+            entry = replace(entry, text="-- *not* creating schema, since initdb creates it\n")
+            base = _PUBLIC_ACL
+        is_initial = base is not None and owner == _DATABASE_OWNER
+        if not is_initial or get_comment(source.catalog, "pg_namespace", oid) != _PUBLIC_COMMENT:
+            entry = source.commented(entry, "pg_namespace", oid, "SCHEMA", name)
+        if not is_initial or entry.comments:
+            yield entry
+        acl = decode_acl(row.nspacl)
+        yield from acl_entries(source, "schema", acl, owner, name=name, like=entry, base=base)
+
+
+def types(source: Source) -> Iterator[Entry]:
+    """The types that users made, but for the row types of tables (dumpType).
+
+    Raises:
+        FeatureNotSupported: one of them is of a kind that is not dumped.
+    """
+    table = schema.pg_type
+    for row in source.catalog.select(table, order_by=[table.c.oid]):
+        if row.typtype == "c" or row.typelem:
+            continue
+        if row.typtype != "e":
+            raise FeatureNotSupported(f'dumping type "{row.typname}" is not supported')
+        entry = _enum(source, row)
+        yield entry
+        name = quote_qualified_identifier(entry.schema, row.typname)
+        acl = decode_acl(row.typacl)
+        yield from acl_entries(source, "type", acl, int(row.typowner), name=name, like=entry)
+
+
+def _enum(source: Source, row: Any) -> Entry:
+    oid, schema_name = int(row.oid), source.schema_name(int(row.typnamespace))
+    name = quote_qualified_identifier(schema_name, row.typname)
+    labels = enum_labels(source.catalog, type_name(oid))
+    items = ",".join(f"\n    {quote_string(label)}" for label in labels)
+    entry = Entry(
+        "TYPE",
+        row.typname,
+        f"CREATE TYPE {name} AS ENUM ({items}\n);\n",
+        schema_name,
+        source.role_name(int(row.typowner)),
+        f"TYPE {name}",
+        key=("pg_type", oid),
+    )
+    return source.commented(entry, "pg_type", oid, "TYPE", name)
+
+
+def functions(source: Source) -> Iterator[Entry]:
+    """The functions (dumpFunc)."""
+    for function in list_functions(source.catalog):
+        schema_name = source.schema_name(function.schema_oid)
+        types_shown = ", ".join(map(source.environment.format_type, function.arguments))
+        prefix = quote_qualified_identifier(schema_name, function.name)
+        signature = f"{prefix}({_arguments(source, function)})"
+        result = source.environment.format_type(function.result)
+        returns = f"SETOF {result}" if function.returns_set else result
+        attributes = _VOLATILITY[function.volatility] + (" STRICT" if function.is_strict else "")
+        entry = Entry(
+            "FUNCTION",
+            f"{function.name}({types_shown})",
+            f"CREATE FUNCTION {signature} RETURNS {returns}\n"
+            f"    LANGUAGE {quote_identifier(function.language)}{attributes}\n"
+            f"    AS {dollar_quoted(function.body)};\n",
+            schema_name,
+            source.role_name(function.owner),
+            f"FUNCTION {signature}",
+            key=("pg_proc", function.oid),
+            needs=frozenset(
+                key for name in (function.result, *function.arguments) for key in type_key(name)
+            ),
+        )
+        yield source.commented(entry, "pg_proc", function.oid, "FUNCTION", signature)
+        acl = function_acl(source.catalog, function.oid)
+        yield from acl_entries(source, "function", acl, function.owner, name=signature, like=entry)
+
+
+def _arguments(source: Source, function: UserFunction) -> str:
+    """`a integer, text`"""
+    shown = []
+    for name, type_ in zip(function.argument_names, function.arguments, strict=True):
+        formatted = source.environment.format_type(type_)
+        shown.append(f"{quote_identifier(name)} {formatted}" if name else formatted)
+    return ", ".join(shown)
+
+
+def dollar_quoted(text: str) -> str:
+    """`$$select 1$$`, with a tag that the text does not hold (appendStringLiteralDQ)."""
+    delimiter, letters = "$", iter("_XXXXXXX" * (len(text) // 8 + 2))
+    while delimiter in text:
+        delimiter += next(letters)
+    return f"{delimiter}${text}{delimiter}$"
+
+
+def operators(source: Source) -> Iterator[Entry]:
+    """The operators (dumpOpr)."""
+    for operator in list_operators(source.catalog):
+        schema_name = source.schema_name(operator.schema_oid)
+        function = source.environment.function(operator.function_oid)
+        function_schema = source.environment.function_schema(operator.function_oid)
+        fields = [f"FUNCTION = {quote_qualified_identifier(function_schema, function.name)}"]
+        for word, type_ in (("LEFTARG", operator.left), ("RIGHTARG", operator.right)):
+            if type_:
+                fields.append(f"{word} = {source.environment.format_type(type_)}")
+        body = ",\n    ".join(fields)
+        name = f"{quote_identifier(schema_name)}.{operator.name}"
+        signature = f"{name} ({_operands(source, operator)})"
+        entry = Entry(
+            "OPERATOR",
+            operator.name,
+            f"CREATE OPERATOR {name} (\n    {body}\n);\n",
+            schema_name,
+            source.role_name(operator.owner),
+            f"OPERATOR {signature}",
+            key=("pg_operator", operator.oid),
+            needs=frozenset(
+                [
+                    ("pg_proc", operator.function_oid),
+                    *(key for name in (operator.left, operator.right) for key in type_key(name)),
+                ]
+            ),
+        )
+        yield source.commented(entry, "pg_operator", operator.oid, "OPERATOR", signature)
+
+
+def _operands(source: Source, operator: UserOperator) -> str:
+    left = source.environment.format_type(operator.left) if operator.left else "NONE"
+    return f"{left}, {source.environment.format_type(operator.right)}"

@@ -1,0 +1,122 @@
+"""The entries of a dump, one for each thing that a statement makes, and their order
+(pg_dump_sort.c, pg_backup_archiver.c)."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+#: An object of a catalog: the catalog's name and its OID.
+ObjectKey: TypeAlias = tuple[str, int]
+
+#: Kinds of entries, in the order in which a dump has them; those of one line stand side by side.
+_ORDER = (
+    ("SCHEMA",),
+    ("TYPE",),
+    ("FUNCTION",),
+    ("OPERATOR",),
+    ("TABLE", "SEQUENCE", "VIEW", "MATERIALIZED VIEW"),
+    ("TABLE ATTACH",),
+    ("DEFAULT",),
+    ("TABLE DATA",),
+    ("SEQUENCE SET",),
+    ("CONSTRAINT",),
+    ("INDEX",),
+    ("FK CONSTRAINT",),
+    ("ROW SECURITY", "POLICY"),
+    ("PUBLICATION",),
+    ("PUBLICATION TABLE",),
+    ("PUBLICATION TABLES IN SCHEMA",),
+    ("SUBSCRIPTION",),
+    ("ACL",),
+    ("DEFAULT ACL",),
+    ("MATERIALIZED VIEW DATA",),
+)
+_PRIORITIES = {kind: i for i, kinds in enumerate(_ORDER) for kind in kinds}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What makes one object, or a part of one (TocEntry).
+
+    Attributes:
+        kind: one of _ORDER, or COMMENT, which stands behind its object.
+        name: as its heading has it.
+        text: statements, each ended by a newline.
+        schema: None for what is in no schema.
+        owner: a role's name; "" where nobody owns it.
+        owned: what ALTER ... OWNER TO names: `TABLE public.t`; "" where that has no owner.
+        order: it is sorted by this among those of its kind, instead of its name.
+        key: what others may need.
+        needs: what has to be there before it.
+        comments: they follow it.
+    """
+
+    kind: str
+    name: str
+    text: str
+    schema: str | None = None
+    owner: str = ""
+    owned: str = ""
+    order: tuple[str, ...] = ()
+    key: ObjectKey | None = None
+    needs: frozenset[ObjectKey] = frozenset()
+    comments: tuple[Entry, ...] = field(default=())
+
+    def shown(self) -> str:
+        """The entry under its heading."""
+        label = "Data for Name" if self.kind == "TABLE DATA" else "Name"
+        heading = (
+            f"{label}: {_on_one_line(self.name)}; Type: {self.kind};"
+            f" Schema: {_on_one_line(self.schema or '-')}; Owner: {_on_one_line(self.owner)}"
+        )
+        text = f"--\n-- {heading}\n--\n\n{self.text}\n\n"
+        if self.owned:
+            from replctl.types.quote import quote_identifier
+
+            text += f"ALTER {self.owned} OWNER TO {quote_identifier(self.owner)};\n\n"
+        return text + "".join(comment.shown() for comment in self.comments)
+
+
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries by kind, schema and name, but for what others need: that stands before them.
+
+    As TopoSort(): from the last to the first, each time the last one that nothing left needs; what
+    needs itself in a circle keeps its place.
+    """
+    ordered = sorted(entries, key=_sort_key)
+    places = {entry.key: i for i, entry in enumerate(ordered) if entry.key is not None}
+    needs = [_places(entry.needs, places, i) for i, entry in enumerate(ordered)]
+    users: dict[int, int] = defaultdict(int)
+    for needed in needs:
+        for place in needed:
+            users[place] += 1
+    free = [-i for i in range(len(ordered)) if not users[i]]
+    heapq.heapify(free)
+    result: list[int] = []
+    while free:
+        place = -heapq.heappop(free)
+        result.append(place)
+        for needed_place in needs[place]:
+            users[needed_place] -= 1
+            if not users[needed_place]:
+                heapq.heappush(free, -needed_place)
+    result.reverse()
+    left = sorted(set(range(len(ordered))).difference(result))
+    return [ordered[i] for i in (*left, *result)]
+
+
+def _places(keys: Collection[ObjectKey], places: dict[ObjectKey, int], own: int) -> Sequence[int]:
+    return sorted({places[key] for key in keys if key in places} - {own})
+
+
+def _sort_key(entry: Entry) -> tuple[int, str, tuple[str, ...], str]:
+    return _PRIORITIES[entry.kind], entry.schema or "", entry.order or (entry.name,), entry.name
+
+
+def _on_one_line(text: str) -> str:
+    """A name in a comment must not end it (sanitize_line)."""
+    return text.replace("\n", " ").replace("\r", " ")

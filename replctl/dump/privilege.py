@@ -1,0 +1,125 @@
+"""GRANT and REVOKE: how an access list comes about from the one that holds without
+(dumputils.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.acl import PUBLIC, Acl, AclItem, AclKind, default_acl
+from replctl.dump.entry import Entry
+from replctl.dump.source import Source
+from replctl.types.quote import quote_identifier
+
+#: Privileges of each kind of object, in the order in which pg_dump names them (parseAclItem).
+_WORDS: dict[AclKind, dict[str, str]] = {
+    "table": {
+        "r": "SELECT", "a": "INSERT", "x": "REFERENCES", "d": "DELETE", "t": "TRIGGER",
+        "D": "TRUNCATE", "m": "MAINTAIN", "w": "UPDATE",
+    },
+    "column": {"r": "SELECT", "a": "INSERT", "x": "REFERENCES", "w": "UPDATE"},
+    "sequence": {"r": "SELECT", "U": "USAGE", "w": "UPDATE"},
+    "schema": {"C": "CREATE", "U": "USAGE"},
+    "function": {"X": "EXECUTE"},
+    "type": {"U": "USAGE"},
+}  # fmt: skip
+_TARGETS: dict[AclKind, str] = {"column": "TABLE"}
+
+
+def acl_entries(
+    source: Source,
+    kind: AclKind,
+    acl: Acl | None,
+    owner: int,
+    *,
+    name: str,
+    like: Entry,
+    column: str | None = None,
+    base: Acl | None = None,
+) -> Iterator[Entry]:
+    """What makes an access list; nothing where it is the one that an object begins with.
+
+    Args:
+        name: of the object, as statements have it.
+        like: of the same schema and owner.
+        column: the list is this column's.
+        base: what the object begins with, if not what its kind does.
+    """
+    if acl is None:
+        return
+    base = default_acl(kind, owner) if base is None else base
+    objects = f"{_TARGETS.get(kind, kind.upper())} {name}"
+    statements = acl_statements(source, kind, acl, owner, objects, base=base, column=column)
+    label = f"COLUMN {like.name}.{column}" if column else f"{kind.upper()} {like.name}"
+    if statements:
+        yield Entry("ACL", label, "".join(statements), like.schema, like.owner)
+
+
+def acl_statements(
+    source: Source,
+    kind: AclKind,
+    acl: Acl,
+    owner: int,
+    objects: str,
+    *,
+    base: Acl,
+    column: str | None = None,
+) -> list[str]:
+    """What makes an access list out of another.
+
+    Args:
+        objects: `TABLE public.t`, or `TABLES`.
+        column: the list is this column's.
+    """
+    statements = [
+        _statement(source, kind, item, "REVOKE", item.privileges, objects, column)
+        for item in base
+        if item not in acl
+    ]
+    for item in acl:
+        if item not in base:
+            statements += _grants(source, kind, item, owner, objects, column)
+    return statements
+
+
+def _grants(
+    source: Source, kind: AclKind, item: AclItem, owner: int, objects: str, column: str | None
+) -> list[str]:
+    # For the owner all privileges are as good as with the option to grant them.
+    options = "" if item.grantee == owner else item.options
+    plain = "".join(letter for letter in item.privileges if letter not in options)
+    statements = []
+    for letters, tail in ((plain, ""), (options, " WITH GRANT OPTION")):
+        if letters:
+            statements.append(
+                _statement(source, kind, item, "GRANT", letters, objects, column, tail)
+            )
+    if item.grantor == owner:
+        return statements
+    grantor = quote_identifier(source.role_name(item.grantor))
+    return [
+        f"SET SESSION AUTHORIZATION {grantor};\n",
+        *statements,
+        "RESET SESSION AUTHORIZATION;\n",
+    ]
+
+
+def _statement(
+    source: Source,
+    kind: AclKind,
+    item: AclItem,
+    verb: str,
+    letters: str,
+    objects: str,
+    column: str | None,
+    tail: str = "",
+) -> str:
+    words = _WORDS[kind]
+    of_column = "" if column is None else f"({quote_identifier(column)})"
+    if set(words) <= set(letters):
+        shown = f"ALL{of_column}"
+    else:
+        shown = ",".join(word + of_column for letter, word in words.items() if letter in letters)
+    preposition = "FROM" if verb == "REVOKE" else "TO"
+    is_public = item.grantee == PUBLIC
+    grantee = "PUBLIC" if is_public else quote_identifier(source.role_name(item.grantee))
+    return f"{verb} {shown} ON {objects} {preposition} {grantee}{tail};\n"

@@ -1,0 +1,118 @@
+"""Publications and subscriptions of a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.pg_class import load_relations
+from replctl.catalog.pg_publication import (
+    Publication,
+    list_publications,
+    published_schemas,
+    published_tables,
+)
+from replctl.catalog.pg_subscription import Subscription, list_subscriptions
+from replctl.catalog.ruleutils import column_names, get_expr
+from replctl.dump.entry import Entry
+from replctl.dump.source import Source, full_name
+from replctl.types.quote import quote_identifier, quote_string
+
+_ACTIONS = ("insert", "update", "delete", "truncate")
+_STREAMING = {"t": ", streaming = on", "p": ", streaming = parallel"}
+
+
+def publications(source: Source) -> Iterator[Entry]:
+    """The publications, and what is in them (dumpPublication)."""
+    for publication in list_publications(source.catalog):
+        name = quote_identifier(publication.name)
+        scope = " FOR ALL TABLES" if publication.all_tables else ""
+        actions = ", ".join(action for action in _ACTIONS if publication.publishes(action))
+        options = f"publish = '{actions}'"
+        if publication.publish_via_partition_root:
+            options += ", publish_via_partition_root = true"
+        entry = Entry(
+            "PUBLICATION",
+            publication.name,
+            f"CREATE PUBLICATION {name}{scope} WITH ({options});\n",
+            owner=source.role_name(publication.owner),
+            owned=f"PUBLICATION {name}",
+        )
+        yield source.commented(entry, "pg_publication", publication.oid, "PUBLICATION", name)
+        yield from _tables(source, publication)
+        yield from _schemas(source, publication)
+
+
+def _tables(source: Source, publication: Publication) -> Iterator[Entry]:
+    members = published_tables(source.catalog, publication_oid=publication.oid)
+    relations = load_relations(source.catalog, [member.relid for member in members])
+    for member in members:
+        relation = relations[member.relid]
+        text = f"ALTER PUBLICATION {quote_identifier(publication.name)}"
+        text += f" ADD TABLE ONLY {full_name(relation)}"
+        if member.columns is not None:
+            text += f" ({column_names(relation, member.columns)})"
+        if member.row_filter is not None:
+            condition = get_expr(source.environment, relation, member.row_filter)
+            text += f" WHERE ({condition})"
+        yield Entry(
+            "PUBLICATION TABLE",
+            f"{publication.name} {relation.name}",
+            f"{text};\n",
+            relation.schema,
+            source.role_name(publication.owner),
+            order=(publication.name, relation.name),
+        )
+
+
+def _schemas(source: Source, publication: Publication) -> Iterator[Entry]:
+    for oid in published_schemas(source.catalog, publication.oid):
+        name = source.schema_name(oid)
+        yield Entry(
+            "PUBLICATION TABLES IN SCHEMA",
+            f"{publication.name} {name}",
+            f"ALTER PUBLICATION {quote_identifier(publication.name)}"
+            f" ADD TABLES IN SCHEMA {quote_identifier(name)};\n",
+            name,
+            source.role_name(publication.owner),
+            order=(publication.name, name),
+        )
+
+
+def subscriptions(source: Source) -> Iterator[Entry]:
+    """The subscriptions, which nobody connects to while they are loaded (dumpSubscription)."""
+    for subscription in list_subscriptions(source.catalog):
+        name = quote_identifier(subscription.name)
+        names = ", ".join(map(quote_identifier, subscription.publications))
+        entry = Entry(
+            "SUBSCRIPTION",
+            subscription.name,
+            f"CREATE SUBSCRIPTION {name} CONNECTION {quote_string(subscription.conninfo)}"
+            f" PUBLICATION {names} WITH ({_options(subscription)});\n",
+            owner=source.role_name(subscription.owner),
+            owned=f"SUBSCRIPTION {name}",
+        )
+        yield source.commented(entry, "pg_subscription", subscription.oid, "SUBSCRIPTION", name)
+
+
+def _options(subscription: Subscription) -> str:
+    """Those that are not what they are by default, in pg_dump's order."""
+    slot = "NONE" if subscription.slot_name is None else quote_string(subscription.slot_name)
+    text = f"connect = false, slot_name = {slot}"
+    if subscription.binary:
+        text += ", binary = true"
+    text += _STREAMING.get(subscription.streaming, "")
+    if subscription.two_phase_state != "d":
+        text += ", two_phase = on"
+    if subscription.disable_on_error:
+        text += ", disable_on_error = true"
+    if not subscription.password_required:
+        text += ", password_required = false"
+    if subscription.run_as_owner:
+        text += ", run_as_owner = true"
+    if subscription.failover:
+        text += ", failover = true"
+    if subscription.synchronous_commit != "off":
+        text += f", synchronous_commit = {quote_identifier(subscription.synchronous_commit)}"
+    if subscription.origin != "any":
+        text += f", origin = {subscription.origin}"
+    return text

@@ -1,0 +1,104 @@
+"""What the parts of a dump share: the catalog as it is read, names with their schemas, comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_description import get_comment
+from replctl.catalog.pg_sequence import sequences_of
+from replctl.catalog.pg_type import type_oid
+from replctl.catalog.transaction import Catalog
+from replctl.dump.entry import Entry, ObjectKey
+from replctl.expr import nodes
+from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
+
+
+@dataclass(frozen=True)
+class Source:
+    """A database that is dumped.
+
+    Attributes:
+        environment: without a search path, so that all names have their schemas.
+    """
+
+    environment: CatalogEnvironment
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.environment.catalog
+
+    def role_name(self, oid: int) -> str:
+        return self.environment.role_name(oid) or f"unknown (OID={oid})"
+
+    def schema_name(self, oid: int) -> str:
+        return self.environment.schema_name(oid) or ""
+
+    def commented(
+        self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
+    ) -> Entry:
+        """An entry with the comment on an object of it, if there is one.
+
+        Args:
+            what: `TABLE`, `COLUMN`, ...
+            name: as the statement has it.
+        """
+        text = get_comment(self.catalog, class_name, oid, number)
+        if text is None:
+            return entry
+        statement = f"COMMENT ON {what} {name} IS {quote_string(text)};\n"
+        label = f"{what} {unqualified(name, entry.schema)}"
+        comment = Entry("COMMENT", label, statement, entry.schema, entry.owner)
+        return replace(entry, comments=(*entry.comments, comment))
+
+
+def unqualified(name: str, schema: str | None) -> str:
+    """`public.t` -> `t`"""
+    return name if schema is None else name.replace(f"{quote_identifier(schema)}.", "", 1)
+
+
+def full_name(relation: Relation) -> str:
+    """`public.t`"""
+    return quote_qualified_identifier(relation.schema, relation.name)
+
+
+def type_key(name: str) -> Iterator[ObjectKey]:
+    """What a type needs: itself, if a user made it."""
+    if name.startswith("@"):
+        yield "pg_type", type_oid(name)
+
+
+def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
+    """The functions, operators, types and sequences that expressions name."""
+    for expr in exprs:
+        if expr is None:
+            continue
+        yield from (("pg_class", oid) for oid in sequences_of(expr))
+        for node in nodes.walk(expr):
+            yield from node_keys(node)
+
+
+def node_keys(node: object) -> Iterator[ObjectKey]:
+    """What a node of an expression names."""
+    function, operator = getattr(node, "function_oid", 0), getattr(node, "operator_oid", 0)
+    if function >= FIRST_USER_OID:
+        yield "pg_proc", function
+    if operator >= FIRST_USER_OID:
+        yield "pg_operator", operator
+    type_ = getattr(node, "type", "")
+    if isinstance(type_, str):
+        yield from type_key(type_)
+
+
+def with_options(relation: Relation) -> str:
+    """` WITH (security_invoker='true')`: a value without quotes only where it is a plain name."""
+    if not relation.options:
+        return ""
+    shown = []
+    for name, value in relation.options.items():
+        quoted = value if quote_identifier(value) == value else quote_string(value)
+        shown.append(f"{quote_identifier(name)}={quoted}")
+    return f" WITH ({', '.join(shown)})"

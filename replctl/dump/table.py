@@ -1,0 +1,347 @@
+"""Tables and sequences of a dump, with their constraints, indexes and partitions
+(dumpTableSchema, dumpSequence, dumpConstraint, dumpIndex)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from replctl.catalog.acl import AclKind
+from replctl.catalog.aclchk import column_acls, relation_acl
+from replctl.catalog.pg_class import Column, Constraint, Index, Relation
+from replctl.catalog.pg_sequence import Sequence, get_sequence, owned_sequences, sequences_of
+from replctl.catalog.ruleutils import (
+    constraint_definition,
+    get_expr,
+    index_columns,
+    partition_bound,
+    partition_key,
+    partition_key_types,
+)
+from replctl.dump.adopted import adopting
+from replctl.dump.entry import Entry, ObjectKey
+from replctl.dump.privilege import acl_entries
+from replctl.dump.source import Source, expression_keys, full_name, type_key, with_options
+from replctl.types.builtin import types
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+
+_IDENTITY = {"a": "ALWAYS", "d": "BY DEFAULT"}
+_BITS = {"int2": 15, "int4": 31, "int8": 63}
+
+
+def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
+    """The entries of tables, those of their columns, constraints, indexes and rights included."""
+    for table in relations.values():
+        if table.kind not in ("r", "p"):
+            continue
+        yield _table(source, table, relations)
+        yield from _defaults(source, table)
+        if table.is_partition:
+            yield _attachment(source, table, relations)
+        for index in table.indexes:
+            yield _index(source, table, index, relations)
+        for constraint in table.foreign_keys():
+            if not constraint.parent_oid:
+                yield _foreign_key(source, table, constraint)
+
+
+def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
+    """Who may do what with a relation, and with its columns."""
+    kind, catalog, name = "TABLE", source.catalog, full_name(relation)
+    like = Entry(kind, relation.name, "", relation.schema, source.role_name(relation.owner))
+    acl = relation_acl(catalog, relation.oid)
+    target: AclKind = "sequence" if relation.kind == "S" else "table"
+    yield from acl_entries(source, target, acl, relation.owner, name=name, like=like)
+    for attnum, column_acl in sorted(column_acls(catalog, relation.oid).items()):
+        column = relation.column_at(attnum).name
+        yield from acl_entries(
+            source, "column", column_acl, relation.owner, name=name, like=like, column=column
+        )
+
+
+def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:
+    """An entry with the comments on the columns of its relation."""
+    for column in relation.columns:
+        name = f"{full_name(relation)}.{quote_identifier(column.name)}"
+        entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, column.attnum)
+    return entry
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables
+
+
+def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -> Entry:
+    name = full_name(table)
+    checks = [
+        constraint
+        for constraint in sorted(table.checks(), key=lambda item: item.name)
+        if constraint.is_local or table.is_partition
+    ]
+    items = [_column(source, table, column) for column in _own_columns(table)]
+    items += [
+        f"CONSTRAINT {quote_identifier(check.name)}"
+        f" {constraint_definition(source.environment, table, check)}"
+        for check in checks
+    ]
+    unlogged = "UNLOGGED " if table.persistence == "u" else ""
+    text = f"CREATE {unlogged}TABLE {name} ("
+    text += ",".join(f"\n    {item}" for item in items) + "\n)"
+    parents = [] if table.is_partition else [relations[oid] for oid in table.parents]
+    if parents:
+        text += f"\nINHERITS ({', '.join(map(full_name, parents))})"
+    if table.partition_key is not None:
+        text += f"\nPARTITION BY {partition_key(source.environment, table)}"
+    text += with_options(table).replace(" ", "\n", 1) + ";\n"
+    if parents:
+        text += "".join(
+            f"ALTER TABLE ONLY {name} ALTER COLUMN {quote_identifier(column.name)} SET NOT NULL;\n"
+            for column in table.columns
+            if not column.is_local and column.not_null and not _is_not_null_above(column, parents)
+        )
+    text = adopting(source, table, checks, text)
+    if table.replica_identity in ("n", "f"):
+        word = {"n": "NOTHING", "f": "FULL"}[table.replica_identity]
+        text += f"\nALTER TABLE ONLY {name} REPLICA IDENTITY {word};\n"
+    if table.forces_row_security:
+        text += f"\nALTER TABLE ONLY {name} FORCE ROW LEVEL SECURITY;\n"
+    exprs = chain(
+        (column.default for column in _own_columns(table) if not _is_apart(source, table, column)),
+        (check.check for check in checks),
+        () if table.partition_key is None else table.partition_key.exprs,
+    )
+    needs: set[ObjectKey] = {*expression_keys(exprs)}
+    needs |= {key for column in table.columns for key in type_key(_element(source, column.type))}
+    needs |= {("pg_class", parent.oid) for parent in parents}
+    entry = Entry(
+        "TABLE", table.name, text, table.schema, source.role_name(table.owner),
+        "" if _last_sequence(source, table, relations) else f"TABLE {name}",
+        key=("pg_class", table.oid), needs=frozenset(needs),
+    )  # fmt: skip
+    entry = source.commented(entry, "pg_class", table.oid, "TABLE", name)
+    entry = with_column_comments(source, entry, table)
+    for check in checks:
+        entry = _with_constraint_comment(source, entry, table, check)
+    return entry
+
+
+def _own_columns(table: Relation) -> list[Column]:
+    """Those that CREATE TABLE has to name (shouldPrintColumn)."""
+    return [column for column in table.columns if column.is_local or table.is_partition]
+
+
+def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
+    above = [parent.column(column.name) for parent in parents]
+    return any(found is not None and found.not_null for found in above)
+
+
+def _element(source: Source, name: str) -> str:
+    """A type, or what it is an array of."""
+    return source.environment.type(name).element or name
+
+
+def _column(source: Source, table: Relation, column: Column) -> str:
+    text = f"{quote_identifier(column.name)} "
+    text += source.environment.format_type(column.type, column.typmod)
+    if column.default is not None and not _is_apart(source, table, column):
+        expr = get_expr(source.environment, table, column.default)
+        is_generated = bool(column.generated)
+        text += f" GENERATED ALWAYS AS ({expr}) STORED" if is_generated else f" DEFAULT {expr}"
+    if column.identity:
+        text += _identity(source, table, column)
+    if column.not_null:
+        text += " NOT NULL"
+    usual = types()[column.type].collation if column.type in types() else None
+    if column.collation is not None and column.collation != (usual or "default"):
+        text += f" COLLATE pg_catalog.{quote_identifier(column.collation)}"
+    return text
+
+
+def _is_apart(source: Source, table: Relation, column: Column) -> bool:
+    """Whether a default comes behind the table: it takes values from a sequence of the table's
+    own, which is made behind the table, or the column is the parent's."""
+    if column.default is None or column.identity:
+        return column.identity != ""
+    if not column.is_local and not table.is_partition:
+        return True
+    own = {sequence.relid for sequence in owned_sequences(source.catalog, table.oid)}
+    return not own.isdisjoint(sequences_of(column.default))
+
+
+def _identity(source: Source, table: Relation, column: Column) -> str:
+    for sequence in owned_sequences(source.catalog, table.oid, column.attnum):
+        relation = source.environment.relation_name(sequence.relid)
+        if sequence.ownership == "i":
+            options = _sequence_options(sequence, has_type=False)
+            return (
+                f" GENERATED {_IDENTITY[column.identity]} AS IDENTITY ("
+                f"\n        SEQUENCE NAME {relation}"
+                + "".join(f"\n        {option}" for option in options)
+                + "\n    )"
+            )
+    return ""  # of a partition: the identity is the partitioned table's
+
+
+def _defaults(source: Source, table: Relation) -> Iterator[Entry]:
+    """Defaults that CREATE TABLE does not have."""
+    for column in table.columns:
+        if column.default is None or column.identity or not _is_apart(source, table, column):
+            continue
+        if column.generated:
+            continue  # inherited with its expression
+        expr = get_expr(source.environment, table, column.default)
+        yield Entry(
+            "DEFAULT",
+            f"{table.name} {column.name}",
+            f"ALTER TABLE ONLY {full_name(table)}"
+            f" ALTER COLUMN {quote_identifier(column.name)} SET DEFAULT {expr};\n",
+            table.schema,
+            source.role_name(table.owner),
+            needs=frozenset([("pg_class", table.oid), *expression_keys([column.default])]),
+        )
+
+
+def _attachment(source: Source, table: Relation, relations: Mapping[int, Relation]) -> Entry:
+    parent = relations[table.parents[0]]
+    assert table.partition_bound is not None
+    bound = partition_bound(source.environment, table.partition_bound, partition_key_types(parent))
+    return Entry(
+        "TABLE ATTACH",
+        table.name,
+        f"ALTER TABLE ONLY {full_name(parent)} ATTACH PARTITION {full_name(table)} {bound};\n",
+        table.schema,
+        source.role_name(table.owner),
+        needs=frozenset([("pg_class", table.oid), ("pg_class", parent.oid)]),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Constraints and indexes
+
+
+def _index(
+    source: Source, table: Relation, index: Index, relations: Mapping[int, Relation]
+) -> Entry:
+    """An index, or the constraint that it is for.
+
+    That of a partitioned table comes behind those of its partitions, which it makes its own: there
+    is no ALTER INDEX ... ATTACH PARTITION to write.
+    """
+    below = [
+        ("pg_class", other.oid)
+        for partition in relations.values()
+        for other in partition.indexes
+        if other.parent_oid == index.oid
+    ]
+    constraint = next((c for c in table.constraints if c.index_oid == index.oid), None)
+    only = "" if table.is_partitioned else "ONLY "
+    owner = source.role_name(table.owner)
+    if constraint is not None and constraint.kind in ("p", "u"):
+        definition = constraint_definition(source.environment, table, constraint)
+        text = f"ALTER TABLE {only}{full_name(table)}\n"
+        text += f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n"
+        entry = Entry("CONSTRAINT", f"{table.name} {constraint.name}", text, table.schema, owner)
+    else:
+        unique = "UNIQUE " if index.is_unique else ""
+        columns = index_columns(source.environment, table, index)
+        text = f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {full_name(table)}"
+        text += f" USING {columns};\n"
+        entry = Entry("INDEX", index.name, text, table.schema, owner)
+    if index.is_replica_identity:
+        text += f"\nALTER TABLE ONLY {full_name(table)} REPLICA IDENTITY USING INDEX"
+        text += f" {quote_identifier(index.name)};\n"
+    entry = Entry(
+        entry.kind, entry.name, text, table.schema, owner,
+        order=(index.name,), key=("pg_class", index.oid), needs=frozenset(below),
+    )  # fmt: skip
+    name = quote_qualified_identifier(table.schema, index.name)
+    entry = source.commented(entry, "pg_class", index.oid, "INDEX", name)
+    if constraint is not None:
+        entry = _with_constraint_comment(source, entry, table, constraint)
+    return entry
+
+
+def _foreign_key(source: Source, table: Relation, constraint: Constraint) -> Entry:
+    only = "" if table.is_partitioned else "ONLY "
+    definition = constraint_definition(source.environment, table, constraint)
+    entry = Entry(
+        "FK CONSTRAINT",
+        f"{table.name} {constraint.name}",
+        f"ALTER TABLE {only}{full_name(table)}\n"
+        f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n",
+        table.schema,
+        source.role_name(table.owner),
+        order=(constraint.name,),
+    )
+    return _with_constraint_comment(source, entry, table, constraint)
+
+
+def _with_constraint_comment(
+    source: Source, entry: Entry, table: Relation, constraint: Constraint
+) -> Entry:
+    name = f"{quote_identifier(constraint.name)} ON {full_name(table)}"
+    return source.commented(entry, "pg_constraint", constraint.oid, "CONSTRAINT", name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Sequences
+
+
+def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
+    """The sequences but for those of identity columns, which CREATE TABLE makes.
+
+    A sequence that goes with a table has to have its owner: the table gets another one behind the
+    last of them, and they with it.
+    """
+    for relation in relations.values():
+        sequence = get_sequence(source.catalog, relation.oid) if relation.kind == "S" else None
+        if sequence is None or sequence.ownership == "i":
+            continue
+        name = full_name(relation)
+        text = f"CREATE SEQUENCE {name}"
+        options = _sequence_options(sequence, has_type=True)
+        needs: frozenset[ObjectKey] = frozenset()
+        owned = f"SEQUENCE {name}"
+        if sequence.owner_relid:
+            table = relations[sequence.owner_relid]
+            is_last = relation == _last_sequence(source, table, relations)
+            owned = f"TABLE {full_name(table)}" if is_last else ""
+            column = quote_identifier(table.column_at(sequence.owner_attnum).name)
+            options.append(f"OWNED BY {full_name(table)}.{column}")
+            needs = frozenset([("pg_class", table.oid)])
+        text += "".join(f"\n    {option}" for option in options) + ";\n"
+        entry = Entry(
+            "SEQUENCE", relation.name, text, relation.schema, source.role_name(relation.owner),
+            owned, key=("pg_class", relation.oid), needs=needs,
+        )  # fmt: skip
+        yield source.commented(entry, "pg_class", relation.oid, "SEQUENCE", name)
+
+
+def _last_sequence(
+    source: Source, table: Relation, relations: Mapping[int, Relation]
+) -> Relation | None:
+    """The sequence of a table that a dump has behind its others."""
+    own = [
+        relations[sequence.relid]
+        for sequence in owned_sequences(source.catalog, table.oid)
+        if sequence.ownership != "i"
+    ]
+    return max(own, key=lambda relation: relation.name, default=None)
+
+
+def _sequence_options(sequence: Sequence, *, has_type: bool) -> list[str]:
+    bits = _BITS[sequence.type]
+    upward = sequence.increment > 0
+    lowest, highest = (1, 2**bits - 1) if upward else (-(2**bits), -1)
+    options = []
+    if has_type and sequence.type != "int8":
+        options.append(f"AS {types()[sequence.type].sql_name}")
+    options.append(f"START WITH {sequence.start}")
+    options.append(f"INCREMENT BY {sequence.increment}")
+    is_lowest, is_highest = sequence.minimum == lowest, sequence.maximum == highest
+    options.append("NO MINVALUE" if is_lowest else f"MINVALUE {sequence.minimum}")
+    options.append("NO MAXVALUE" if is_highest else f"MAXVALUE {sequence.maximum}")
+    options.append(f"CACHE {sequence.cache}")
+    if sequence.cycles:
+        options.append("CYCLE")
+    return options

@@ -1,0 +1,266 @@
+"""Logical decoding of a whole database: from the commit log and the change feeds of all tables to
+transactions, as an output plugin takes them (logical.c, reorderbuffer.c)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from replctl.catalog.pg_class import Column, Relation, load_relations
+from replctl.catalog.pg_type import type_oid
+from replctl.catalog.pg_wal import (
+    CHANGE,
+    MESSAGE,
+    TRUNCATE,
+    Commit,
+    LogEntry,
+    commits_between,
+    messages_between,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import UndefinedObject
+from replctl.expr import nodes
+from replctl.expr.environment import Environment
+from replctl.lake.publisher import change_source, feed_version
+from replctl.lake.table_read import relation_at
+from replctl.lake.table_write import recover
+from replctl.replication.output_plugin import (
+    Change,
+    DecodedColumn,
+    DecodedRelation,
+    DecodedTransaction,
+    Message,
+    RowChange,
+    TruncateChange,
+)
+from replctl.replication.published_relation import PublicationSet, PublishedRelation
+from replctl.replication.replica_identity import identity_columns
+from replctl.replication.update_transformation import Action
+from replctl.session import Session
+from replctl.spark import SentColumn
+
+#: How many transactions are read together at most.
+_COMMITS_AT_ONCE = 100
+
+
+def decode(
+    session: Session,
+    from_lsn: int,
+    to_lsn: int,
+    publications: Sequence[str] | None = None,
+    wanted: int = 0,
+) -> Iterator[DecodedTransaction | Message]:
+    """What was committed in (from_lsn, to_lsn], in order, and between it messages that belong to no
+    transaction.
+
+    Args:
+        publications: what these publish, as they do; None: everything.
+        wanted: how much is enough, if not all is wanted: a reader who wants little is not to wait
+            for more.
+
+    Raises:
+        UndefinedObject: there was no such publication when a table was changed (42704).
+        DataError: rows of a table with a primary key are not unique in it.
+    """
+    with session.read() as catalog:
+        commits = commits_between(catalog, from_lsn, to_lsn)
+        messages = [
+            Message(lsn, prefix, content, is_transactional=False)
+            for lsn, prefix, content in messages_between(catalog, from_lsn, to_lsn)
+        ]
+    decoded = [commit for commit in commits if commit.entries or commit.changes_catalog]
+    start, size = 0, min(max(wanted, 0) or _COMMITS_AT_ONCE, _COMMITS_AT_ONCE)
+    while start < len(decoded):
+        batch = _Batch(session, decoded[start : start + size], publications)
+        start, size = start + size, min(2 * size, _COMMITS_AT_ONCE)
+        for transaction in batch.transactions():
+            while messages and messages[0].lsn < transaction.commit_lsn:
+                yield messages.pop(0)
+            yield transaction
+    yield from messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A relation under one definition, and what the plugin is told of it."""
+
+    published: PublishedRelation
+    decoded: DecodedRelation
+
+
+class _Batch:
+    """Some transactions, and the tables that they change as they were at each one's commit."""
+
+    def __init__(
+        self, session: Session, commits: Sequence[Commit], publications: Sequence[str] | None
+    ) -> None:
+        self._session = session
+        self._publications = publications
+        self._commits = commits
+        self._tables: list[_Table] = []
+        self._places: dict[int, int] = {}  # LSN of an entry -> index in _tables
+        with session.read() as catalog:
+            self._load(catalog)
+
+    def transactions(self) -> Iterator[DecodedTransaction]:
+        """Each of the transactions with its changes."""
+        rows = self._row_changes()
+        for commit in self._commits:
+            yield DecodedTransaction(
+                commit.xid,
+                commit.commit_lsn,
+                commit.commit_time,
+                commit.origin,
+                commit.origin_lsn,
+                tuple(self._changes(commit, rows)),
+            )
+
+    def _load(self, catalog: Catalog) -> None:
+        """Definitions are read again only where some have changed."""
+        first, last = self._commits[0].commit_lsn, self._commits[-1].commit_lsn
+        changed = set(catalog.changes_between(first, last))
+        known: dict[int, PublishedRelation] = {}
+        places: dict[tuple[int, tuple[Column, ...]], int] = {}
+        for commit in self._commits:
+            if commit.commit_lsn in changed:
+                known, places = {}, {}
+            entries = [entry for entry in commit.entries if entry.action != MESSAGE]
+            then = catalog.as_of(commit.commit_lsn)
+            missing = {entry.relid for entry in entries}.difference(known)
+            for oid, relation in load_relations(then, missing).items():
+                published = self._published(then, relation)
+                if published is not None:
+                    known[oid] = published
+            for entry in entries:
+                if entry.relid not in known:
+                    continue
+                table = _as_changed(known[entry.relid], entry)
+                place = (entry.relid, table.relation.columns)
+                if place not in places:
+                    places[place] = len(self._tables)
+                    decoded = _decoded_relation(self._session.environment(then), table)
+                    self._tables.append(_Table(table, decoded))
+                self._places[entry.lsn] = places[place]
+
+    def _published(self, then: Catalog, relation: Relation) -> PublishedRelation | None:
+        if self._publications is None:
+            attnums = tuple(column.attnum for column in relation.columns)
+            no_filters: dict[Action, tuple[nodes.Expr, ...]] = {
+                action: () for action in Action if action is not Action.TRUNCATE
+            }
+            return PublishedRelation(relation, relation, frozenset(Action), no_filters, attnums)
+        publication_set = PublicationSet.of_names(then, self._publications)
+        found = {publication.name for publication in publication_set.publications}
+        for name in self._publications:
+            if name not in found:
+                raise UndefinedObject(f'publication "{name}" does not exist')
+        return publication_set.changes_of(relation)
+
+    def _table(self, entry: LogEntry) -> _Table | None:
+        """The table of an entry, unless it is not published."""
+        place = self._places.get(entry.lsn)
+        return None if place is None else self._tables[place]
+
+    def _changes(self, commit: Commit, rows: dict[int, list[RowChange]]) -> Iterator[Change]:
+        for _statement, group in groupby(commit.entries, key=lambda entry: entry.statement_lsn):
+            entries = list(group)
+            first = entries[0]
+            if first.action == CHANGE:
+                yield from rows[first.lsn]
+            elif first.action == TRUNCATE:
+                relations = tuple(self._truncated(entries))
+                if relations:
+                    yield TruncateChange(
+                        first.lsn,
+                        relations,
+                        bool(first.detail.get("cascade")),
+                        bool(first.detail.get("restart_identity")),
+                    )
+            else:
+                prefix, content = str(first.detail["prefix"]), str(first.detail["content"])
+                yield Message(first.lsn, prefix, bytes.fromhex(content), is_transactional=True)
+
+    def _truncated(self, entries: Sequence[LogEntry]) -> Iterator[DecodedRelation]:
+        """Of the tables of a TRUNCATE those that it is sent of: of a partition only as itself."""
+        for table in map(self._table, entries):
+            if table is None or Action.TRUNCATE not in table.published.actions:
+                continue
+            if table.published.published_as.oid == table.published.relation.oid:
+                yield table.decoded
+
+    def _row_changes(self) -> dict[int, list[RowChange]]:
+        """The changed rows of each entry, by its LSN: one query for each table and definition."""
+        groups: dict[int, list[LogEntry]] = defaultdict(list)
+        for commit in self._commits:
+            for entry in commit.entries:
+                place = self._places.get(entry.lsn)
+                if entry.action == CHANGE and place is not None:
+                    groups[place].append(entry)
+        oids = {self._tables[place].published.relation.oid for place in groups}
+        recover(self._session, sorted(oids))
+        result: dict[int, list[RowChange]] = defaultdict(list)
+        for place, entries in groups.items():
+            for change in self._rows_of(self._tables[place], entries):
+                result[change.lsn].append(change)
+        return result
+
+    def _rows_of(self, table: _Table, entries: Sequence[LogEntry]) -> Iterator[RowChange]:
+        source = change_source(
+            table.published, [feed_version(entry, entry.lsn) for entry in entries]
+        )
+        sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
+        for lsn, word, *values in self._session.engine().listed_changes(source, sent):
+            action = Action(word)
+            old, new = tuple(values[: len(sent)]), tuple(values[len(sent) :])
+            yield RowChange(
+                int(lsn or 0),
+                table.decoded,
+                action,
+                None if action is Action.INSERT else old,
+                None if action is Action.DELETE else new,
+            )
+
+
+def _as_changed(published: PublishedRelation, entry: LogEntry) -> PublishedRelation:
+    """A table with the types that its columns had when rows changed, in the same transaction
+    perhaps as the types."""
+    if entry.version is None:
+        return published
+    relation = relation_at(published.relation, entry.version)
+    if relation is published.relation:
+        return published
+    is_own = published.published_as.oid == relation.oid
+    return replace(
+        published,
+        relation=relation,
+        published_as=relation if is_own else published.published_as,
+    )
+
+
+def _decoded_relation(environment: Environment, published: PublishedRelation) -> DecodedRelation:
+    relation = published.published_as
+    listed = [column for column in relation.columns if column.attnum in published.columns]
+    columns = tuple(
+        DecodedColumn(
+            column.name,
+            column.type,
+            environment.format_type(column.type),
+            type_oid(column.type),
+            column.typmod,
+        )
+        for column in listed
+    )
+    identity = identity_columns(relation)
+    places = None
+    if identity is not None:
+        places = frozenset(i for i, column in enumerate(listed) if column.attnum in identity)
+    return DecodedRelation(
+        relation.oid,
+        relation.schema,
+        relation.name,
+        columns,
+        relation.replica_identity,
+        places,
+    )

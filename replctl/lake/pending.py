@@ -1,0 +1,126 @@
+"""What a subscription has not applied yet, from the publisher's log: nothing is decoded, and Spark
+is not needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_wal import LogEntry, entries_between
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
+from replctl.lake.delta_log import read_commit
+from replctl.replication.node import PendingChanges
+from replctl.replication.published_relation import PublicationSet
+from replctl.session import Session
+
+
+def pending_changes(
+    session: Session,
+    publications: Sequence[str],
+    starts: Mapping[tuple[str, str], int],
+    origin: str,
+    to_lsn: int,
+) -> dict[tuple[str, str], PendingChanges]:
+    """As Publisher.pending: changes of a leaf count for what it is published as, now."""
+    with session.read() as catalog:
+        entries = entries_between(catalog, min(starts.values(), default=to_lsn), to_lsn)
+        relations = load_relations(catalog, {entry.relid for entry in entries})
+        published = _published_names(PublicationSet.of_names(catalog, publications), relations)
+    groups: dict[tuple[str, str], list[LogEntry]] = defaultdict(list)
+    for entry in entries:
+        if _is_wanted(entry, published, starts, origin):
+            groups[published[entry.relid]].append(entry)
+    return {
+        name: PendingChanges(
+            len({entry.xid for entry in group}),
+            _changed_rows(group, relations),
+            min(entry.commit_time for entry in group),
+        )
+        for name, group in groups.items()
+    }
+
+
+def batch_ends(
+    session: Session,
+    publications: Sequence[str],
+    from_lsn: int,
+    to_lsn: int,
+    starts: Mapping[tuple[str, str], int],
+    origin: str,
+    max_changes: int,
+) -> list[int]:
+    """As Publisher.batch_ends.  A commit whose size nobody knows makes a batch by itself."""
+    with session.read() as catalog:
+        entries = entries_between(catalog, from_lsn, to_lsn)
+        if max_changes == 0 or len({entry.commit_lsn for entry in entries}) < 2:
+            return [to_lsn]
+        then = catalog.as_of(entries[0].commit_lsn)
+        relations = load_relations(then, {entry.relid for entry in entries})
+        published = _published_names(PublicationSet.of_names(then, publications), relations)
+    ends: list[int] = []
+    size = last = 0
+    for lsn, group in groupby(entries, key=lambda entry: entry.commit_lsn):
+        wanted = [entry for entry in group if _is_wanted(entry, published, starts, origin)]
+        rows = sum(_decoded_rows(entry, relations, max_changes) for entry in wanted)
+        if size and size + rows > max_changes:
+            ends.append(last)
+            size = 0
+        size, last = size + rows, lsn
+    return [*ends, to_lsn]
+
+
+def _is_wanted(
+    entry: LogEntry,
+    published: Mapping[int, tuple[str, str]],
+    starts: Mapping[tuple[str, str], int],
+    origin: str,
+) -> bool:
+    """Whether a subscription takes an entry: of a table that it has, and that is so far."""
+    start = starts.get(published.get(entry.relid, ("", "")))
+    is_of_origin = origin.lower() != "none" or entry.origin is None
+    return start is not None and is_of_origin and entry.commit_lsn > start
+
+
+def _decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
+    """How many changes decoding an entry gives, or `unknown`."""
+    relation = relations.get(entry.relid)
+    if relation is None or relation.storage is None or entry.version is None:
+        return 0
+    try:
+        rows = read_commit(relation.storage.location, entry.version).decoded_rows
+    except ObjectNotInPrerequisiteState:  # it is reported when the changes are decoded
+        rows = None
+    return unknown if rows is None else rows
+
+
+def _published_names(
+    publication_set: PublicationSet, relations: Mapping[int, Relation]
+) -> dict[int, tuple[str, str]]:
+    names = {}
+    for oid, relation in relations.items():
+        try:
+            published = publication_set.changes_of(relation)
+        except FeatureNotSupported:  # it is reported when the changes are sent
+            continue
+        if published is not None:
+            names[oid] = (published.published_as.schema, published.published_as.name)
+    return names
+
+
+def _changed_rows(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> int | None:
+    """As Delta's log has it; None if it is silent about one of them."""
+    total = 0
+    for entry in entries:
+        storage = relations[entry.relid].storage
+        if storage is None or entry.version is None:
+            continue
+        try:
+            rows = read_commit(storage.location, entry.version).changed_rows
+        except ObjectNotInPrerequisiteState:  # the log is not there any more
+            rows = None
+        if rows is None:
+            return None
+        total += rows
+    return total

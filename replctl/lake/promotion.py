@@ -1,0 +1,174 @@
+"""Promotion without the primary's catalog: what its log had at the end is looked up in the tables.
+
+Delta's logs tell of commits of transactions that the standby has not heard of.  One that was all
+that its transaction did is a committed transaction; others are not complete without the record of
+their commit, and are undone as after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.intent import Intent, insert_abandoned
+from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.pg_control import check_recovers
+from replctl.catalog.pg_wal import last_logged_version
+from replctl.catalog.promotion import become_primary, database_oids, skip_lost_numbers
+from replctl.catalog.storage import note_storage
+from replctl.catalog.transaction import Catalog, next_xid
+from replctl.errors import UndefinedFile
+from replctl.lake import commit_log
+from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+
+#: How many tables a message names.
+_MOST_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInStorage:
+    """What the tables tell of the end of a lost log.
+
+    Attributes:
+        entered: versions of tables that are committed transactions now.
+        undone: transactions that are undone before their tables are used again.
+    """
+
+    entered: int
+    undone: int
+
+
+def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -> FoundInStorage:
+    """Make a standby the primary whose primary cannot be read any more.
+
+    Args:
+        without_tables: although tables are not there, of which nothing can be looked up then.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the cluster is no standby.
+        UndefinedFile: tables are not there (58P01).
+    """
+    with standby.begin(write=True, in_recovery=True) as connection:
+        check_recovers(connection)
+        oids = database_oids(connection)
+        if not without_tables:
+            _check_storage([table for oid in oids for table in _missing(Catalog(connection, oid))])
+        half_done: set[int] = set()
+        for oid in oids:
+            half_done |= _note_half_done(standby, Catalog(connection, oid))
+        skip_lost_numbers(connection)
+        entered = sum(
+            _enter_complete(standby, Catalog(connection, oid, backend=standby.backend))
+            for oid in oids
+        )
+        become_primary(connection)
+    return FoundInStorage(entered, len(half_done))
+
+
+def _missing(catalog: Catalog) -> list[Relation]:
+    """The tables of a database that have been written and are not there."""
+    relations = load_relations(catalog, relation_oids(catalog, "rm"))
+    return [relation for relation in relations.values() if _is_missing(relation)]
+
+
+def _is_missing(relation: Relation) -> bool:
+    storage = relation.storage
+    return storage is not None and storage.is_made and latest_version(storage.location) is None
+
+
+def _check_storage(missing: Sequence[Relation]) -> None:
+    if not missing:
+        return
+    places = [
+        f'"{table.qualified_name}" in "{table.storage.location}"'
+        for table in missing
+        if table.storage is not None
+    ]
+    shown = ", ".join(places[:_MOST_SHOWN])
+    if len(places) > _MOST_SHOWN:
+        shown += f" and {len(places) - _MOST_SHOWN} more"
+    raise UndefinedFile(
+        f"could not find the Delta tables of {len(places)} tables"
+        if len(places) > 1
+        else "could not find the Delta table of a table",
+        detail=f"Not there: {shown}.",
+        hint="Make their storage accessible at these places and promote again. --without-tables"
+        " promotes all the same; these tables can only be dropped then.",
+    )
+
+
+def _note_half_done(standby: Cluster, catalog: Catalog) -> set[int]:
+    """Note the transactions of a database of which nobody can tell whether they are complete, as
+    those of a process that died; their numbers."""
+    first_unknown = next_xid(catalog.connection)
+    intents: dict[int, list[Intent]] = {}
+    for oid, relation in _stored_relations(catalog).items():
+        for commit in commit_log.unlogged_commits(catalog, relation):
+            xid = _own_xid(standby, commit)
+            is_half_done = xid >= first_unknown and not (_is_silent(commit) or _is_whole(commit))
+            known = {intent.relid for intent in intents.get(xid, ())}
+            if is_half_done and oid not in known:
+                intent = Intent(oid, commit.version - 1, is_whole=False)
+                intents.setdefault(xid, []).append(intent)
+    for xid, written in intents.items():
+        insert_abandoned(catalog, xid, written)
+    return set(intents)
+
+
+def _enter_complete(standby: Cluster, catalog: Catalog) -> int:
+    """Enter the other commits of a database, up to those that have to be undone before; how many
+    change rows."""
+    entered = 0
+    for oid, relation in _stored_relations(catalog).items():
+        commits = list(commit_log.unlogged_commits(catalog, relation))
+        if not commits:
+            continue
+        _note_storage(catalog, relation, commits)
+        commit_log.enter_versions(catalog, standby, relation)
+        last = last_logged_version(catalog, oid)
+        entered += sum(
+            commit.changes_data and not _is_silent(commit) and commit.version <= (last or 0)
+            for commit in commits
+        )
+    return entered
+
+
+def _stored_relations(catalog: Catalog) -> dict[int, Relation]:
+    relations = load_relations(catalog, relation_oids(catalog, "r"))
+    return {
+        oid: relation
+        for oid, relation in relations.items()
+        if relation.storage is not None and not _is_missing(relation)
+    }
+
+
+def _note_storage(catalog: Catalog, relation: Relation, commits: list[DeltaCommit]) -> None:
+    """A table, or columns of it, may have been made since: they are there before rows change."""
+    storage = relation.storage
+    assert storage is not None
+    names = stored_names(storage.location)
+    numbers = [
+        column.number
+        for column in storage.columns.values()
+        if column.since_version is None and column.name.lower() in names
+    ]
+    if numbers or not storage.is_made:
+        made = [commit.version for commit in commits if _is_silent(commit)]
+        note_storage(catalog.connection, relation.oid, numbers, max(made, default=0))
+
+
+def _own_xid(cluster: Cluster, commit: DeltaCommit) -> int:
+    """The number of the transaction of this cluster, or its primary, that a commit belongs to; 0
+    for others' commits."""
+    noted = commit.replctl
+    is_own = noted.get("system_identifier") == cluster.system_identifier
+    return int(noted["xid"]) if is_own else 0
+
+
+def _is_silent(commit: DeltaCommit) -> bool:
+    return bool(commit.replctl.get("silent"))
+
+
+def _is_whole(commit: DeltaCommit) -> bool:
+    return bool(commit.replctl.get("whole"))

@@ -1,0 +1,118 @@
+"""Columns whose type changes get a new column in storage, filled from the old one.
+
+The table is written in commits that are not decoded: a rewrite is no change of rows.  The old
+column stays, for changes that are still to be decoded, and for ROLLBACK; until the definition that
+names the new one is committed, nobody reads that, so that a process that dies leaves only a column
+behind that no relation has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
+from replctl.catalog.storage import reserve_storage_name, storage_names
+from replctl.errors import ObjectInUse, SerializationFailure
+from replctl.injection_point import injection_point
+from replctl.lake.delta_log import latest_version, stored_names
+from replctl.lake.repeat import repeated
+from replctl.lake.storage import free_name
+from replctl.lake.table_write import TableWriter, writing_locked
+from replctl.session import Session
+from replctl.spark import TableColumn
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRewrite:
+    """A column's new values.
+
+    Attributes:
+        attnum, name, type, typmod: the column as it is going to be.
+        value: Spark SQL for the value, of the columns that the table has in storage.
+    """
+
+    attnum: int
+    name: str
+    type: str
+    typmod: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRewrite:
+    """The columns of a relation that change together."""
+
+    relid: int
+    columns: tuple[ColumnRewrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenTable:
+    """What a rewrite has made.
+
+    Attributes:
+        names: the names of the new columns in storage, by attnum.
+        version: the Delta version that has them.
+    """
+
+    names: Mapping[int, str]
+    version: int
+
+
+def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
+    """Make and fill new columns; the caller has the relation's lock.
+
+    Raises:
+        ObjectInUse: a copy or a batch of changes that writes the table is not finished (55006).
+        PostgresError: a row's value has no counterpart in the new type.
+        SerializationFailure: others write the table all the time (40001).
+    """
+    with writing_locked(session, [rewrite.relid], is_whole=False) as writer:
+        _check_rewritable(writer, rewrite.relid)
+        relation = writer.relations[rewrite.relid]
+        assert relation.storage is not None
+        location = relation.storage.location
+        names = {c.attnum: _reserved_name(session, relation, c.name) for c in rewrite.columns}
+        engine = session.engine()
+        added = [TableColumn(c.attnum, c.type, c.typmod, names[c.attnum]) for c in rewrite.columns]
+        engine.add_columns(location, added, writer.note(silent=True))
+        injection_point("rewrite.after-columns")
+        values = {names[column.attnum]: column.value for column in rewrite.columns}
+
+        def fill() -> int:
+            before = latest_version(location)
+            engine.rewrite_columns(location, values, writer.note(silent=True))
+            after = latest_version(location)
+            if before is None or after is None or after > before + 1:
+                raise SerializationFailure("could not serialize access due to concurrent update")
+            return after
+
+        version = repeated(fill)
+        injection_point("rewrite.after-fill")
+        writer.note_storage(relation.oid, [], version)
+    return RewrittenTable(names, version)
+
+
+def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
+    """A name for a new column, which no other one gets, whatever becomes of this one."""
+    assert relation.storage is not None
+    stored = stored_names(relation.storage.location)
+    with session.cluster.write(session.database_oid, session.xids) as catalog:
+        name = free_name(wanted, storage_names(catalog, relation.oid) | stored)
+        reserve_storage_name(catalog.connection, relation.oid, name)
+    return name
+
+
+def _check_rewritable(writer: TableWriter, relid: int) -> None:
+    relation = writer.relations[relid]
+    with writer.session.read() as catalog:
+        unfinished = [copy.targets for copy in unfinished_copies(catalog)]
+        unfinished += [batch.targets for batch in list_apply_batches(catalog)]
+    if any(relid in targets for targets in unfinished):
+        raise ObjectInUse(
+            f'cannot ALTER TABLE "{relation.name}" because a subscription has not finished writing'
+            " it",
+            hint="Synchronize the subscription before.",
+        )

@@ -1,0 +1,89 @@
+"""Waiting for other transactions, outside of any transaction of the catalog: lock_timeout, and
+deadlocks (ProcSleep and DeadLockCheck)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from replctl.catalog.lock import end_wait, note_wait, open_blocks, waiting_cycle
+from replctl.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, TransactionInProgress
+from replctl.lake.table_write import recover_blocks
+from replctl.session import Session
+
+T = TypeVar("T")
+
+_INTERVAL = 0.05  # seconds between two looks
+
+
+def when_free(session: Session, action: Callable[[], T]) -> T:
+    """Do something that others may be in the way of; then, when they are not any more, anew.
+
+    Raises:
+        LockNotAvailable: they are for longer than lock_timeout (55P03).
+        DeadlockDetected: they wait for this session (40P01).
+    """
+    while True:
+        try:
+            return action()
+        except TransactionInProgress as blocked:
+            wait_for(session, blocked.xids)
+
+
+def wait_for(session: Session, xids: Collection[int]) -> None:
+    """Wait until one of some transactions is not in progress any more.
+
+    Raises:
+        LockNotAvailable, DeadlockDetected: as `when_free`.
+    """
+    cluster = session.cluster
+    timeout = int(session.setting("lock_timeout")) / 1000
+    patience = int(session.setting("deadlock_timeout")) / 1000
+    own = None if session.block is None else session.block.xids.top
+    begun = time.monotonic()
+    with cluster.begin(write=True) as connection:
+        blocks = {block.xid for block in open_blocks(connection, xids).values()}
+        if own is not None:
+            note_wait(connection, own, blocks)
+    try:
+        while True:
+            with cluster.begin(write=False) as connection:
+                open_ = open_blocks(connection, xids)
+            if len(open_) < len(set(xids)):
+                return
+            recover_blocks(session, set(open_.values()))
+            waited = time.monotonic() - begun
+            if timeout and waited >= timeout:
+                raise LockNotAvailable("canceling statement due to lock timeout")
+            if own is not None and waited >= patience:
+                _check_deadlock(session, own)
+                patience = waited + patience
+            time.sleep(_INTERVAL)
+    except KeyboardInterrupt:
+        raise QueryCanceled("canceling statement due to user request") from None
+    finally:
+        if own is not None:
+            with cluster.begin(write=True) as connection:
+                end_wait(connection, own)
+
+
+def _check_deadlock(session: Session, xid: int) -> None:
+    """One of those that wait for each other gives up: the first that looks."""
+    with session.cluster.begin(write=True) as connection:
+        cycle = waiting_cycle(connection, xid)
+        if not cycle:
+            return
+        end_wait(connection, xid)
+        processes = {
+            number: block.backend.split("-")[0]
+            for number, block in open_blocks(connection, cycle).items()
+        }
+    detail = "\n".join(
+        f"Process {processes.get(waiter)} waits for ShareLock on transaction {holder};"
+        f" blocked by process {processes.get(holder)}."
+        for waiter, holder in zip(cycle, [*cycle[1:], cycle[0]], strict=True)
+    )
+    raise DeadlockDetected(
+        "deadlock detected", detail=detail, hint="See server log for query details."
+    )

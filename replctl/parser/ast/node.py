@@ -1,0 +1,34 @@
+"""What all nodes of the syntax tree have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Node:
+    """What all nodes have; that they are equal is said here once, since every class costs
+    start-up time.
+
+    Fields that do not count, such as positions, are keyword-only.
+    """
+
+    pos: int = field(default=-1, kw_only=True)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), _values(self)))
+
+    def __repr__(self) -> str:
+        names: tuple[str, ...] = self.__match_args__
+        fields = zip(names, _values(self), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
+
+
+def _values(node: object) -> tuple[object, ...]:
+    names: tuple[str, ...] = getattr(node, "__match_args__", ())
+    return tuple(getattr(node, name) for name in names)

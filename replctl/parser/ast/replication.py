@@ -1,0 +1,93 @@
+"""Options, publications and subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from replctl.parser.ast.expression import RangeVar, RawExpr
+from replctl.parser.ast.node import Node
+
+# ---------------------------------------------------------------------------------------------
+# Options
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DefElem(Node):
+    """`name = value` in a WITH list; value None where only the name stands.
+
+    A value that was written as a name or keyword (publish = insert, slot_name = NONE) is a string
+    with `is_name`; a number or string literal is its text, an integer with `is_integer`.
+    """
+
+    name: str
+    value: str | None
+    is_name: bool = False
+    is_integer: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Publications and subscriptions
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PublicationTable(Node):
+    relation: RangeVar
+    columns: tuple[str, ...] | None = None
+    where: RawExpr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PublicationSchema(Node):
+    """A schema by name, or CURRENT_SCHEMA (name None)."""
+
+    name: str | None
+
+
+PublicationObject: TypeAlias = PublicationTable | PublicationSchema
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreatePublication(Node):
+    name: str
+    objects: tuple[PublicationObject, ...] = ()
+    for_all_tables: bool = False
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterPublication(Node):
+    """SET (options), or ADD/SET/DROP of objects."""
+
+    name: str
+    action: Literal["options", "add", "set", "drop"]
+    objects: tuple[PublicationObject, ...] = ()
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateSubscription(Node):
+    name: str
+    conninfo: str
+    publications: tuple[str, ...]
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterSubscription(Node):
+    name: str
+    action: Literal[
+        "options", "connection", "refresh", "refresh_tables", "add_publication", "set_publication",
+        "drop_publication", "enable", "disable", "skip",
+    ]  # fmt: skip
+    conninfo: str | None = None
+    publications: tuple[str, ...] = ()
+    relations: tuple[RangeVar, ...] = ()
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DropSubscription(Node):
+    name: str
+    missing_ok: bool = False
+    behavior: Literal["restrict", "cascade"] = "restrict"

@@ -1,0 +1,188 @@
+"""Tables, their constraints, indexes and sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
+from replctl.parser.ast.node import Node
+from replctl.parser.ast.query import SelectStmt
+from replctl.parser.ast.replication import DefElem
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Constraint(Node):
+    """A constraint of a column or of a table; `columns` is () for a column's own."""
+
+    kind: Literal[
+        "null", "not_null", "default", "generated", "identity", "check", "primary", "unique",
+        "foreign", "exclusion",
+    ]  # fmt: skip
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    expr: RawExpr | None = None
+    including: tuple[str, ...] = ()
+    index_name: str | None = None  # USING INDEX
+    nulls_not_distinct: bool = False
+    references: RangeVar | None = None
+    ref_columns: tuple[str, ...] = ()
+    match: Literal["simple", "full", "partial"] = "simple"
+    on_delete: str = "no action"
+    on_update: str = "no action"
+    generated_when: Literal["always", "by default"] = "always"
+    deferrable: bool = False
+    initially_deferred: bool = False
+    skip_validation: bool = False
+    no_inherit: bool = False
+    options: tuple[DefElem, ...] = ()
+    tablespace: str | None = None  # of its index
+    on_delete_columns: tuple[str, ...] = ()  # ON DELETE SET NULL (columns)
+    sequence: tuple[DefElem, ...] = ()  # options of an identity column's sequence
+    access_method: str | None = None  # of an exclusion constraint
+    exclusions: tuple[tuple[IndexElem, tuple[str, ...]], ...] = ()  # element WITH operator
+    where: RawExpr | None = None  # of an exclusion constraint
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ColumnDef(Node):
+    """A column of CREATE TABLE; `type_name` is None in PARTITION OF's list of column options."""
+
+    name: str
+    type_name: TypeName | None
+    constraints: tuple[Constraint, ...] = ()
+    collation: tuple[str, ...] = ()
+    storage: str | None = None
+    compression: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TableLike(Node):
+    relation: RangeVar
+    including: tuple[str, ...] = ()
+    excluding: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PartitionElem(Node):
+    """A column or an expression of a partition key."""
+
+    name: str | None
+    expr: RawExpr | None = None
+    collation: tuple[str, ...] = ()
+    opclass: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PartitionSpec(Node):
+    strategy: str
+    elements: tuple[PartitionElem, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PartitionBound(Node):
+    """FOR VALUES ... or DEFAULT; MINVALUE and MAXVALUE stand as ColumnRefs, as in gram.y."""
+
+    kind: Literal["default", "list", "range", "hash"]
+    values: tuple[RawExpr, ...] = ()
+    lower: tuple[RawExpr, ...] = ()
+    upper: tuple[RawExpr, ...] = ()
+    modulus: int = 0
+    remainder: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateTable(Node):
+    relation: RangeVar
+    elements: tuple[ColumnDef | Constraint | TableLike, ...] = ()
+    persistence: Literal["permanent", "temporary", "unlogged"] = "permanent"
+    if_not_exists: bool = False
+    inherits: tuple[RangeVar, ...] = ()
+    partition_of: RangeVar | None = None
+    partition_bound: PartitionBound | None = None
+    partition_spec: PartitionSpec | None = None
+    access_method: str | None = None
+    options: tuple[DefElem, ...] = ()
+    on_commit: str | None = None
+    tablespace: str | None = None
+    location: str | None = None  # USING delta LOCATION '...'
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateTableAs(Node):
+    relation: RangeVar
+    columns: tuple[str, ...]
+    query: SelectStmt
+    with_data: bool = True
+    if_not_exists: bool = False
+    persistence: Literal["permanent", "temporary", "unlogged"] = "permanent"
+    is_materialized_view: bool = False
+    access_method: str | None = None
+    options: tuple[DefElem, ...] = ()
+    on_commit: str | None = None
+    tablespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterTableCmd(Node):
+    """One action of ALTER TABLE; which fields are set depends on `kind`."""
+
+    kind: Literal[
+        "add_column", "drop_column", "alter_type", "set_default", "drop_default", "set_not_null",
+        "drop_not_null", "add_constraint", "drop_constraint", "validate_constraint",
+        "replica_identity", "attach_partition", "detach_partition", "inherit", "no_inherit",
+        "owner_to", "set_options", "reset_options", "set_storage", "set_statistics",
+        "row_level_security", "other",
+    ]  # fmt: skip
+    name: str | None = None
+    column: ColumnDef | None = None
+    constraint: Constraint | None = None
+    type_name: TypeName | None = None
+    expr: RawExpr | None = None
+    relation: RangeVar | None = None
+    bound: PartitionBound | None = None
+    collation: tuple[str, ...] = ()
+    value: str | None = None
+    options: tuple[DefElem, ...] = ()
+    missing_ok: bool = False
+    behavior: Literal["restrict", "cascade"] = "restrict"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterTable(Node):
+    relation: RangeVar
+    commands: tuple[AlterTableCmd, ...]
+    missing_ok: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class IndexElem(Node):
+    name: str | None
+    expr: RawExpr | None = None
+    collation: tuple[str, ...] = ()
+    opclass: tuple[str, ...] = ()
+    direction: Literal["default", "asc", "desc"] = "default"
+    nulls: Literal["default", "first", "last"] = "default"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateIndex(Node):
+    name: str | None
+    relation: RangeVar
+    elements: tuple[IndexElem, ...]
+    is_unique: bool = False
+    access_method: str = "btree"
+    including: tuple[str, ...] = ()
+    nulls_not_distinct: bool = False
+    where: RawExpr | None = None
+    if_not_exists: bool = False
+    concurrently: bool = False
+    options: tuple[DefElem, ...] = ()
+    tablespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateSequence(Node):
+    relation: RangeVar
+    options: tuple[DefElem, ...] = ()
+    if_not_exists: bool = False

@@ -1,0 +1,377 @@
+"""Other objects, transactions and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
+from replctl.parser.ast.node import Node
+from replctl.parser.ast.query import Delete, Insert, SelectStmt, Update
+from replctl.parser.ast.replication import DefElem
+
+
+class SpecialRole(str):
+    """CURRENT_USER, CURRENT_ROLE or SESSION_USER in the place of a role's name; in quotes each of
+    them is a name."""
+
+
+ObjectType: TypeAlias = Literal[
+    "table", "view", "materialized view", "index", "sequence", "schema", "database", "publication",
+    "subscription", "type", "function", "operator", "role", "column", "constraint", "domain",
+    "foreign table", "policy",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateSchema(Node):
+    name: str | None
+    if_not_exists: bool = False
+    authorization: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateDatabase(Node):
+    name: str
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DropDatabase(Node):
+    name: str
+    missing_ok: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateEnum(Node):
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FunctionParameter(Node):
+    name: str | None
+    type_name: TypeName
+    mode: Literal["in", "out", "inout", "variadic", "table"] = "in"
+    default: RawExpr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateFunction(Node):
+    names: tuple[str, ...]
+    parameters: tuple[FunctionParameter, ...]
+    returns: TypeName | None
+    options: tuple[DefElem, ...] = ()
+    or_replace: bool = False
+    table_columns: tuple[FunctionParameter, ...] = ()  # RETURNS TABLE (...)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateOperator(Node):
+    """CREATE OPERATOR name (...): argument types and function stand apart from `options`."""
+
+    names: tuple[str, ...]
+    function: tuple[str, ...]
+    left: TypeName | None
+    right: TypeName | None
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateCollation(Node):
+    """CREATE COLLATION names FROM source."""
+
+    names: tuple[str, ...]
+    source: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateView(Node):
+    relation: RangeVar
+    columns: tuple[str, ...]
+    query: SelectStmt
+    or_replace: bool = False
+    persistence: Literal["permanent", "temporary", "unlogged"] = "permanent"
+    options: tuple[DefElem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefreshMaterializedView(Node):
+    relation: RangeVar
+    concurrently: bool = False
+    with_data: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comment(Node):
+    """COMMENT ON: `text` None removes it.  Of a constraint, `name` is its table's and `sub_name`
+    its own; of a column, the last part of `name` is its own."""
+
+    object_type: ObjectType
+    name: tuple[str, ...]
+    text: str | None
+    sub_name: str | None = None
+    arguments: tuple[TypeName | None, ...] | None = None  # of functions and operators
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Drop(Node):
+    """DROP of objects whose name says it all; each name is a tuple of its parts."""
+
+    object_type: ObjectType
+    names: tuple[tuple[str, ...], ...]
+    missing_ok: bool = False
+    behavior: Literal["restrict", "cascade"] = "restrict"
+    arguments: tuple[tuple[FunctionParameter, ...] | None, ...] = ()  # of functions, if given
+    operands: tuple[tuple[TypeName | None, ...], ...] = ()  # of operators
+    concurrently: bool = False
+    name_positions: tuple[int, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rename(Node):
+    """ALTER ... RENAME TO; for a column or constraint `sub_name` is its old name, and
+    `relation_type` says what kind of relation has it."""
+
+    object_type: ObjectType
+    name: tuple[str, ...]
+    new_name: str
+    sub_name: str | None = None
+    missing_ok: bool = False
+    relation_type: ObjectType = "table"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterOwner(Node):
+    object_type: ObjectType
+    name: tuple[str, ...]
+    new_owner: str
+    missing_ok: bool = False
+    arguments: tuple[TypeName | None, ...] | None = None  # of functions and operators
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterObjectSchema(Node):
+    object_type: ObjectType
+    name: tuple[str, ...]
+    new_schema: str
+    missing_ok: bool = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Roles and privileges
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RoleOption(Node):
+    """`superuser`, `nologin`, ... or what has a value, or names other roles."""
+
+    name: str
+    value: str | None = None
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreateRole(Node):
+    kind: Literal["role", "user", "group"]
+    name: str
+    options: tuple[RoleOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterRole(Node):
+    name: str
+    options: tuple[RoleOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DropRole(Node):
+    names: tuple[str, ...]
+    missing_ok: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DropOwned(Node):
+    roles: tuple[str, ...]
+    behavior: Literal["restrict", "cascade"] = "restrict"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReassignOwned(Node):
+    roles: tuple[str, ...]
+    new_owner: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GrantRole(Node):
+    """GRANT role TO role, or REVOKE; `options` are those of WITH, or the one that is revoked."""
+
+    is_grant: bool
+    granted: tuple[str, ...]
+    members: tuple[str, ...]
+    options: tuple[tuple[str, bool], ...] = ()
+    granted_by: str | None = None
+    behavior: Literal["restrict", "cascade"] = "restrict"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CreatePolicy(Node):
+    """`command` is all, select, insert, update or delete; `roles` () is PUBLIC."""
+
+    name: str
+    relation: RangeVar
+    is_permissive: bool
+    command: str
+    roles: tuple[str, ...]
+    using: RawExpr | None
+    check: RawExpr | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterPolicy(Node):
+    """What is None stays as it is."""
+
+    name: str
+    relation: RangeVar
+    roles: tuple[str, ...] | None
+    using: RawExpr | None
+    check: RawExpr | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Privilege(Node):
+    """`select`, `all`, ..., on the whole object, or on columns of a table."""
+
+    name: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Grant(Node):
+    """GRANT or REVOKE of privileges; `only_option`: REVOKE GRANT OPTION FOR."""
+
+    is_grant: bool
+    privileges: tuple[Privilege, ...]
+    target: Literal[
+        "table", "sequence", "database", "schema", "function", "type",
+        "all tables", "all sequences", "all functions",
+    ]  # fmt: skip
+    names: tuple[tuple[str, ...], ...]
+    grantees: tuple[str, ...]
+    with_option: bool = False
+    only_option: bool = False
+    granted_by: str | None = None
+    behavior: Literal["restrict", "cascade"] = "restrict"
+    arguments: tuple[tuple[FunctionParameter, ...] | None, ...] = ()  # of functions, if given
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterDefaultPrivileges(Node):
+    """`roles` () is the current one, `schemas` () all of them; the names in `grant` are none."""
+
+    roles: tuple[str, ...]
+    schemas: tuple[str, ...]
+    grant: Grant
+
+
+# ---------------------------------------------------------------------------------------------
+# Transactions and variables
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TransactionStmt(Node):
+    kind: Literal[
+        "begin", "start", "commit", "rollback", "savepoint", "release", "rollback to",
+    ]  # fmt: skip
+    name: str | None = None
+    options: tuple[DefElem, ...] = ()
+    chain: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VariableSet(Node):
+    """SET name TO values (() for DEFAULT), or RESET (`reset`); name 'all' for RESET ALL."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    is_local: bool = False
+    reset: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterRoleSet(Node):
+    """ALTER ROLE ... SET and RESET; `role` None is ALL."""
+
+    role: str | None
+    database: str | None
+    change: VariableSet
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterDatabaseSet(Node):
+    database: str
+    change: VariableSet
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VariableShow(Node):
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AlterSystem(Node):
+    """ALTER SYSTEM SET and RESET."""
+
+    change: VariableSet
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Checkpoint(Node):
+    pass
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VacuumRelation(Node):
+    relation: RangeVar
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Vacuum(Node):
+    """VACUUM of the relations, () for all; FULL, FREEZE, VERBOSE and ANALYZE are options, too."""
+
+    options: tuple[DefElem, ...] = ()
+    relations: tuple[VacuumRelation, ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------
+# COPY
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CopyOption(Node):
+    """An option of COPY: its value, if it has one, as written; `columns` of those that take a list
+    of them; `is_star` of `*`."""
+
+    name: str
+    value: str | None = None
+    is_integer: bool = False
+    columns: tuple[str, ...] | None = None
+    is_star: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Copy(Node):
+    """COPY of a table or a query; `file` is None for STDIN and STDOUT, a command's text with
+    `is_program`."""
+
+    relation: RangeVar | None
+    columns: tuple[str, ...]
+    query: SelectStmt | Insert | Update | Delete | None
+    is_from: bool
+    file: str | None
+    is_program: bool = False
+    options: tuple[CopyOption, ...] = ()
+    where: RawExpr | None = None

@@ -1,0 +1,25 @@
+"""Questions to the user, at the terminal where there is one (simple_prompt in sprompt.c)."""
+
+from __future__ import annotations
+
+import sys
+
+
+def asked(prompt: str, *, is_secret: bool = False) -> str:
+    """What the user answers to a prompt; without a terminal, the next line of stdin.
+
+    Args:
+        is_secret: the answer is not shown.
+    """
+    try:
+        terminal = open("/dev/tty", "r+b", buffering=0)  # noqa: SIM115 - closed below
+    except OSError:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().removesuffix("\n")
+    with terminal:
+        if is_secret:
+            from getpass import getpass
+
+            return getpass(prompt)
+        terminal.write(prompt.encode())
+        return terminal.readline().decode("utf-8", "surrogateescape").removesuffix("\n")

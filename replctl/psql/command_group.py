@@ -1,0 +1,50 @@
+"""Subcommands that have subcommands: `replctl standby`, `replctl spark`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from replctl.errors import PostgresError
+from replctl.psql.mainloop import ExitCode
+from replctl.psql.messages import Messages
+
+
+class Incomplete(Exception):
+    """A command has done what it could; what it could not is said."""
+
+    def __init__(self, problems: Sequence[PostgresError]) -> None:
+        super().__init__(problems)
+        self.problems = problems
+
+
+def command_group(help_text: str) -> typer.Typer:
+    """Commands that are going to be added."""
+    return typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help=help_text,
+    )
+
+
+def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
+    """Do what the arguments of `replctl NAME` say; the exit code, which is FAILURE where they were
+    wrong, or something could not be done, unless the command has one of its own."""
+    try:
+        app(argv, prog_name=f"replctl {name}")
+    except typer.Exit as own:
+        return own.exit_code
+    except SystemExit as error:
+        return ExitCode.FAILURE if error.code == 2 else int(error.code or 0)
+    except PostgresError as error:
+        messages.report(error)
+        return ExitCode.FAILURE
+    except Incomplete as incomplete:
+        for problem in incomplete.problems:
+            messages.report(problem)
+        return ExitCode.FAILURE
+    except KeyboardInterrupt:
+        return ExitCode.SUCCESS
+    return ExitCode.SUCCESS

@@ -1,0 +1,38 @@
+"""`replctl dump`: where the script goes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from replctl.dump.database import DumpOptions, dump_database
+from replctl.psql.send_query import reporting_errors, showing_progress
+from replctl.psql.settings import PsqlSettings
+
+
+def write_dump(settings: PsqlSettings, options: DumpOptions, file: str | None) -> bool:
+    """Write the session's database as SQL; whether that succeeded.
+
+    Args:
+        file: its path, which has a whole dump or is as it was before; None is the output.
+    """
+    session = settings.session
+    assert session is not None
+    with reporting_errors(settings, None) as succeeded, showing_progress(settings):
+        parts = dump_database(session, options)
+        if file is None:
+            sys.stdout.writelines(parts)
+            sys.stdout.flush()
+            return bool(succeeded)
+        unfinished = Path(f"{file}.unfinished")
+        try:
+            with unfinished.open("w", encoding="utf-8", newline="\n") as target:
+                target.writelines(parts)
+            os.replace(unfinished, file)
+        except OSError as error:
+            settings.messages.error(f'could not write "{file}": {error.strerror}')
+            succeeded.clear()
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return bool(succeeded)

@@ -1,0 +1,116 @@
+"""What `replctl sync --watch --metrics-port N` tells Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Summary, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from replctl.psql.variables import PsqlError
+from replctl.session import Session
+from replctl.status import subscription_status
+
+if TYPE_CHECKING:
+    from replctl.catalog.pg_subscription import Subscription
+    from replctl.launcher import Applied, SyncFailure
+
+_LABELS = ("database", "subscription")
+
+
+class Metrics:
+    """Counts what rounds do; how far subscriptions lag is looked up when somebody asks."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self._cluster = session.cluster
+        self.registry = CollectorRegistry()
+        self._transactions = Counter(
+            "replctl_applied_transactions", "Transactions applied.", _LABELS, registry=self.registry
+        )
+        self._changes = Counter(
+            "replctl_applied_changes",
+            "Changes applied: what one transaction did to one table.",
+            _LABELS,
+            registry=self.registry,
+        )
+        self._errors = Counter(
+            "replctl_errors", "Attempts that failed.", _LABELS, registry=self.registry
+        )
+        self.rounds = Summary(
+            "replctl_round_seconds", "Time that rounds take.", registry=self.registry
+        )
+        own = Session.connect(session.cluster, session.database_name, session.login_name)
+        self.registry.register(_LagCollector(own, names))
+
+    def applied(self, subscription: Subscription, applied: Applied) -> None:
+        """A run has ended."""
+        labels = (self._cluster.database_name(subscription.database_oid), subscription.name)
+        self._transactions.labels(*labels).inc(applied.transactions)
+        self._changes.labels(*labels).inc(applied.changes)
+        self._errors.labels(*labels).inc(0)
+
+    def failed(self, failures: Sequence[SyncFailure]) -> None:
+        """Subscriptions could not go on."""
+        for failure in failures:
+            self._errors.labels(failure.database, failure.subscription).inc()
+
+
+class _LagCollector(Collector):
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self._session = session
+        self._names = names
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is looked up when it is registered."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """What `replctl status` shows."""
+        gauges = {
+            name: GaugeMetricFamily(f"replctl_{name}", text, labels=_LABELS)
+            for name, text in (
+                ("lag_bytes", "Bytes of the publisher's log that are not applied."),
+                ("lag_transactions", "Transactions that are not applied."),
+                ("lag_rows", "Rows that these change, before row filters."),
+                ("lag_seconds", "Age of the oldest commit that is not applied."),
+                ("subscription_enabled", "Whether the subscription is enabled."),
+                ("subscription_broken", "Whether its last attempt has failed."),
+            )
+        }
+        for status in subscription_status(self._session, self._names):
+            labels = (status.database, status.name)
+            lag = status.lag
+            for name, value in (
+                ("lag_bytes", lag.size),
+                ("lag_transactions", lag.transactions),
+                ("lag_rows", lag.rows),
+                ("lag_seconds", lag.seconds),
+                ("subscription_enabled", status.enabled),
+                ("subscription_broken", status.state == "broken"),
+            ):
+                if value is not None:
+                    gauges[name].add_metric(labels, float(value))
+        yield from gauges.values()
+
+
+@contextmanager
+def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
+    """Answer Prometheus while the context is open, which is given the port (0: any that is free).
+
+    Raises:
+        PsqlError: nothing can listen there.
+    """
+    try:
+        server, thread = start_http_server(port, address, metrics.registry)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise PsqlError(f"could not listen at {address}:{port}: {reason}") from error
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

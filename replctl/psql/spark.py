@@ -1,0 +1,170 @@
+"""`replctl spark start | stop | status | prepare`: a warm engine, or a cold one that is ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from replctl.psql.command_group import command_group, run_command_group
+from replctl.psql.messages import Messages
+from replctl.psql.subcommand import Conf, Home, Master, spark_properties
+
+_NOT_RUNNING = 3  # the exit code of `pg_ctl status`
+
+#: What commands, copies and syncs do, in small: their code is compiled when a user comes.
+_WARM_UP = r"""
+SET client_min_messages = warning;
+CREATE DATABASE pub;
+CREATE DATABASE sub;
+\c pub
+CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2));
+INSERT INTO t SELECT i, 'row', i FROM generate_series(1, 100) i;
+CREATE PUBLICATION p FOR TABLE t WHERE (id > 0);
+\c sub
+SET client_min_messages = warning;
+CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2));
+CREATE SUBSCRIPTION s CONNECTION 'dbname=pub' PUBLICATION p;
+\sync
+\c pub
+INSERT INTO t VALUES (101, 'x', 1), (102, 'y', 2);
+UPDATE t SET v = 'z' WHERE id = 5;
+DELETE FROM t WHERE id = 6;
+\sync
+SELECT * FROM t WHERE id < 10 ORDER BY id;
+INSERT INTO t VALUES (103, 'x', 1);
+UPDATE t SET v = 'w' WHERE id = 7;
+\sync
+"""
+
+
+def run_spark(argv: Sequence[str], messages: Messages) -> int:
+    """Do what the arguments of `replctl spark` say; the exit code."""
+    app = command_group("A Spark server that the commands of a cluster find warm.")
+    app.command("start", help="Start the cluster's Spark server, unless it runs.")(_start)
+    app.command("stop", help="Stop it.")(_stop)
+    app.command("status", help="Tell whether it runs; exit code 3 if not.")(_status)
+    app.command(
+        "prepare",
+        help="Once on a machine: bring what Spark needs, and archive its classes for a fast start.",
+    )(_prepare)
+    return run_command_group(app, "spark", argv, messages)
+
+
+def _start(
+    home: Home = None,
+    master: Master = None,
+    conf: Conf = None,
+    idle_timeout: Annotated[
+        float,
+        typer.Option(min=0.0, help="Seconds after its last user that it ends; 0: never."),
+    ] = 3600.0,
+    warm_up: Annotated[
+        bool,
+        typer.Option("--warm-up/--no-warm-up", help="Run a small replication in it at once."),
+    ] = True,
+) -> None:
+    from replctl.catalog.cluster import Cluster
+    from replctl.spark import ServerConf, start_server
+
+    properties = spark_properties(conf)
+    cluster = Cluster.open(home)
+    cluster.close()
+    server, is_new = start_server(cluster.path, ServerConf(master, properties, idle_timeout))
+    if not is_new:
+        print(f"Spark server is running already (PID: {server.pid})")
+        return
+    if warm_up:
+        _warm_up_in_background(server.remote)
+    print(f"Spark server started (PID: {server.pid})")
+
+
+def _stop(home: Home = None) -> None:
+    from replctl.spark import stop_server
+
+    server = stop_server(_directory(home))
+    if server is None:
+        print("no Spark server is running")
+        raise typer.Exit(_NOT_RUNNING)
+    print(f"Spark server stopped (PID: {server.pid})")
+
+
+def _status(
+    home: Home = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    from replctl.spark import find_server
+
+    server = find_server(_directory(home))
+    if as_json:
+        state: dict[str, object] = {"running": server is not None}
+        if server is not None:
+            state |= {
+                "pid": server.pid,
+                "port": server.port,
+                "started": server.started,
+                "idle_timeout": server.idle_timeout,
+                "log": server.log,
+            }
+        print(json.dumps(state))
+    elif server is None:
+        print("no Spark server is running")
+    else:
+        print(f"Spark server is running (PID: {server.pid}), port {server.port}")
+        print(f"started {server.started}, log {server.log}")
+    if server is None:
+        raise typer.Exit(_NOT_RUNNING)
+
+
+def _prepare() -> None:
+    from replctl.spark import archive_classes
+
+    with tempfile.TemporaryDirectory() as home:
+        archive = archive_classes(lambda java_options: _run_warm_up(home, java_options))
+    print(f"archive of classes: {archive}")
+
+
+def _directory(home: str | None) -> Path:
+    from replctl.catalog.cluster import Cluster
+
+    cluster = Cluster.open(home, is_made=False)
+    cluster.close()
+    return cluster.path
+
+
+def _warm_up_in_background(remote: str) -> None:
+    """The address goes by the environment, since others can see arguments."""
+    from replctl.spark import detach
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from replctl.psql.spark import warm_up; warm_up()"],
+        env={**os.environ, "SPARK_REMOTE": remote},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    detach(process)
+
+
+def warm_up() -> None:
+    """Run a small replication on the server of SPARK_REMOTE, in a cluster that is then gone."""
+    with tempfile.TemporaryDirectory() as home:
+        _run_warm_up(home)
+
+
+def _run_warm_up(home: str, java_options: str | None = None) -> None:
+    from replctl.psql.main import run
+
+    script = Path(home) / "warm_up.sql"
+    script.write_text(_WARM_UP, "utf-8")
+    cluster = ["--home", f"{home}/cluster", "-X", "-q", "-o", os.devnull, "-f", str(script)]
+    spark = ["--conf", f"spark.driver.extraJavaOptions={java_options}"] if java_options else []
+    run([*cluster, *spark])

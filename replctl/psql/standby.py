@@ -1,0 +1,150 @@
+"""`replctl standby create | sync | promote`: a cluster that follows another and takes its place."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from replctl.errors import ConnectionFailure, IoError, PostgresError
+from replctl.psql.command_group import Incomplete, command_group, run_command_group
+from replctl.psql.messages import Messages
+from replctl.psql.variables import Variables
+
+if TYPE_CHECKING:
+    from replctl.catalog.cluster import Cluster
+
+_Home = Annotated[Path | None, typer.Option(help="The standby's directory.")]
+
+
+def run_standby(argv: Sequence[str], messages: Messages) -> int:
+    """Do what the arguments of `replctl standby` say; the exit code."""
+    app = command_group(
+        "A standby follows another cluster's catalog, shares its tables, and can take its place."
+    )
+    app.command("create", help="Make a standby in a new directory.")(_create)
+    app.command("sync", help="Take over what is new in the primary's catalog.")(_sync)
+    app.command("promote", help="Make the standby the primary.")(_promote)
+    return run_command_group(app, "standby", argv, messages)
+
+
+def _create(
+    primary: Annotated[Path, typer.Option(help="The primary's directory.")],
+    home: _Home = None,
+    slot: Annotated[
+        str, typer.Option(help="The physical replication slot to follow by; made if need be.")
+    ] = "standby",
+) -> None:
+    from replctl.catalog.standby import create_standby
+
+    create_standby(primary, _directory(home), slot)
+
+
+def _sync(
+    home: _Home = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
+    ] = 1.0,
+) -> None:
+    from replctl.catalog.cluster import Cluster
+    from replctl.catalog.standby import receive
+
+    standby = Cluster.open(_existing(home))
+    try:
+        if watch:
+            _watch(standby, interval)
+        problems = receive(standby)
+    finally:
+        standby.close()
+    if problems:
+        raise Incomplete(problems)
+
+
+def _watch(standby: Cluster, interval: float) -> NoReturn:
+    """Stay attached to the primary, and come back when it does; what goes wrong is said once.
+
+    Raises:
+        CannotConnectNow, ObjectNotInPrerequisiteState: there is nothing to follow any more.
+    """
+    from replctl.catalog.standby import attached
+
+    said: list[str] = []
+    while True:
+        try:
+            with attached(standby) as receiver:
+                while True:
+                    said = _say(receiver.receive(), said)
+                    time.sleep(interval)
+        except (ConnectionFailure, IoError) as error:
+            said = _say([error], said)
+            time.sleep(interval)
+
+
+def _say(problems: Sequence[PostgresError], said: Sequence[str]) -> list[str]:
+    """Report problems that the round before did not have; their messages."""
+    messages = Messages(Variables())
+    for problem in problems:
+        if problem.message not in said:
+            messages.report(problem)
+    return [problem.message for problem in problems]
+
+
+def _promote(
+    home: _Home = None,
+    wait: Annotated[
+        float, typer.Option(min=0.0, help="Seconds to wait for writers of the old primary.")
+    ] = 60.0,
+    without_primary: Annotated[
+        bool,
+        typer.Option(
+            "--without-primary",
+            help="The primary's directory is lost: look up in the tables what it has committed.",
+        ),
+    ] = False,
+    without_tables: Annotated[
+        bool,
+        typer.Option(
+            "--without-tables",
+            help="With --without-primary: promote although tables cannot be found.",
+        ),
+    ] = False,
+) -> None:
+    from replctl.catalog.cluster import Cluster
+
+    if without_tables and not without_primary:
+        raise typer.BadParameter("it needs --without-primary", param_hint="--without-tables")
+    standby = Cluster.open(_existing(home))
+    try:
+        if without_primary:
+            from replctl.lake.promotion import promote_without_primary
+
+            found = promote_without_primary(standby, without_tables=without_tables)
+            print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+        else:
+            from replctl.catalog.promotion import promote
+
+            promote(standby, wait)
+    finally:
+        standby.close()
+
+
+def _directory(home: Path | None) -> Path:
+    chosen = home or os.environ.get("REPLCTL_HOME")
+    if chosen is None:
+        raise typer.BadParameter("the standby's directory is wanted", param_hint="--home")
+    return Path(chosen)
+
+
+def _existing(home: Path | None) -> Path:
+    """A standby is never made by looking for it."""
+    from replctl.catalog.cluster import Cluster
+
+    directory = _directory(home)
+    if not Cluster.exists(directory):
+        raise typer.BadParameter(f'there is no cluster in "{directory}"', param_hint="--home")
+    return directory

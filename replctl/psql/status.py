@@ -1,0 +1,133 @@
+"""`replctl status`: subscriptions and their tables, as a table or as JSON, and whether they are
+well."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from replctl.psql.print_table import Alignment, Table
+
+if TYPE_CHECKING:
+    from replctl.psql.settings import PsqlSettings
+    from replctl.status import Lag, SubscriptionStatus
+
+_SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
+_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+_COUNTS = ("rows", "transactions")
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+
+_COLUMNS = (
+    "Subscription", "Database", "Table", "Enabled", "State", "PID", "Lag (bytes)", "Transactions",
+    "Rows", "Seconds", "Last error",
+)  # fmt: skip
+_ALIGNMENTS: tuple[Alignment, ...] = (
+    "l", "l", "l", "l", "l", "r", "r", "r", "r", "r", "l",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that a subscription may lag.
+
+    Attributes:
+        measure: an attribute of Lag.
+    """
+
+    measure: str
+    most: float
+
+    @staticmethod
+    def parse(text: str) -> Limit:
+        """`30s`, `5min`, `16MB`, `1000rows`, `10transactions`.
+
+        Raises:
+            ValueError: it is none of these.
+        """
+        match = _LIMIT.fullmatch(text.strip())
+        number, unit = match.groups() if match else ("0", "")
+        if unit in _SECONDS:
+            return Limit("seconds", float(number) * _SECONDS[unit])
+        if unit in _BYTES:
+            return Limit("size", float(number) * _BYTES[unit])
+        if unit in _COUNTS:
+            return Limit(unit, float(number))
+        units = ", ".join((*_SECONDS, *_BYTES, *_COUNTS))
+        raise ValueError(f'"{text}" is no limit: it needs a number and one of {units}')
+
+    def is_exceeded(self, lag: Lag) -> bool:
+        """Whether that is more; what is not known is not."""
+        value = getattr(lag, self.measure)
+        return value is not None and value > self.most
+
+
+def show_status(
+    settings: PsqlSettings, names: Sequence[str], limits: Sequence[Limit], *, as_json: bool
+) -> bool:
+    """Print how subscriptions are.
+
+    Returns:
+        Whether all that are enabled keep to the limits, and none is broken.
+
+    Raises:
+        UndefinedObject: there is no subscription of one of the names.
+    """
+    from replctl.status import subscription_status
+
+    assert settings.session is not None
+    found = subscription_status(settings.session, names)
+    if as_json:
+        print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
+    else:
+        rows = [row for status in found for row in _rows(status)]
+        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS))
+    return not any(
+        status.state == "broken"
+        or (status.enabled and any(limit.is_exceeded(status.lag) for limit in limits))
+        for status in found
+    )
+
+
+def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
+    error = None if status.error is None else status.error.message
+    first = [status.name, status.database, None, "t" if status.enabled else "f", status.state]
+    pid = None if status.pid is None else str(status.pid)
+    rows = [[*first, pid, *_lag(status.lag), error]]
+    for table in status.tables:
+        shown = f"{table.schema}.{table.name}"
+        rows.append(
+            [status.name, status.database, shown, None, table.state, None, *_lag(table.lag), None]
+        )
+    return rows
+
+
+def _lag(lag: Lag) -> list[str | None]:
+    seconds = None if lag.seconds is None else f"{lag.seconds:.1f}"
+    counts = (lag.size, lag.transactions, lag.rows)
+    return [*(None if count is None else str(count) for count in counts), seconds]
+
+
+def _fields(status: SubscriptionStatus) -> dict[str, object]:
+    """The same, under names for programs."""
+    fields: dict[str, object] = {
+        "subscription": status.name,
+        "database": status.database,
+        "enabled": status.enabled,
+        "state": status.state,
+        "pid": status.pid,
+        "lag": asdict(status.lag),
+        "last_error": None,
+        "tables": [asdict(table) for table in status.tables],
+    }
+    if status.error is not None:
+        at = datetime.fromtimestamp(status.error.time / 1_000_000, UTC)
+        fields["last_error"] = {
+            "time": at.isoformat(timespec="milliseconds"),
+            "sqlstate": status.error.sqlstate,
+            "message": status.error.message,
+        }
+    return fields

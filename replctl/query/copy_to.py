@@ -1,0 +1,194 @@
+"""COPY TO: the rows of a table or of a query, as a file (copyto.c)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from replctl.adt.encoding import codec
+from replctl.catalog.pg_class import Relation
+from replctl.errors import (
+    FeatureNotSupported,
+    InvalidName,
+    UndefinedColumn,
+    UntranslatableCharacter,
+    WrongObjectType,
+)
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.copy import column_numbers, copied_relation, file_error
+from replctl.query.copy_options import CopyFormat, copy_format
+from replctl.query.select import select
+from replctl.result import Result
+from replctl.session import Session
+
+_KIND_WORDS = {"v": "view", "m": "materialized view", "S": "sequence", "p": "partitioned table"}
+_LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}
+
+
+def copy_to(session: Session, statement: ast.Copy) -> Result:
+    """Write rows to a file, or to the client.
+
+    Raises:
+        PostgresError: something is wrong with the statement, or the file cannot be written.
+    """
+    if statement.relation is not None:
+        query, format_ = _table_query(session, statement, statement.relation)
+    else:
+        format_ = copy_format(statement.options, is_from=False)
+        query = _query(statement)
+    if statement.file is not None and not os.path.isabs(statement.file):
+        raise InvalidName("relative path not allowed for COPY to file")
+    result = select(session, query)
+    assert result.columns is not None
+    names = [column.name for column in result.columns]
+    if statement.relation is None and format_.force_quote != "*":
+        _check_quoted(format_.force_quote, names)
+    lines = _lines(format_, names, result.rows)
+    if statement.file is None:
+        session.on_copy_out(lines)
+    else:
+        _write(statement.file, lines)
+    return Result(f"COPY {len(result.rows)}")
+
+
+def _table_query(
+    session: Session, statement: ast.Copy, name: ast.RangeVar
+) -> tuple[ast.SelectStmt, CopyFormat]:
+    """The rows of a table alone, without those of tables that inherit from it."""
+    with session.read() as catalog:
+        analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
+        relation = copied_relation(analyzer, name)
+        if isinstance(relation, Relation):
+            numbers = column_numbers(relation, statement.columns)
+            columns = [relation.column_at(number).name for number in numbers]
+        else:
+            columns = [column for column, _type in relation.columns]
+            for column in statement.columns:
+                if column not in columns:
+                    raise UndefinedColumn(
+                        f'column "{column}" of relation "{relation.name}" does not exist'
+                    )
+            columns = list(statement.columns) or columns
+            numbers = []
+        if relation.kind in _KIND_WORDS:
+            hint = "Try the COPY (SELECT ...) TO variant."
+            raise WrongObjectType(
+                f'cannot copy from {_KIND_WORDS[relation.kind]} "{relation.name}"',
+                hint=None if relation.kind == "S" else hint,
+            )
+        format_ = copy_format(statement.options, is_from=False)
+        if isinstance(relation, Relation) and format_.force_quote not in ("*", ()):
+            column_numbers(relation, format_.force_quote, numbers, "FORCE_QUOTE")
+    targets = tuple(ast.ResTarget(ast.ColumnRef((column,))) for column in columns)
+    return ast.SelectStmt(targets, from_clause=(replace(name, inherit=False),)), format_
+
+
+def _query(statement: ast.Copy) -> ast.SelectStmt:
+    query = statement.query
+    if not isinstance(query, ast.SelectStmt):
+        assert query is not None
+        if not query.returning:
+            raise FeatureNotSupported("COPY query must have a RETURNING clause")
+        raise FeatureNotSupported("RETURNING is not supported")
+    if query.into is not None:
+        raise FeatureNotSupported("COPY (SELECT INTO) is not supported")
+    return query
+
+
+def _check_quoted(quoted: Sequence[str], names: Sequence[str]) -> None:
+    for name in quoted:
+        if name not in names:
+            raise UndefinedColumn(f'column "{name}" does not exist')
+
+
+def _write(path: str, lines: Iterator[bytes]) -> None:
+    """Write a file that only its owner may write."""
+    if os.path.isdir(path):
+        raise WrongObjectType(f'"{path}" is a directory')
+    mask = os.umask(0o022)
+    try:
+        with open(path, "wb") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise file_error(path, error, is_from=False) from error
+    finally:
+        os.umask(mask)
+
+
+# ---------------------------------------------------------------------------------------------
+# Text
+
+
+def _lines(
+    format_: CopyFormat, names: Sequence[str], rows: Sequence[Sequence[str | None]]
+) -> Iterator[bytes]:
+    """The file's lines, its header first."""
+    encoded = _encoder(format_.encoding)
+    quoted = [format_.force_quote == "*" or name in format_.force_quote for name in names]
+    if format_.is_csv:
+        quote = _csv_field(format_, len(names) == 1)
+        plain, fields = quote, quote
+    else:
+        text = _text_field(format_.delimiter)
+        plain = fields = lambda value, is_forced: text(value)
+    if format_.header == "yes":
+        yield encoded(format_.delimiter.join(plain(name, False) for name in names) + "\n")
+    for row in rows:
+        values = (
+            format_.null if value is None else fields(value, is_forced)
+            for value, is_forced in zip(row, quoted, strict=True)
+        )
+        yield encoded(format_.delimiter.join(values) + "\n")
+
+
+def _text_field(delimiter: str) -> Callable[[str], str]:
+    """`a<tab>b` -> `a\\tb` (CopyAttributeOutText)."""
+    special = re.compile(f"[\\\\\b\f\n\r\t\v{re.escape(delimiter)}]")
+
+    def escaped(found: re.Match[str]) -> str:
+        return "\\" + _LETTERS.get(found[0], found[0])
+
+    return lambda value: special.sub(escaped, value)
+
+
+def _csv_field(format_: CopyFormat, is_only: bool) -> Callable[[str, bool], str]:
+    """`a "b", c` -> `"a ""b"", c"` (CopyAttributeOutCSV).
+
+    Args:
+        is_only: the row has no other field, so that `\\.` must be told from the end of the data.
+    """
+    quote, escape = format_.quote, format_.escape
+    needing = re.compile(f"[\n\r{re.escape(format_.delimiter + quote)}]")
+    special = re.compile(f"[{re.escape(quote + escape)}]")
+
+    def field(value: str, is_forced: bool) -> str:
+        is_quoted = (
+            is_forced
+            or value == format_.null
+            or (is_only and value == "\\.")
+            or needing.search(value) is not None
+        )
+        if not is_quoted:
+            return value
+        return quote + special.sub(lambda found: escape + found[0], value) + quote
+
+    return field
+
+
+def _encoder(encoding: str) -> Callable[[str], bytes]:
+    name = codec(encoding)
+
+    def encoded(text: str) -> bytes:
+        try:
+            return text.encode(name)
+        except UnicodeEncodeError as error:
+            shown = " ".join(f"0x{byte:02x}" for byte in text[error.start].encode())
+            raise UntranslatableCharacter(
+                f'character with byte sequence {shown} in encoding "UTF8" has no equivalent in'
+                f' encoding "{encoding}"'
+            ) from None
+
+    return encoded

@@ -1,0 +1,32 @@
+"""What a statement returns, without carrying it out: the answer to a Describe message
+(exec_describe_statement_message in postgres.c)."""
+
+from __future__ import annotations
+
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.session import Session
+from replctl.types.guc import find_setting
+
+
+def describe(session: Session, statement: ast.Statement) -> list[tuple[str, str]]:
+    """Name and type of each column that a statement returns; none, if it returns no rows.
+
+    Raises:
+        PostgresError: what is wrong with a query at analysis.
+    """
+    match statement:
+        case ast.SelectStmt():
+            with session.read() as catalog:
+                environment = session.environment(catalog)
+                query = QueryAnalyzer(environment, session.transaction_start).query(statement)
+                return [
+                    (column.name, environment.format_type(column.type, column.typmod))
+                    for column in query.columns
+                ]
+        case ast.VariableShow(name="all"):
+            return [(name, "text") for name in ("name", "setting", "description")]
+        case ast.VariableShow():
+            return [(find_setting(statement.name).name, "text")]
+        case _:
+            return []

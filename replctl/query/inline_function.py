@@ -1,0 +1,249 @@
+"""Calls of functions in SQL that users made: the expression of a simple one takes the place of its
+call (inline_function in clauses.c)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from replctl.adt.functions import arguments
+from replctl.catalog.aclchk import denied
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_proc import UserFunction, get_function
+from replctl.errors import FeatureNotSupported, InvalidFunctionDefinition, PostgresError
+from replctl.expr import nodes
+from replctl.expr.coerce import ASSIGNMENT
+from replctl.expr.context import ExprContext
+from replctl.expr.environment import Routine
+from replctl.parser import ast
+from replctl.parser.parse import parse
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.range_table import FromScope
+from replctl.query.tree import Query, transform
+from replctl.types.builtin import FIRST_USER_OID
+
+
+def inlined(
+    environment: CatalogEnvironment, now: datetime, part: Any, within: tuple[int, ...] = ()
+) -> Any:
+    """A query, or a part of one, without the calls that can be replaced by expressions.
+
+    Args:
+        now: the time that literals like `now` mean.
+        within: the functions whose bodies the part is of.
+
+    Raises:
+        InsufficientPrivilege: the current role may not call a function (42501).
+        PostgresError: what is wrong with a body.
+    """
+
+    def replaced(node: Any) -> Any:
+        call = user_call(environment, node)
+        return None if call is None else _Inlining(environment, now, within).expression(call)
+
+    return transform(part, replaced)
+
+
+def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:
+    """The call of a function that a user made, by its name or by an operator; None for anything
+    else."""
+    match node:
+        case nodes.FuncExpr(function_oid=oid) if oid >= FIRST_USER_OID:
+            return node
+        case nodes.OpExpr(operator_oid=oid) if oid >= FIRST_USER_OID:
+            function = environment.operator(oid).function_oid
+            return nodes.FuncExpr(
+                function,
+                node.function,
+                node.type,
+                node.args,
+                collation=node.collation,
+                input_collation=node.input_collation,
+                pos=node.pos,
+            )
+    return None
+
+
+def check_no_calls(environment: CatalogEnvironment, part: Any) -> None:
+    """Refuse calls of functions that users made.
+
+    Raises:
+        FeatureNotSupported: there is one (0A000).
+    """
+
+    def check(node: Any) -> None:
+        call = user_call(environment, node)
+        if call is None:
+            return
+        function = get_function(environment.catalog, call.function_oid)
+        if function.language != "sql":
+            why = f"functions in language {function.language} are not supported in queries"
+        elif function.returns_set:
+            why = "functions of users that return sets are not supported in queries"
+        else:
+            why = (
+                "a function that is not one expression, or would compute a volatile argument more"
+                " than once, is supported only as a column of a SELECT without FROM"
+            )
+        raise FeatureNotSupported(f"function {function.name} cannot be called here: {why}")
+
+    transform(part, check)
+
+
+def result_as(analyzer: QueryAnalyzer, query: Query, function: UserFunction, type_: str) -> Query:
+    """The last query of a function with its column as the function's result
+    (check_sql_fn_retval).
+
+    Raises:
+        InvalidFunctionDefinition: it has another number of columns, or its type does not fit
+            (42P13).
+    """
+    visible = [output.expr for output in query.outputs if not output.is_junk]
+    if len(visible) != 1:
+        raise mismatch(analyzer, function, "Final statement must return exactly one column.")
+    (expr,) = visible
+    inner = analyzer.analyzer(FromScope(), ExprContext.SELECT_TARGET)
+    coerced = inner.coercion.to_target(expr, type_, -1, ASSIGNMENT)
+    if coerced is None:
+        actual = analyzer.environment.format_type(expr.type)
+        raise mismatch(analyzer, function, f"Actual return type is {actual}.")
+    return analyzer.with_outputs(query, [analyzer.finished(coerced)])
+
+
+def mismatch(
+    analyzer: QueryAnalyzer, function: UserFunction, detail: str
+) -> InvalidFunctionDefinition:
+    """The error of a function whose body does not return what it is declared to."""
+    declared = analyzer.environment.format_type(function.result)
+    return InvalidFunctionDefinition(
+        f"return type mismatch in function declared to return {declared}", detail=detail
+    )
+
+
+@contextmanager
+def error_context(line: str) -> Iterator[None]:
+    """What goes wrong inside is reported with a line of CONTEXT; it has no place in the statement
+    that the user sees."""
+    try:
+        yield
+    except PostgresError as error:
+        error.context = line if error.context is None else f"{error.context}\n{line}"
+        error.position = -1
+        raise
+
+
+class _Inlining:
+    def __init__(
+        self, environment: CatalogEnvironment, now: datetime, within: tuple[int, ...]
+    ) -> None:
+        self._environment = environment
+        self._now = now
+        self._within = within
+
+    def expression(self, call: nodes.FuncExpr) -> nodes.Expr | None:
+        """What a call stands for; None if it has to stay."""
+        environment = self._environment
+        function = get_function(environment.catalog, call.function_oid)
+        if not environment.privileges.has_on_function(function.oid):
+            raise denied("function", function.name)
+        if function.language != "sql" or function.returns_set or function.oid in self._within:
+            return None
+        given = arguments(environment.function(function.oid), call.args)
+        args = [inlined(environment, self._now, arg, self._within) for arg in given]
+        with error_context(f'SQL function "{function.name}" during inlining'):
+            body = self._body(function, call, args)
+            if body is None:
+                return None
+            body = inlined(environment, self._now, body, (*self._within, function.oid))
+        if any(user_call(environment, node) is not None for node in nodes.walk(body)):
+            return None
+        return self._substituted(function, call, body, args)
+
+    def _body(
+        self, function: UserFunction, call: nodes.FuncExpr, args: Sequence[nodes.Expr]
+    ) -> nodes.Expr | None:
+        """The expression of a function over Param(1), Param(2) ...; None if it is not one
+        expression."""
+        statements = parse(function.body)
+        if len(statements) != 1 or not isinstance(statements[0], ast.SelectStmt):
+            return None
+        if function.result == "void":
+            return None
+        params = tuple(
+            (name, nodes.Param(i, arg.type, -1, self._collation(arg.type, call)))
+            for i, (name, arg) in enumerate(zip(function.argument_names, args, strict=True), 1)
+        )
+        environment = self._environment.within(Routine(function.name, params))
+        analyzer = QueryAnalyzer(environment, self._now)
+        query = analyzer.query(statements[0])
+        if not _is_expression(query):
+            return None
+        query = result_as(analyzer, query, function, call.type)
+        body = query.outputs[0].expr
+        if function.volatility != "v" and self._is_volatile(body):
+            return None
+        return body
+
+    def _substituted(
+        self,
+        function: UserFunction,
+        call: nodes.FuncExpr,
+        body: nodes.Expr,
+        args: Sequence[nodes.Expr],
+    ) -> nodes.Expr | None:
+        """The body with arguments for parameters; None if one would be computed too often."""
+        uses = Counter(node.number for node in nodes.walk(body) if isinstance(node, nodes.Param))
+        tested = [arg for arg in args if function.is_strict and not _is_value(arg)]
+        for number, arg in enumerate(args, 1):
+            if uses[number] + (arg in tested) != 1 and self._is_volatile(arg):
+                return None
+
+        def replaced(node: Any) -> Any:
+            is_parameter = isinstance(node, nodes.Param) and node.number > 0
+            return args[node.number - 1] if is_parameter else None
+
+        result: nodes.Expr = transform(body, replaced)
+        if call.collation is not None and nodes.collation(result) != call.collation:
+            result = nodes.CollateExpr(result, call.collation, call.type)
+        if not tested:
+            return result
+        tests: tuple[nodes.Expr, ...] = tuple(nodes.NullTest(arg, is_null=True) for arg in tested)
+        condition = tests[0] if len(tests) == 1 else nodes.BoolExpr("or", tests)
+        null = nodes.Const(call.type, None, -1, call.collation)
+        when = nodes.CaseWhen(condition, null)
+        return nodes.CaseExpr(call.type, None, (when,), result, call.collation)
+
+    def _collation(self, type_: str, call: nodes.FuncExpr) -> str | None:
+        own = self._environment.type(type_).collation
+        return None if own is None else call.input_collation or own
+
+    def _is_volatile(self, part: Any) -> bool:
+        """Whether anything in an expression, its subqueries included, may give another value each
+        time (contain_volatile_functions)."""
+        found = False
+
+        def note(node: Any) -> None:
+            nonlocal found
+            match node:
+                case nodes.FuncExpr(function_oid=oid):
+                    found = found or self._environment.function(oid).volatility == "v"
+                case nodes.OpExpr(operator_oid=oid):
+                    found = found or self._environment.operator(oid).volatility == "v"
+
+        transform(part, note)
+        return found
+
+
+def _is_expression(query: Query) -> bool:
+    """Whether a query is `SELECT expression`, without subqueries."""
+    if len(query.outputs) != 1 or query != Query(query.outputs):
+        return False
+    apart = (nodes.SubLink, nodes.Aggref, nodes.WindowFunc)
+    return not any(isinstance(node, apart) for node in nodes.walk(query.outputs[0].expr))
+
+
+def _is_value(expr: nodes.Expr) -> bool:
+    return isinstance(expr, nodes.Const) and expr.value is not None

@@ -1,0 +1,145 @@
+"""Row-level security in queries: the conditions that policies put on rows (rowsecurity.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_policy import Policy, is_row_security_active, policies_of
+from replctl.catalog.transaction import Catalog
+from replctl.expr import nodes
+from replctl.query import stored
+from replctl.query.tree import FromTable, Output, Query, transform
+
+#: The number of the policy's table in a stored condition, and of the one that a statement changes.
+POLICY_VARNO = 0x7FFF
+
+_FALSE = nodes.Const("bool", "f")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """What a new row has to satisfy; `policy` is its name, if it is one alone."""
+
+    policy: str | None
+    condition: nodes.Expr
+
+
+def condition_query(relation: Relation, condition: nodes.Expr) -> Query:
+    """`SELECT condition FROM relation`"""
+    return Query((Output("", condition),), (FromTable(POLICY_VARNO, relation),))
+
+
+def policy_condition(catalog: Catalog, text: str) -> nodes.Expr:
+    """A condition from its stored form."""
+    return stored.expression(catalog, text)
+
+
+def changed_rows(
+    privileges: Privileges, relation: Relation, command: str, row_security: str, *, reads: bool
+) -> tuple[tuple[nodes.Expr, ...], tuple[RowCheck, ...]]:
+    """The conditions for the rows that a command (a, w, d) changes, and what its new rows have to
+    satisfy; nothing where no policy counts.
+
+    Args:
+        row_security: the setting of that name.
+        reads: as `visible_rows`.
+
+    Raises:
+        InsufficientPrivilege: policies count, and row_security is off (42501).
+    """
+    if not is_row_security_active(privileges, relation, row_security):
+        return (), ()
+    conditions = () if command == "a" else visible_rows(privileges, relation, command, reads=reads)
+    checks = () if command == "d" else row_checks(privileges, relation, command, reads=reads)
+    return conditions, checks
+
+
+def visible_rows(
+    privileges: Privileges, relation: Relation, command: str, *, reads: bool
+) -> tuple[nodes.Expr, ...]:
+    """The conditions for a row to be there for a command (get_row_security_policies).
+
+    Args:
+        command: r, w or d.
+        reads: the command looks at values of the row, so that policies for SELECT count.
+    """
+    catalog = privileges.catalog
+    found = _conditions(catalog, _concerned(privileges, relation, command))
+    if command != "r" and reads:
+        found += _conditions(catalog, _concerned(privileges, relation, "r"))
+    return tuple(found)
+
+
+def row_checks(
+    privileges: Privileges, relation: Relation, command: str, *, reads: bool
+) -> tuple[RowCheck, ...]:
+    """What new rows of a command have to satisfy (add_with_check_options).
+
+    Args:
+        command: a or w.
+        reads: as `visible_rows`.
+    """
+    catalog = privileges.catalog
+    found = _checks(catalog, _concerned(privileges, relation, command), uses_check=True)
+    if reads:
+        found += _checks(catalog, _concerned(privileges, relation, "r"), uses_check=False)
+    return tuple(found)
+
+
+def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:
+    """A condition over a table as one over a table that inherits from it: columns have their names
+    in common."""
+    numbers = {
+        column.attnum: found.attnum
+        for column in parent.columns
+        if (found := child.column(column.name)) is not None
+    }
+
+    def replaced(part: Any) -> Any:
+        if isinstance(part, nodes.Var) and part.varno == POLICY_VARNO and part.attnum > 0:
+            return replace(part, attnum=numbers[part.attnum])
+        return None
+
+    result: nodes.Expr = transform(expr, replaced)
+    return result
+
+
+def _concerned(privileges: Privileges, relation: Relation, command: str) -> list[Policy]:
+    policies = policies_of(privileges.catalog, relation.oid)
+    return [policy for policy in policies if policy.concerns(command, privileges)]
+
+
+def _conditions(catalog: Catalog, policies: Sequence[Policy]) -> list[nodes.Expr]:
+    """All that restrictive policies ask for, and what one of the permissive ones does; nothing
+    without any of these (add_security_quals)."""
+    permissive = [p.using for p in policies if p.is_permissive and p.using is not None]
+    if not permissive:
+        return [_FALSE]
+    restrictive = [p.using for p in policies if not p.is_permissive and p.using is not None]
+    found = [policy_condition(catalog, text) for text in restrictive]
+    return [*found, _any([policy_condition(catalog, text) for text in permissive])]
+
+
+def _checks(catalog: Catalog, policies: Sequence[Policy], *, uses_check: bool) -> list[RowCheck]:
+    def text_of(policy: Policy) -> str | None:
+        is_given = uses_check and policy.check is not None
+        return policy.check if is_given else policy.using
+
+    permissive = [text for p in policies if p.is_permissive and (text := text_of(p)) is not None]
+    if not permissive:
+        return [RowCheck(None, _FALSE)]
+    found = [RowCheck(None, _any([policy_condition(catalog, text) for text in permissive]))]
+    found += [
+        RowCheck(p.name, policy_condition(catalog, text))
+        for p in policies
+        if not p.is_permissive and (text := text_of(p)) is not None
+    ]
+    return found
+
+
+def _any(conditions: Sequence[nodes.Expr]) -> nodes.Expr:
+    return conditions[0] if len(conditions) == 1 else nodes.BoolExpr("or", tuple(conditions))

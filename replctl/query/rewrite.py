@@ -1,0 +1,198 @@
+"""Views and policies in queries: each reference to a view becomes the query that it stands for, and
+tables have the conditions of their policies (rewriteHandler.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.pg_rewrite import view_rule
+from replctl.catalog.transaction import Catalog
+from replctl.errors import InternalError, InvalidObjectDefinition, ObjectNotInPrerequisiteState
+from replctl.expr import nodes
+from replctl.query import stored
+from replctl.query.inline_function import check_no_calls, inlined
+from replctl.query.policy import condition_query, visible_rows
+from replctl.query.tree import (
+    FromCte,
+    FromFunction,
+    FromSubquery,
+    FromTable,
+    Query,
+    tables_of,
+    transform,
+)
+
+
+def view_query(catalog: Catalog, view: Relation) -> Query:
+    """The query of a view, materialized or not."""
+    text = view_rule(catalog, view.oid)
+    if text is None:
+        raise InternalError(f'relation "{view.name}" has no rewrite rule')
+    return stored.loads(catalog, text)
+
+
+def is_invoker(view: Relation) -> bool:
+    """Whether a view reads with the privileges of who reads it, not of its owner."""
+    return view.options.get("security_invoker", "false").lower() in _TRUE
+
+
+_TRUE = ("true", "on", "1", "yes", "t", "y")
+
+
+def rewritten(
+    context: FunctionContext,
+    query: Query,
+    *,
+    privileges: Privileges | None = None,
+    conditions: Mapping[int, tuple[nodes.Expr, ...]] | None = None,
+    keeps_calls: bool = False,
+) -> Query:
+    """A query that reads no views, but what they read, of which each role sees what policies let it
+    see.  Functions of users are their expressions.
+
+    Args:
+        privileges: of the role that reads, if it is not the current one.
+        conditions: those of tables, by number, that are not read as by SELECT.
+        keeps_calls: those of functions that are no expressions stay; else they are refused.
+
+    Raises:
+        ObjectNotInPrerequisiteState: a materialized view has no rows yet.
+        InvalidObjectDefinition: a view, or a policy, reads itself.
+        InsufficientPrivilege: a policy counts, and row_security is off; or the current role may not
+            call a function.
+        FeatureNotSupported: a call of a function cannot be carried out (0A000).
+    """
+    reader = privileges or context.environment.privileges
+    result: Query = _Rewriter(context, query, conditions or {}).rewritten(query, (), reader)
+    for table in tables_of(result):
+        relation = table.relation
+        if isinstance(relation, Relation) and not relation.is_populated:
+            raise ObjectNotInPrerequisiteState(
+                f'materialized view "{relation.name}" has not been populated',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
+    result = inlined(context.environment, context.session.transaction_start, result)
+    if not keeps_calls:
+        check_no_calls(context.environment, result)
+    return result
+
+
+class _Rewriter:
+    """Numbers of items in FROM stay unique: those of a view's query, or of a policy's condition,
+    follow on the others."""
+
+    def __init__(
+        self,
+        context: FunctionContext,
+        query: Query,
+        conditions: Mapping[int, tuple[nodes.Expr, ...]],
+    ) -> None:
+        self._catalog = context.catalog
+        self._environment = context.environment
+        self._row_security = context.settings.setting("row_security")
+        self._conditions = conditions
+        self._varnos = count(max(_varnos(query), default=0) + 1)
+
+    def rewritten(self, part: Any, within: tuple[int, ...], privileges: Privileges) -> Any:
+        """
+        Args:
+            part: a query, or an expression.
+            within: the views, and the tables with policies, that it is a part of.
+        """
+
+        def replaced(part: Any) -> Any:
+            if not isinstance(part, FromTable) or not isinstance(part.relation, Relation):
+                return None
+            if part.is_view:
+                return self._view(part, part.relation, within, privileges)
+            return self._with_conditions(part, part.relation, within, privileges)
+
+        return transform(part, replaced)
+
+    def _view(
+        self, item: FromTable, view: Relation, within: tuple[int, ...], privileges: Privileges
+    ) -> FromSubquery:
+        if view.oid in within:
+            raise InvalidObjectDefinition(
+                f'infinite recursion detected in rules for relation "{view.name}"'
+            )
+        if not is_invoker(view):
+            privileges = self._environment.privileges_of(view.owner)
+        inner = self._renumbered(view_query(self._catalog, view))
+        inner = self.rewritten(inner, (*within, view.oid), privileges)
+        return FromSubquery(item.varno, inner, alias=item.alias)
+
+    def _with_conditions(
+        self, item: FromTable, table: Relation, within: tuple[int, ...], privileges: Privileges
+    ) -> FromTable | None:
+        conditions = self._conditions.get(item.varno)
+        if conditions is None:
+            if not is_row_security_active(privileges, table, self._row_security):
+                return None
+            conditions = visible_rows(privileges, table, "r", reads=True)
+        if table.oid in within and any(_has_subquery(condition) for condition in conditions):
+            raise InvalidObjectDefinition(
+                f'infinite recursion detected in policy for relation "{table.name}"'
+            )
+        within = (*within, table.oid)
+        own = tuple(
+            self.rewritten(self._condition(condition, table, item.varno), within, privileges)
+            for condition in conditions
+        )
+        return replace(item, conditions=own)
+
+    def _condition(self, condition: nodes.Expr, table: Relation, varno: int) -> nodes.Expr:
+        """A policy's condition over an item of FROM."""
+        query = self._renumbered(condition_query(table, condition))
+        (own,) = query.from_
+        assert isinstance(own, FromTable)
+
+        def replaced(part: Any) -> Any:
+            is_own = isinstance(part, nodes.Var) and part.varno == own.varno
+            return replace(part, varno=varno) if is_own else None
+
+        result: nodes.Expr = transform(query.outputs[0].expr, replaced)
+        return result
+
+    def _renumbered(self, query: Query) -> Query:
+        numbers = {varno: next(self._varnos) for varno in sorted(_varnos(query))}
+
+        def replaced(part: Any) -> Any:
+            match part:
+                case nodes.Var(varno=varno) if varno:
+                    return replace(part, varno=numbers[varno])
+                case FromSubquery():
+                    query = transform(part.query, replaced)
+                    return replace(part, varno=numbers[part.varno], query=query)
+                case FromFunction():
+                    function = transform(part.function, replaced)
+                    return replace(part, varno=numbers[part.varno], function=function)
+                case FromTable() | FromCte():
+                    return replace(part, varno=numbers[part.varno])
+            return None
+
+        result: Query = transform(query, replaced)
+        return result
+
+
+def _has_subquery(expr: nodes.Expr) -> bool:
+    return any(isinstance(node, nodes.SubLink) for node in nodes.walk(expr))
+
+
+def _varnos(query: Query) -> set[int]:
+    """The numbers of all items in FROM, those of subqueries included."""
+    found: set[int] = set()
+
+    def note(part: Any) -> None:
+        if isinstance(part, FromTable | FromSubquery | FromCte | FromFunction):
+            found.add(part.varno)
+
+    transform(query, note)
+    return found

@@ -1,0 +1,221 @@
+"""Functions in SQL whose bodies are carried out, statement by statement, as a part of the statement
+that calls them (functions.c).
+
+Their statements change tables and the catalog, which takes transactions of its own: a call is
+carried out before the query in which it stands, and has to be one of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from replctl.adt.functions import arguments
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_proc import UserFunction, get_function
+from replctl.errors import FeatureNotSupported, StatementTooComplex
+from replctl.expr import nodes
+from replctl.expr.environment import Routine
+from replctl.parser import ast
+from replctl.parser.parse import parse
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.inline_function import error_context, mismatch, result_as, user_call
+from replctl.query.sqlite import run_query
+from replctl.query.tree import Output, Query
+from replctl.result import Result
+from replctl.session import Session
+
+_MAX_DEPTH = 20
+NULL = nodes.Const("unknown", None)
+_QUERIES = (ast.SelectStmt, ast.Insert, ast.Update, ast.Delete)
+
+#: What a query becomes after its analysis.
+Finish = Callable[[QueryAnalyzer, Query], Query]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRunner:
+    """How the statements of functions are carried out.
+
+    Attributes:
+        run: carries out a statement.
+        select: carries out a query that becomes another one after its analysis.
+        command_name: a statement's own words: CREATE TABLE.
+    """
+
+    run: Callable[[ast.Statement], Result]
+    select: Callable[[ast.SelectStmt, Finish], Result]
+    command_name: Callable[[ast.Statement], str]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A column of a query that calls a function, with the texts of the arguments' values."""
+
+    output: int
+    expr: nodes.FuncExpr
+    function: UserFunction
+    routine: Routine
+
+
+def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]:
+    """The calls that have to be carried out before a query; none, if they stand where that is not
+    the same."""
+    environment = context.environment
+    plain = Query(query.outputs)
+    exprs = [output.expr for output in query.outputs]
+    if query != plain or any(_reads(expr) for expr in exprs):
+        return []
+    found = []
+    for i, expr in enumerate(exprs):
+        call = user_call(environment, expr)
+        if call is None:
+            continue
+        function = get_function(environment.catalog, call.function_oid)
+        args = arguments(environment.function(function.oid), call.args)
+        nested = any(user_call(environment, n) for arg in args for n in nodes.walk(arg))
+        if function.language != "sql" or function.returns_set or nested:
+            continue
+        found.append(FunctionCall(i, call, function, _routine(context, function, args)))
+    return found
+
+
+def _reads(expr: nodes.Expr) -> bool:
+    """Whether an expression reads tables, which a function may change."""
+    return any(isinstance(node, nodes.SubLink | nodes.Var) for node in nodes.walk(expr))
+
+
+def _routine(
+    context: FunctionContext, function: UserFunction, args: Sequence[nodes.Expr]
+) -> Routine:
+    """A function with the values of its arguments."""
+    outputs = tuple(Output(f"a{i}", arg) for i, arg in enumerate(args))
+    values = run_query(Query(outputs), context)[0] if args else []
+    constants = [
+        _constant(context.environment, arg.type, value, nodes.collation(arg))
+        for arg, value in zip(args, values, strict=True)
+    ]
+    return Routine(function.name, tuple(zip(function.argument_names, constants, strict=True)))
+
+
+def _constant(
+    environment: CatalogEnvironment, type_: str, shown: str | None, collation: str | None
+) -> nodes.Const:
+    """A value that a query has given, as a constant."""
+    value = None if shown is None else environment.input(environment.type(type_), shown, -1, None)
+    return nodes.Const(type_, value, -1, collation)
+
+
+def with_results(query: Query, results: dict[int, nodes.Const]) -> Query:
+    """A query with results in the place of its columns that are calls."""
+    outputs = tuple(
+        replace(output, expr=results.get(i, output.expr)) for i, output in enumerate(query.outputs)
+    )
+    return replace(query, outputs=outputs)
+
+
+def carry_out(session: Session, call: FunctionCall, runner: StatementRunner) -> nodes.Const:
+    """Call a function: its statements take effect with the statement that calls it; its result.
+
+    Raises:
+        PostgresError: what a statement of it raises, with CONTEXT.
+    """
+    function = call.function
+    null = nodes.Const(call.expr.type, None, -1, call.expr.collation)
+    values = [expr for _name, expr in call.routine.parameters if isinstance(expr, nodes.Const)]
+    if function.is_strict and any(value.value is None for value in values):
+        return null
+    if session.function_depth >= _MAX_DEPTH:
+        raise StatementTooComplex("stack depth limit exceeded")
+    if session.block is None:
+        from replctl.lake import block
+
+        block.begin(session, is_implicit=True).is_of_function = True
+    result = null
+    with _inside(session):
+        with error_context(f'SQL function "{function.name}" during startup'):
+            statements = parse(function.body)
+            _check(session, call, statements, runner)
+        for number, statement in enumerate(statements, 1):
+            with error_context(f'SQL function "{function.name}" statement {number}'):
+                session.routine = call.routine if isinstance(statement, _QUERIES) else None
+                is_last = number == len(statements)
+                if is_last and function.result != "void" and isinstance(statement, ast.SelectStmt):
+                    result = _last(session, call, statement, runner)
+                else:
+                    runner.run(statement)
+    return result
+
+
+def _last(
+    session: Session, call: FunctionCall, statement: ast.SelectStmt, runner: StatementRunner
+) -> nodes.Const:
+    """The first row of the last query."""
+
+    def finish(analyzer: QueryAnalyzer, query: Query) -> Query:
+        return result_as(analyzer, query, call.function, call.expr.type)
+
+    rows = runner.select(statement, finish).rows
+    with session.read() as catalog:
+        value = rows[0][0] if rows else None
+        type_, collation = call.expr.type, call.expr.collation
+        return _constant(session.environment(catalog), type_, value, collation)
+
+
+@contextmanager
+def _inside(session: Session) -> Iterator[None]:
+    """Statements inside are those of a function."""
+    outer = session.routine
+    session.function_depth += 1
+    try:
+        yield
+    finally:
+        session.function_depth -= 1
+        session.routine = outer
+
+
+def _check(
+    session: Session,
+    call: FunctionCall,
+    statements: Sequence[ast.Statement],
+    runner: StatementRunner,
+) -> None:
+    """What is found out before the first statement is carried out (init_execution_state).
+
+    Raises:
+        FeatureNotSupported: a statement cannot be in a function (0A000).
+        InvalidFunctionDefinition: the result is not what the function is declared to return.
+        PostgresError: a query is wrong.
+    """
+    function = call.function
+    for statement in statements:
+        name = runner.command_name(statement)
+        if isinstance(statement, ast.TransactionStmt):
+            raise FeatureNotSupported(f"{name} is not allowed in an SQL function")
+        if isinstance(statement, ast.Copy) and statement.file is None:
+            raise FeatureNotSupported("cannot COPY to/from client in an SQL function")
+        if function.volatility != "v" and not isinstance(statement, ast.SelectStmt):
+            raise FeatureNotSupported(f"{name} is not allowed in a non-volatile function")
+    with session.read() as catalog:
+        environment = session.environment(catalog).within(call.routine)
+        analyzer = QueryAnalyzer(environment, session.transaction_start)
+        queries = [
+            analyzer.query(statement)
+            for statement in statements
+            if isinstance(statement, ast.SelectStmt)
+        ]
+        if function.result == "void":
+            return
+        if environment.type(call.expr.type).kind in ("p", "c"):
+            raise FeatureNotSupported("functions of users that return rows are not supported")
+        last = statements[-1] if statements else None
+        if isinstance(last, ast.Insert | ast.Update | ast.Delete) and last.returning:
+            raise FeatureNotSupported("RETURNING is not supported")
+        if not isinstance(last, ast.SelectStmt):
+            detail = (
+                "Function's final statement must be SELECT or INSERT/UPDATE/DELETE/MERGE RETURNING."
+            )
+            raise mismatch(analyzer, function, detail)
+        result_as(analyzer, queries[-1], function, call.expr.type)

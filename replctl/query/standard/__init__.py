@@ -1,0 +1,43 @@
+"""The views of information_schema, which the SQL standard defines (information_schema.sql)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from replctl.catalog.functions import FunctionContext
+from replctl.errors import FeatureNotSupported
+from replctl.query.standard import column, constraint, privilege, relation, routine
+from replctl.query.standard.common import Row
+
+#: Views of what there cannot be here: triggers, foreign tables, domains, character sets ...
+_EMPTY = frozenset(
+    """_pg_foreign_data_wrappers _pg_foreign_servers _pg_foreign_table_columns _pg_foreign_tables
+    _pg_user_mappings attributes check_constraint_routine_usage column_domain_usage column_options
+    domain_constraints domain_udt_usage domains foreign_data_wrapper_options foreign_data_wrappers
+    foreign_server_options foreign_servers foreign_table_options foreign_tables
+    role_routine_grants role_udt_grants role_usage_grants routine_column_usage
+    routine_routine_usage routine_sequence_usage routine_table_usage transforms
+    triggered_update_columns triggers user_defined_types user_mapping_options
+    user_mappings""".split()
+)
+
+_VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
+    **relation.VIEWS,
+    **column.VIEWS,
+    **constraint.VIEWS,
+    **privilege.VIEWS,
+    **routine.VIEWS,
+}
+
+
+def information_schema(name: str) -> Callable[[FunctionContext], Iterator[Row]]:
+    """The rows of a view, as dicts of the columns that are not NULL.
+
+    Raises:
+        FeatureNotSupported: it is one that replctl does not have.
+    """
+    if name in _EMPTY:
+        return lambda context: iter(())
+    if name not in _VIEWS:
+        raise FeatureNotSupported(f'view "information_schema.{name}" is not supported')
+    return _VIEWS[name]

@@ -1,0 +1,167 @@
+"""information_schema: columns, and what their types say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.pg_type import type_schema_oid
+from replctl.catalog.ruleutils import get_expr
+from replctl.expr import nodes
+from replctl.query.standard.common import Row, has_any, place, relations, yes_or_no
+from replctl.types.builtin import system_relations_by_oid, types
+
+_BITS = {"int2": 16, "int4": 32, "int8": 64, "float4": 24, "float8": 53}
+_OCTETS = 4  # the most that a character of UTF-8 has
+_ANY_LENGTH = 2**30
+_IDENTITY = {"a": "ALWAYS", "d": "BY DEFAULT"}
+
+
+def _columns(context: FunctionContext) -> Iterator[Row]:
+    privileges = context.environment.privileges
+    for relation in relations(context, "rpv"):
+        for number, column in _numbered(relation):
+            if has_any(privileges, relation, "", "rawx", [column.attnum]):
+                yield _column(context, relation, column, number)
+    for system in system_relations_by_oid().values():
+        for number, (name, type_) in enumerate(system.columns, start=1):
+            known = _type(context, type_, -1) if type_ in types() else {}
+            yield {
+                **place(context, system), "column_name": name, "ordinal_position": number,
+                "is_nullable": "YES", **known,
+                "dtd_identifier": str(number), "is_self_referencing": "NO", "is_identity": "NO",
+                "identity_cycle": "NO", "is_generated": "NEVER",
+                "is_updatable": yes_or_no(system.kind == "r"),
+            }  # fmt: skip
+
+
+def _numbered(relation: Relation) -> Iterator[tuple[int, Column]]:
+    return ((column.attnum, column) for column in relation.columns)
+
+
+def _column(context: FunctionContext, relation: Relation, column: Column, number: int) -> Row:
+    default = None
+    if column.default is not None and not column.identity:
+        default = get_expr(context.environment, relation, column.default)
+    return {
+        **place(context, relation),
+        "column_name": column.name,
+        "ordinal_position": number,
+        "column_default": None if column.generated else default,
+        "is_nullable": yes_or_no(not column.not_null),
+        **_type(context, column.type, column.typmod),
+        **_collation(context, column.collation),
+        "dtd_identifier": str(number),
+        "is_self_referencing": "NO",
+        "is_identity": yes_or_no(column.identity),
+        **_identity(context, relation, column),
+        "is_generated": "ALWAYS" if column.generated else "NEVER",
+        "generation_expression": default if column.generated else None,
+        "is_updatable": yes_or_no(relation.kind != "v"),
+    }
+
+
+def _type(context: FunctionContext, name: str, typmod: int) -> Row:
+    """data_type, udt_*, and the lengths and precisions that a type has."""
+    environment = context.environment
+    type_ = environment.type(name)
+    is_builtin = type_.is_builtin
+    if type_.is_array:
+        data_type = "ARRAY"
+    else:
+        data_type = environment.format_type(name) if is_builtin else "USER-DEFINED"
+    place_ = 11 if is_builtin else type_schema_oid(context.catalog, name)
+    row: Row = {
+        "data_type": data_type,
+        "udt_catalog": environment.database,
+        "udt_schema": environment.schema_name(place_),
+        "udt_name": type_.sql_name if not is_builtin else type_.name,
+    }
+    return row | _sizes(environment.format_type(name, typmod), name, typmod)
+
+
+def _sizes(shown: str, name: str, typmod: int) -> Row:
+    match name:
+        case "varchar" | "bpchar" | "text":
+            length = typmod - 4 if typmod >= 0 and name != "text" else None
+            octets = _ANY_LENGTH if length is None else length * _OCTETS
+            return {"character_maximum_length": length, "character_octet_length": octets}
+        case "bit" | "varbit":
+            return {"character_maximum_length": None if typmod < 0 else typmod}
+        case "int2" | "int4" | "int8":
+            return {
+                "numeric_precision": _BITS[name], "numeric_precision_radix": 2, "numeric_scale": 0,
+            }  # fmt: skip
+        case "float4" | "float8":
+            return {"numeric_precision": _BITS[name], "numeric_precision_radix": 2}
+        case "numeric":
+            row: Row = {"numeric_precision_radix": 10}
+            if typmod >= 0:
+                row["numeric_precision"] = (typmod - 4) >> 16 & 0xFFFF
+                row["numeric_scale"] = typmod - 4 & 0xFFFF
+            return row
+        case "date":
+            return {"datetime_precision": 0}
+        case "time" | "timetz" | "timestamp" | "timestamptz":
+            return {"datetime_precision": 6 if typmod < 0 else typmod}
+        case "interval":
+            digits = 0xFFFF if typmod < 0 else typmod & 0xFFFF
+            fields = re.fullmatch(r"interval[()0-9]* ?(.*)", shown)
+            words = fields.group(1).upper() if fields else ""
+            return {
+                "datetime_precision": 6 if digits == 0xFFFF else digits,
+                "interval_type": words or None,
+            }
+    return {}
+
+
+def _collation(context: FunctionContext, collation: str | None) -> Row:
+    if collation in (None, "default"):
+        return {}
+    return {
+        "collation_catalog": context.environment.database,
+        "collation_schema": "pg_catalog",
+        "collation_name": collation,
+    }
+
+
+def _identity(context: FunctionContext, relation: Relation, column: Column) -> Row:
+    row: Row = {"identity_cycle": "NO"}
+    if not column.identity:
+        return row
+    row["identity_generation"] = _IDENTITY[column.identity]
+    for sequence in owned_sequences(context.catalog, relation.oid, column.attnum):
+        row |= {
+            "identity_start": str(sequence.start),
+            "identity_increment": str(sequence.increment),
+            "identity_maximum": str(sequence.maximum),
+            "identity_minimum": str(sequence.minimum),
+            "identity_cycle": yes_or_no(sequence.cycles),
+        }
+    return row
+
+
+def _column_column_usage(context: FunctionContext) -> Iterator[Row]:
+    """Which columns generated columns are computed from."""
+    privileges = context.environment.privileges
+    for relation in relations(context, "rp"):
+        for column in relation.columns:
+            if not column.generated or column.default is None:
+                continue
+            used = {n.attnum for n in nodes.walk(column.default) if isinstance(n, nodes.Var)}
+            for attnum in sorted(used):
+                if privileges.acts_for(relation.owner):
+                    yield {
+                        **place(context, relation),
+                        "column_name": relation.column_at(attnum).name,
+                        "dependent_column": column.name,
+                    }
+
+
+VIEWS = {
+    "columns": _columns,
+    "column_column_usage": _column_column_usage,
+}

@@ -1,0 +1,183 @@
+"""information_schema: constraints, and the columns and tables that they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_class import Constraint, Relation, get_relation
+from replctl.catalog.ruleutils import get_expr
+from replctl.expr import nodes
+from replctl.query.standard.common import Row, has_any, place, relations, visible, yes_or_no
+
+_KINDS = {"c": "CHECK", "f": "FOREIGN KEY", "p": "PRIMARY KEY", "u": "UNIQUE"}
+_ACTIONS = {
+    "a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT",
+}  # fmt: skip
+#: Without SELECT: who may only read is not told of constraints.
+_RIGHTS, _COLUMN_RIGHTS = "awdDxt", "awx"
+
+
+def _name(context: FunctionContext, schema: str, name: str, prefix: str = "constraint") -> Row:
+    return {
+        f"{prefix}_catalog": context.environment.database,
+        f"{prefix}_schema": schema,
+        f"{prefix}_name": name,
+    }
+
+
+def _not_null_names(relation: Relation) -> Iterator[tuple[str, str]]:
+    """The names that NOT NULL constraints have in the standard's eyes, and their columns."""
+    for column in relation.columns:
+        if column.not_null:
+            yield f"{relation.schema_oid}_{relation.oid}_{column.attnum}_not_null", column.name
+
+
+def _table_constraints(context: FunctionContext) -> Iterator[Row]:
+    for relation in visible(context, "rp", _RIGHTS, _COLUMN_RIGHTS):
+        common = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
+        for constraint in relation.constraints:
+            row = {
+                **_name(context, relation.schema, constraint.name),
+                **place(context, relation),
+                "constraint_type": _KINDS[constraint.kind],
+                **common,
+            }
+            if constraint.kind == "u":
+                index = next(i for i in relation.indexes if i.oid == constraint.index_oid)
+                row["nulls_distinct"] = yes_or_no(not index.nulls_not_distinct)
+            yield row
+        for name, _column in _not_null_names(relation):
+            yield {
+                **_name(context, relation.schema, name),
+                **place(context, relation),
+                "constraint_type": "CHECK",
+                **common,
+            }
+
+
+def _check_constraints(context: FunctionContext) -> Iterator[Row]:
+    privileges = context.environment.privileges
+    for relation in relations(context, "rp"):
+        if not privileges.acts_for(relation.owner):
+            continue
+        for constraint in relation.checks():
+            assert constraint.check is not None
+            clause = get_expr(context.environment, relation, constraint.check)
+            yield {
+                **_name(context, relation.schema, constraint.name),
+                "check_clause": clause,
+            }
+        for name, column in _not_null_names(relation):
+            yield {
+                **_name(context, relation.schema, name),
+                "check_clause": f"{column} IS NOT NULL",
+            }
+
+
+def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
+    for relation in visible(context, "rp", _RIGHTS, _COLUMN_RIGHTS):
+        for constraint in relation.foreign_keys():
+            referenced = get_relation(context.catalog, constraint.ref_relid)
+            assert referenced is not None
+            unique = _referenced_key(referenced, constraint)
+            found = {} if unique is None else _name(
+                context, referenced.schema, unique.name, "unique_constraint"
+            )  # fmt: skip
+            yield {
+                **_name(context, relation.schema, constraint.name),
+                **found,
+                "match_option": "FULL" if constraint.match == "f" else "NONE",
+                "update_rule": _ACTIONS[constraint.on_update],
+                "delete_rule": _ACTIONS[constraint.on_delete],
+            }
+
+
+def _referenced_key(referenced: Relation, constraint: Constraint) -> Constraint | None:
+    """The key that a foreign key refers to: the one with its columns, whatever their order."""
+    columns = sorted(constraint.ref_columns)
+    for index in sorted(referenced.indexes, key=lambda item: not item.is_primary):
+        if index.is_plain_unique and sorted(index.key) == columns:
+            return next((c for c in referenced.constraints if c.index_oid == index.oid), None)
+    return None
+
+
+def _key_columns(relation: Relation, constraint: Constraint) -> tuple[int, ...]:
+    if constraint.kind in "pu":
+        return next(i for i in relation.indexes if i.oid == constraint.index_oid).key
+    return constraint.columns if constraint.kind == "f" else ()
+
+
+def _key_column_usage(context: FunctionContext) -> Iterator[Row]:
+    privileges = context.environment.privileges
+    for relation in relations(context, "rp"):
+        for constraint in relation.constraints:
+            for place_, attnum in enumerate(_key_columns(relation, constraint), start=1):
+                if not has_any(privileges, relation, "", "rawx", [attnum]):
+                    continue
+                yield {
+                    **_name(context, relation.schema, constraint.name),
+                    **place(context, relation),
+                    "column_name": relation.column_at(attnum).name,
+                    "ordinal_position": place_,
+                    "position_in_unique_constraint": _position(context, constraint, place_),
+                }
+
+
+def _position(context: FunctionContext, constraint: Constraint, place_: int) -> int | None:
+    if constraint.kind != "f":
+        return None
+    referenced = get_relation(context.catalog, constraint.ref_relid)
+    assert referenced is not None
+    unique = _referenced_key(referenced, constraint)
+    if unique is None:
+        return None
+    return _key_columns(referenced, unique).index(constraint.ref_columns[place_ - 1]) + 1
+
+
+def _used(
+    context: FunctionContext, privileges: Privileges
+) -> Iterator[tuple[Relation, Constraint, Relation, tuple[int, ...]]]:
+    """Constraints with the table and the columns that they are about; it is the role's own."""
+    for relation in relations(context, "rp"):
+        for constraint in relation.constraints:
+            table, columns = relation, _key_columns(relation, constraint)
+            if constraint.kind == "f":
+                referenced = get_relation(context.catalog, constraint.ref_relid)
+                assert referenced is not None
+                table, columns = referenced, constraint.ref_columns
+            elif constraint.check is not None:
+                found = {n.attnum for n in nodes.walk(constraint.check) if isinstance(n, nodes.Var)}
+                columns = tuple(sorted(attnum for attnum in found if attnum > 0))
+            if privileges.acts_for(table.owner):
+                yield relation, constraint, table, columns
+
+
+def _constraint_column_usage(context: FunctionContext) -> Iterator[Row]:
+    for relation, constraint, table, columns in _used(context, context.environment.privileges):
+        for attnum in columns:
+            yield {
+                **place(context, table),
+                "column_name": table.column_at(attnum).name,
+                **_name(context, relation.schema, constraint.name),
+            }
+
+
+def _constraint_table_usage(context: FunctionContext) -> Iterator[Row]:
+    for relation, constraint, table, _columns in _used(context, context.environment.privileges):
+        if constraint.kind != "c":
+            yield {
+                **place(context, table),
+                **_name(context, relation.schema, constraint.name),
+            }
+
+
+VIEWS = {
+    "table_constraints": _table_constraints,
+    "check_constraints": _check_constraints,
+    "referential_constraints": _referential_constraints,
+    "key_column_usage": _key_column_usage,
+    "constraint_column_usage": _constraint_column_usage,
+    "constraint_table_usage": _constraint_table_usage,
+}

@@ -1,0 +1,112 @@
+"""information_schema: roles, and what they have granted each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replctl.catalog.acl import PUBLIC, AclItem, default_acl
+from replctl.catalog.aclchk import column_acls, relation_acl
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_authid import memberships, role_names
+from replctl.catalog.pg_class import Relation
+from replctl.query.standard.common import Row, place, relations, yes_or_no
+
+_TABLE_WORDS = {
+    "a": "INSERT", "r": "SELECT", "w": "UPDATE", "d": "DELETE", "D": "TRUNCATE", "x": "REFERENCES",
+    "t": "TRIGGER",
+}  # fmt: skip
+_COLUMN_WORDS = {letter: _TABLE_WORDS[letter] for letter in "arwx"}
+
+
+def _enabled_roles(context: FunctionContext) -> Iterator[Row]:
+    privileges = context.environment.privileges
+    for oid, name in role_names(context.catalog).items():
+        if privileges.acts_for(oid):
+            yield {"role_name": name}
+
+
+def _applicable_roles(context: FunctionContext) -> Iterator[Row]:
+    """Memberships of the current role, and of roles whose privileges it has."""
+    names, privileges = role_names(context.catalog), context.environment.privileges
+    for membership in memberships(context.catalog):
+        if privileges.acts_for(membership.member):
+            yield {
+                "grantee": names[membership.member],
+                "role_name": names[membership.role],
+                "is_grantable": yes_or_no(membership.is_admin),
+            }
+
+
+def _administrable_roles(context: FunctionContext) -> Iterator[Row]:
+    return (row for row in _applicable_roles(context) if row["is_grantable"] == "YES")
+
+
+def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclItem, ...]:
+    acl = relation_acl(context.catalog, relation.oid)
+    return default_acl("table", relation.owner) if acl is None else acl
+
+
+def _granted(
+    context: FunctionContext, relation: Relation, item: AclItem, letter: str, words: dict[str, str]
+) -> Row | None:
+    """A privilege that the current role has granted, or has, or that everybody has."""
+    privileges, names = context.environment.privileges, role_names(context.catalog)
+    is_public = item.grantee == PUBLIC
+    if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):
+        return None
+    grantee = context.environment.privileges_of(item.grantee)
+    is_owner = not is_public and grantee.acts_for(relation.owner)
+    return {
+        "grantor": names[item.grantor],
+        "grantee": "PUBLIC" if is_public else names[item.grantee],
+        **place(context, relation),
+        "privilege_type": words[letter],
+        "is_grantable": yes_or_no(is_owner or letter in item.options),
+    }
+
+
+def _table_privileges(context: FunctionContext) -> Iterator[Row]:
+    for relation in relations(context, "rpv"):
+        for item in _relation_items(context, relation):
+            for letter in item.privileges:
+                if letter not in _TABLE_WORDS:
+                    continue
+                row = _granted(context, relation, item, letter, _TABLE_WORDS)
+                if row is not None:
+                    yield {**row, "with_hierarchy": yes_or_no(letter == "r")}
+
+
+def _column_privileges(context: FunctionContext) -> Iterator[Row]:
+    for relation in relations(context, "rpv"):
+        acls = column_acls(context.catalog, relation.oid)
+        for column in relation.columns:
+            seen = set()
+            items = (*_relation_items(context, relation), *acls.get(column.attnum, ()))
+            for item in items:
+                for letter in item.privileges:
+                    if letter not in _COLUMN_WORDS:
+                        continue
+                    row = _granted(context, relation, item, letter, _COLUMN_WORDS)
+                    key = () if row is None else tuple(row.values())
+                    if row is not None and key not in seen:
+                        seen.add(key)
+                        yield {**row, "column_name": column.name}
+
+
+def _role_table_grants(context: FunctionContext) -> Iterator[Row]:
+    return (row for row in _table_privileges(context) if row["grantee"] != "PUBLIC")
+
+
+def _role_column_grants(context: FunctionContext) -> Iterator[Row]:
+    return (row for row in _column_privileges(context) if row["grantee"] != "PUBLIC")
+
+
+VIEWS = {
+    "enabled_roles": _enabled_roles,
+    "applicable_roles": _applicable_roles,
+    "administrable_role_authorizations": _administrable_roles,
+    "table_privileges": _table_privileges,
+    "role_table_grants": _role_table_grants,
+    "column_privileges": _column_privileges,
+    "role_column_grants": _role_column_grants,
+}

@@ -1,0 +1,157 @@
+"""The rows of catalogs, and what they say of views and policies: pg_get_viewdef(), pg_get_expr(),
+pg_views, pg_matviews, pg_policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import (
+    Relation,
+    encode_bound,
+    get_relation,
+    load_relations,
+    relation_oids,
+)
+from replctl.catalog.pg_policy import list_policies
+from replctl.catalog.pg_sequence import sequence_state
+from replctl.catalog.ruleutils import get_expr, partition_bound, partition_key_types
+from replctl.catalog.system_views import system_rows
+from replctl.errors import UndefinedTable
+from replctl.expr import nodes
+from replctl.expr.type_names import split_name
+from replctl.query.deparse_query import deparse_condition
+from replctl.query.policy import condition_query, policy_condition
+from replctl.query.standard import information_schema
+from replctl.query.view_definition import view_definition
+from replctl.types import text as text_
+from replctl.types.builtin import SystemRelation
+
+Row = dict[str, Any]
+
+
+def _by_oid(context: FunctionContext, oid: int, pretty: int = 0) -> str | None:
+    relation = get_relation(context.catalog, oid)
+    if relation is None or relation.kind not in "vm":
+        return None
+    return view_definition(context.environment, relation, is_pretty=bool(pretty))
+
+
+def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None:
+    parts = tuple(name.split("."))
+    schema_name, last = split_name(context.environment, parts)
+    oid = context.environment.relation_oid(schema_name, last)
+    if oid is None:
+        raise UndefinedTable(f'relation "{name}" does not exist')
+    return _by_oid(context, oid, pretty)
+
+
+def condition_text(
+    environment: CatalogEnvironment, relation: Relation, text: str, *, is_pretty: bool = False
+) -> str:
+    """A stored condition over a relation, a policy's for example, as pg_get_expr() prints it."""
+    condition = policy_condition(environment.catalog, text)
+    if not any(isinstance(node, nodes.SubLink) for node in nodes.walk(condition)):
+        return get_expr(environment, relation, condition, is_pretty=is_pretty)
+    return deparse_condition(environment, condition_query(relation, condition), is_pretty=is_pretty)
+
+
+def _expression(context: FunctionContext, tree: str, relid: int, pretty: int = 0) -> str | None:
+    """pg_get_expr(); what is stored may hold query trees, which catalog.functions does not know."""
+    relation = get_relation(context.catalog, relid)
+    if relation is None:
+        return None
+    bound = relation.partition_bound
+    if bound is not None and tree == encode_bound(bound):
+        parent = get_relation(context.catalog, relation.parents[0])
+        assert parent is not None
+        return partition_bound(context.environment, bound, partition_key_types(parent))
+    return condition_text(context.environment, relation, tree, is_pretty=bool(pretty))
+
+
+#: prosrc -> function, as catalog.functions has them.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "pg_get_expr": _expression,
+    "pg_get_expr_ext": _expression,
+    "pg_get_viewdef": _by_oid,
+    "pg_get_viewdef_ext": _by_oid,
+    "pg_get_viewdef_wrap": lambda context, oid, column: _by_oid(context, oid, 1),
+    "pg_get_viewdef_name": _by_name,
+    "pg_get_viewdef_name_ext": _by_name,
+}
+
+
+def catalog_columns(relation: Relation | SystemRelation) -> list[tuple[str, str]]:
+    """Names and types of the columns that `catalog_rows` gives."""
+    if isinstance(relation, SystemRelation):
+        return list(relation.columns)
+    return [(column.name, column.type) for column in relation.columns]
+
+
+def catalog_rows(
+    context: FunctionContext, relation: Relation | SystemRelation
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a catalog, a system view or a sequence, in the order of its columns.
+
+    Raises:
+        FeatureNotSupported: it is one that replctl does not have.
+    """
+    if isinstance(relation, Relation):
+        value, is_called = sequence_state(context.catalog, relation.oid)
+        yield value, 0, int(is_called)
+        return
+    is_standard = relation.schema == "information_schema"
+    rows = information_schema(relation.name) if is_standard else _CATALOGS.get(relation.name)
+    if rows is None:
+        yield from system_rows(context, relation.name)
+        return
+    for row in rows(context):
+        yield tuple(row.get(column) for column, _type in relation.columns)
+
+
+def _views(context: FunctionContext, kind: str) -> list[Relation]:
+    return list(load_relations(context.catalog, relation_oids(context.catalog, kind)).values())
+
+
+def _pg_views(context: FunctionContext) -> Iterator[Row]:
+    for view in _views(context, "v"):
+        yield {
+            "schemaname": view.schema, "viewname": view.name,
+            "viewowner": context.environment.role_name(view.owner),
+            "definition": view_definition(context.environment, view),
+        }  # fmt: skip
+
+
+def _pg_matviews(context: FunctionContext) -> Iterator[Row]:
+    for view in _views(context, "m"):
+        yield {
+            "schemaname": view.schema, "matviewname": view.name,
+            "matviewowner": context.environment.role_name(view.owner),
+            "hasindexes": int(bool(view.indexes)), "ispopulated": int(view.is_populated),
+            "definition": view_definition(context.environment, view),
+        }  # fmt: skip
+
+
+POLICY_COMMANDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE", "*": "ALL"}
+
+
+def _pg_policies(context: FunctionContext) -> Iterator[Row]:
+    for policy in list_policies(context.catalog):
+        relation = get_relation(context.catalog, policy.relid)
+        assert relation is not None
+        texts = [
+            None if text is None else condition_text(context.environment, relation, text)
+            for text in (policy.using, policy.check)
+        ]
+        roles = sorted(context.environment.role_name(oid) or "public" for oid in policy.roles)
+        yield {
+            "schemaname": relation.schema, "tablename": relation.name, "policyname": policy.name,
+            "permissive": "PERMISSIVE" if policy.is_permissive else "RESTRICTIVE",
+            "roles": text_.render("_name", roles), "cmd": POLICY_COMMANDS[policy.command],
+            "qual": texts[0], "with_check": texts[1],
+        }  # fmt: skip
+
+
+_CATALOGS = {"pg_views": _pg_views, "pg_matviews": _pg_matviews, "pg_policies": _pg_policies}

@@ -1,0 +1,58 @@
+"""New rows that policies do not let in (ExecWithCheckOptions)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import InsufficientPrivilege
+from replctl.expr import nodes
+from replctl.query.lake import LakeDialect
+from replctl.query.policy import POLICY_VARNO, RowCheck
+from replctl.query.rewrite import rewritten
+from replctl.query.sql import QueryWriter
+from replctl.query.tree import FromTable, Output, Query
+from replctl.session import Session
+from replctl.spark import StagedColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.outcome import Outcome
+
+_FALSE = nodes.Const("bool", "f")
+_COLUMN = StagedColumn("c1", "bool")
+
+
+def check_new_rows(
+    session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
+) -> None:
+    """Whether policies let the new rows of an outcome in; nothing is written.
+
+    Raises:
+        InsufficientPrivilege: one of them is not let in (42501).
+    """
+    for check in checks:
+        query = _failing_rows(session, relation, outcome, check.condition)
+        if session.engine().fetch(query, [_COLUMN]):
+            policy = "" if check.policy is None else f' "{check.policy}"'
+            raise InsufficientPrivilege(
+                f'new row violates row-level security policy{policy} for table "{relation.name}"'
+            )
+
+
+def _failing_rows(
+    session: Session, relation: Relation, outcome: Outcome, condition: nodes.Expr
+) -> str:
+    """SQL of a row that does not satisfy a condition, if there is any."""
+    columns = ", ".join(f"w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
+    new_rows = f"SELECT {columns} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
+    query = Query(
+        (Output("", nodes.Const("bool", "t")),),
+        (FromTable(POLICY_VARNO, relation),),
+        nodes.BoolExpr("not", (nodes.CoalesceExpr("bool", (condition, _FALSE)),)),
+    )
+    with session.read() as catalog:
+        context = session.function_context(catalog)
+        query = rewritten(context, query, conditions={POLICY_VARNO: ()})
+        text = QueryWriter(LakeDialect(context, {POLICY_VARNO: new_rows})).write(query)
+    return f"{text} LIMIT 1"

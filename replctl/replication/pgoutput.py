@@ -1,0 +1,244 @@
+"""The output plugin pgoutput: the messages of the logical replication protocol (pgoutput.c)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from replctl.errors import (
+    FeatureNotSupported,
+    InternalError,
+    InvalidName,
+    InvalidParameterValue,
+    SqlSyntaxError,
+)
+from replctl.replication.output_plugin import (
+    Change,
+    DecodedRelation,
+    DecodedTransaction,
+    Message,
+    OutputRow,
+    RowChange,
+    TruncateChange,
+    Values,
+)
+from replctl.replication.update_transformation import Action
+from replctl.types.quote import split_identifiers
+
+_MIN_VERSION, _MAX_VERSION = 1, 4
+_MICROS_TO_2000 = 946_684_800_000_000
+_NUMBER = re.compile(r"\s*[+-]?\d+")
+_BOOLEANS = {"true": True, "on": True, "false": False, "off": False}
+#: What needs a newer version of the protocol than the first: option, value, version, its name.
+_SINCE = (
+    ("streaming", "on", 2, "streaming"),
+    ("streaming", "parallel", 4, "parallel streaming"),
+    ("two_phase", True, 3, "two-phase commit"),
+)
+
+
+@dataclass
+class PgOutput:
+    """The plugin with its options.  A relation is sent before its first change, and again when it
+    has become another."""
+
+    publications: tuple[str, ...]
+    sends_messages: bool = False
+    only_local: bool = False
+    is_binary = True
+    _sent: dict[int, DecodedRelation] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def started(cls, options: Sequence[tuple[str, str]]) -> PgOutput:
+        """The plugin as a subscriber asks for it (parse_output_parameters).
+
+        Raises:
+            InvalidParameterValue: an option is missing, or its value is wrong.
+            SqlSyntaxError: it is given twice, or is no boolean where it has to be one.
+            FeatureNotSupported: the protocol's version is not known.
+        """
+        given: dict[str, int | bool | str | tuple[str, ...]] = {}
+        for name, text in options:
+            if name in given:
+                raise SqlSyntaxError("conflicting or redundant options")
+            given[name] = _value(name, text)
+        for name in ("proto_version", "publication_names"):
+            if name not in given:
+                raise InvalidParameterValue(f'option "{name}" missing')
+        version, publications = given["proto_version"], given["publication_names"]
+        assert isinstance(version, int)
+        assert isinstance(publications, tuple)
+        if version > _MAX_VERSION:
+            raise FeatureNotSupported(
+                f"client sent proto_version={version} but server only supports protocol"
+                f" {_MAX_VERSION} or lower"
+            )
+        if version < _MIN_VERSION:
+            raise FeatureNotSupported(
+                f"client sent proto_version={version} but server only supports protocol"
+                f" {_MIN_VERSION} or higher"
+            )
+        for name, value, since, what in _SINCE:
+            if given.get(name) == value and version < since:
+                raise InvalidParameterValue(
+                    f"requested proto_version={version} does not support {what}, need {since} or"
+                    " higher"
+                )
+        if given.get("binary"):
+            raise FeatureNotSupported("pgoutput's option binary is not supported")
+        return cls(publications, bool(given.get("messages")), given.get("origin") == "none")
+
+    def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
+        """The messages of a transaction, or of a message outside of one; of a transaction that has
+        nothing to send there are none."""
+        if isinstance(decoded, Message):
+            return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
+        if self.only_local and decoded.origin:
+            return []
+        changes = [
+            OutputRow(change.lsn, decoded.xid, data)
+            for change in decoded.changes
+            for data in self._change(change)
+        ]
+        if not changes:
+            return []
+        first_lsn = changes[0].lsn
+        head = [OutputRow(first_lsn, decoded.xid, data) for data in _begin(decoded)]
+        return [*head, *changes, OutputRow(decoded.commit_lsn, decoded.xid, _commit(decoded))]
+
+    def _change(self, change: Change) -> Iterator[bytes]:
+        match change:
+            case Message():
+                if self.sends_messages:
+                    yield _message(change)
+            case TruncateChange():
+                for relation in change.relations:
+                    yield from self._relation(relation)
+                yield _truncate(change)
+            case RowChange():
+                if change.action is Action.DELETE and change.old_key is None:
+                    return  # there is nothing to find the row by
+                yield from self._relation(change.relation)
+                yield _row_change(change)
+            case _:
+                assert_never(change)
+
+    def _relation(self, relation: DecodedRelation) -> Iterator[bytes]:
+        if self._sent.get(relation.oid) != relation:
+            self._sent[relation.oid] = relation
+            yield _described(relation)
+
+
+# -- the messages: documentation, section 53.9, "Logical Replication Message Formats"
+
+
+def _begin(transaction: DecodedTransaction) -> Iterator[bytes]:
+    time = transaction.commit_time - _MICROS_TO_2000
+    yield b"B" + struct.pack(">QqI", transaction.commit_lsn, time, transaction.xid)
+    if transaction.origin:
+        yield b"O" + struct.pack(">Q", transaction.origin_lsn or 0) + _string(transaction.origin)
+
+
+def _commit(transaction: DecodedTransaction) -> bytes:
+    lsn, time = transaction.commit_lsn, transaction.commit_time - _MICROS_TO_2000
+    return b"C" + struct.pack(">BQQq", 0, lsn, lsn, time)
+
+
+def _described(relation: DecodedRelation) -> bytes:
+    """R: the names, the replica identity, and the columns, each with a flag if it is a part of
+    that."""
+    schema = "" if relation.schema == "pg_catalog" else relation.schema
+    names = _string(schema) + _string(relation.name)
+    identity = relation.identity
+    columns = b"".join(
+        bytes([identity is None or i in identity])
+        + _string(column.name)
+        + struct.pack(">Ii", column.type_oid, column.typmod)
+        for i, column in enumerate(relation.columns)
+    )
+    counted = relation.replica_identity.encode() + struct.pack(">H", len(relation.columns))
+    return b"R" + struct.pack(">I", relation.oid) + names + counted + columns
+
+
+def _row_change(change: RowChange) -> bytes:
+    """I, U, D: the old row, if it is needed, and the new one."""
+    head = change.action.value.encode() + struct.pack(">I", change.relation.oid)
+    old = new = b""
+    if change.action is not Action.INSERT and change.old_key is not None:
+        old = (b"O" if change.relation.identity is None else b"K") + _tuple(change.old_key)
+    if change.new is not None:
+        new = b"N" + _tuple(change.new)
+    return head + old + new
+
+
+def _tuple(values: Values) -> bytes:
+    """Each value as text, with its length."""
+    parts = [struct.pack(">H", len(values))]
+    for value in values:
+        if value is None:
+            parts.append(b"n")
+        else:
+            content = value.encode()
+            parts.append(b"t" + struct.pack(">I", len(content)) + content)
+    return b"".join(parts)
+
+
+def _truncate(change: TruncateChange) -> bytes:
+    flags = change.cascade * 1 | change.restart_identity * 2
+    oids = [relation.oid for relation in change.relations]
+    return b"T" + struct.pack(f">IB{len(oids)}I", len(oids), flags, *oids)
+
+
+def _message(message: Message) -> bytes:
+    head = struct.pack(">BQ", message.is_transactional, message.lsn)
+    content = struct.pack(">I", len(message.content)) + message.content
+    return b"M" + head + _string(message.prefix) + content
+
+
+def _string(value: str) -> bytes:
+    return value.encode() + b"\0"
+
+
+# -- options
+
+
+def _value(name: str, text: str) -> int | bool | str | tuple[str, ...]:
+    match name:
+        case "proto_version":
+            return _version(text)
+        case "publication_names":
+            names = split_identifiers(text)
+            if names is None:
+                raise InvalidName("invalid publication_names syntax")
+            return tuple(names)
+        case "binary" | "messages" | "two_phase":
+            return _boolean(name, text)
+        case "streaming":
+            if text.lower() == "parallel":
+                return "parallel"
+            return "on" if _boolean(name, text) else "off"
+        case "origin":
+            if text.lower() not in ("none", "any"):
+                raise InvalidParameterValue(f'unrecognized origin value: "{text}"')
+            return text.lower()
+        case _:
+            raise InternalError(f"unrecognized pgoutput option: {name}")
+
+
+def _version(text: str) -> int:
+    if _NUMBER.fullmatch(text) is None:
+        raise InvalidParameterValue("invalid proto_version")
+    version = int(text)
+    if not 0 <= version < 2**32:
+        raise InvalidParameterValue(f'proto_version "{text}" out of range')
+    return version
+
+
+def _boolean(name: str, text: str) -> bool:
+    value = _BOOLEANS.get(text.lower())
+    if value is None:
+        raise SqlSyntaxError(f"{name} requires a Boolean value")
+    return value

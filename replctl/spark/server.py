@@ -1,0 +1,321 @@
+"""A Spark Connect server that a cluster keeps warm, found by every command of its owner.
+
+The process that watches over the server holds `server.lock` as long as it lives, and the JVM ends
+with it; those who use the server hold `clients.lock` together, so that idle time is counted only
+when nobody does.  The system lets go of both locks, however a process ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import IO, NoReturn
+
+from filelock import FileLock, Timeout
+
+from replctl.errors import ConnectionFailure
+from replctl.file_lock import is_locked
+from replctl.spark import jvm
+
+_START_TIMEOUT = (
+    180.0  # seconds until the server has to answer; Delta's jars may have to be brought
+)
+_STOP_TIMEOUT = 60.0
+_POLL_INTERVAL = 0.5
+_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: others can see those
+
+#: A server lives long: what Spark remembers of work that is done is kept small.
+_PROPERTIES = {
+    "spark.driver.memory": "4g",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.ui.retainedDeadExecutors": "5",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.connect.ui.retainedSessions": "10",
+    "spark.sql.connect.ui.retainedStatements": "10",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs.
+
+    Attributes:
+        pid: of the process that watches over it.
+        port: on 127.0.0.1.
+        token: whoever has it may use the server.
+        started: when, in UTC (ISO 8601).
+        idle_timeout: seconds after its last user that it ends; 0: never.
+        log: what Spark has to say.
+    """
+
+    pid: int
+    port: int
+    token: str
+    started: str
+    idle_timeout: float
+    log: str
+
+    @property
+    def remote(self) -> str:
+        """Its address, as in SPARK_REMOTE, with the token."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConf:
+    """What a server is started with.
+
+    Attributes:
+        master: local[*] if not given.
+        properties: further Spark properties, as (name, value).
+        idle_timeout: seconds after its last user that it ends; 0: never.
+    """
+
+    master: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    idle_timeout: float = 3600.0
+
+
+def find_server(cluster: Path) -> Server | None:
+    """The server of a cluster that runs, if there is one."""
+    folder = _Folder(cluster)
+    return folder.read() if folder.is_locked() else None
+
+
+def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
+    """Start the server of a cluster, unless it runs; of several that start it at once, one does.
+
+    Returns:
+        the server, and whether it is new.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, or no jars.
+        ConnectionFailure: it ended, or did not answer in time.
+    """
+    folder = _Folder(cluster)
+    folder.path.mkdir(mode=0o700, exist_ok=True)
+    with FileLock(folder.path / "start.lock"):
+        if (server := find_server(cluster)) is not None:
+            return server, False
+        jvm.delta_jars(jvm.find_java())
+        folder.description.unlink(missing_ok=True)
+        with folder.open_log() as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", "from replctl.spark.server import serve; serve()",
+                 str(folder.cluster), json.dumps(asdict(conf))],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=folder.path,
+                start_new_session=True,  # it outlives the terminal
+            )  # fmt: skip
+        deadline = time.monotonic() + _START_TIMEOUT
+        while time.monotonic() < deadline and process.poll() is None:
+            if (server := find_server(cluster)) is not None:
+                detach(process)
+                return server, True
+            time.sleep(0.05)
+        process.kill()
+        output = folder.log.read_text("utf-8", "replace").strip()
+        raise ConnectionFailure(
+            "could not start the Spark server", detail=output[-2000:] or "It did not answer."
+        )
+
+
+def detach(process: subprocess.Popen[bytes]) -> None:
+    """Let a process outlive this one: it is no child to wait for any more."""
+    process.returncode = 0
+
+
+def stop_server(cluster: Path) -> Server | None:
+    """End the server of a cluster, whoever uses it; the one that ran.
+
+    Raises:
+        ConnectionFailure: it does not end.
+    """
+    folder = _Folder(cluster)
+    server = find_server(cluster)
+    if server is None:
+        folder.description.unlink(missing_ok=True)
+        return None
+    os.kill(server.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_TIMEOUT
+    while folder.is_locked():
+        if time.monotonic() > deadline:
+            raise ConnectionFailure(f"the Spark server (PID {server.pid}) does not stop")
+        time.sleep(0.05)
+    return server
+
+
+def attach_server(cluster: Path) -> Server | None:
+    """The server of a cluster, for the rest of this process: it does not count as idle until then.
+
+    Raises:
+        ConnectionFailure: there is a server that ended without being stopped.
+    """
+    folder = _Folder(cluster)
+    if not folder.description.exists():
+        return None
+    lock = os.open(folder.path / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is about to end
+    server = find_server(cluster)
+    if server is not None:
+        _attached.append(lock)
+        return server
+    os.close(lock)
+    dead = folder.read()
+    if dead is None:
+        return None
+    folder.description.unlink(missing_ok=True)
+    raise ConnectionFailure(
+        f"the Spark server of this cluster (PID {dead.pid}) has died",
+        detail=f'Its log is "{dead.log}".',
+        hint='Start it again with "replctl spark start".',
+    )
+
+
+@contextmanager
+def temporary_server(memory: str, master: str = "local[2]") -> Iterator[str]:
+    """A server that no cluster has, while the block runs; its address, with the token.
+
+    Args:
+        memory: of the driver, as in spark.driver.memory.
+
+    Raises:
+        As `start_server`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        # Its time-out counts from the end of this process, were that killed
+        conf = ServerConf(master, (("spark.driver.memory", memory),), idle_timeout=5.0)
+        server, _is_new = start_server(Path(folder), conf)
+        attach_server(Path(folder))
+        try:
+            yield server.remote
+        finally:
+            stop_server(Path(folder))
+
+
+#: Descriptors of the locks that this process holds as a user of servers.
+_attached: list[int] = []
+
+
+class _Folder:
+    """Where a cluster keeps what there is to know of its server."""
+
+    def __init__(self, cluster: Path) -> None:
+        self.cluster = cluster.absolute()
+        self.path = self.cluster / "spark"
+        self.description = self.path / "server.json"
+        self.lock = self.path / "server.lock"
+        self.log = self.path / "server.log"
+
+    def is_locked(self) -> bool:
+        """Whether the process that watches over a server lives, and its server answers."""
+        return is_locked(self.lock)
+
+    def read(self) -> Server | None:
+        try:
+            return Server(**json.loads(self.description.read_text("utf-8")))
+        except FileNotFoundError:
+            return None
+
+    def write(self, server: Server) -> None:
+        """Readable for the owner alone, and never half written."""
+        scratch = self.description.with_suffix(".new")
+        scratch.unlink(missing_ok=True)
+        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(asdict(server), file)
+        scratch.rename(self.description)
+
+    def open_log(self) -> IO[bytes]:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        return os.fdopen(os.open(self.log, flags, 0o600), "ab")
+
+
+# -- the process that watches over a server
+
+
+def serve() -> NoReturn:
+    """Run a server until it is stopped, idle or dead; the arguments are the cluster's directory and
+    a ServerConf as JSON."""
+    cluster, conf = Path(sys.argv[1]), ServerConf(**json.loads(sys.argv[2]))
+    folder = _Folder(cluster)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        with FileLock(folder.lock, timeout=10), _running(folder, conf) as process:
+            _watch(folder, conf, process)
+    except Timeout:
+        sys.exit("another process watches over this cluster's Spark server")
+    sys.exit()
+
+
+def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit()
+
+
+@contextmanager
+def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the JVM, and say where it is; it ends with the block."""
+    from replctl.spark import SparkConf
+    from replctl.spark.engine import Engine
+    from replctl.spark.python_functions import PACKAGE, own_package
+
+    port, token = _free_port(), secrets.token_urlsafe(32)
+    os.environ[_TOKEN_VARIABLE] = token
+    properties = {**_PROPERTIES, **dict(conf.properties)}
+    properties["spark.connect.grpc.binding.port"] = str(port)
+    properties[PACKAGE] = own_package()
+    Engine(SparkConf(master=conf.master, properties=tuple(properties.items())), folder.log)
+    process = jvm.started()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    folder.write(Server(os.getpid(), port, token, now, conf.idle_timeout, str(folder.log)))
+    try:
+        yield process
+    except SystemExit:
+        folder.description.unlink(missing_ok=True)
+        raise
+    finally:
+        jvm.end(process)
+
+
+def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:
+    """Return when the JVM has died; SystemExit when nobody has used it for long enough."""
+    idle_since = time.monotonic()
+    with (folder.path / "clients.lock").open("w") as clients:
+        while process.poll() is None:
+            time.sleep(_POLL_INTERVAL)
+            try:
+                fcntl.flock(clients, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                idle_since = time.monotonic()
+                continue
+            if conf.idle_timeout and time.monotonic() - idle_since > conf.idle_timeout:
+                print(f"nobody has used the server for {conf.idle_timeout:g} seconds", flush=True)
+                folder.description.unlink()  # before those who wait for the lock get it
+                sys.exit()
+            fcntl.flock(clients, fcntl.LOCK_UN)
+    print(f"the JVM has ended with exit code {process.returncode}", flush=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

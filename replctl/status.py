@@ -1,0 +1,180 @@
+"""How subscriptions are: what has stopped them, and how far they are behind their publishers.
+
+Nothing is decoded or written, and Spark is not needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionError,
+    list_subscriptions,
+    subscription_error,
+)
+from replctl.catalog.worker import APPLY, Worker, live_workers
+from replctl.errors import PostgresError, UndefinedObject
+from replctl.lake.subscriber import LakeSubscriber
+from replctl.open_node import open_publisher, open_subscriber
+from replctl.replication.node import PendingChanges, Publisher
+from replctl.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What is not applied yet; None is not known.
+
+    Attributes:
+        size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.
+        transactions: that change the subscription's tables.
+        rows: that these change, as Delta's log has it: row filters have not been asked.
+        seconds: since the oldest of them was committed.
+    """
+
+    size: int | None
+    transactions: int | None
+    rows: int | None
+    seconds: float | None
+
+
+UNKNOWN = Lag(None, None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """A table of a subscription: `state` is that of pg_subscription_rel."""
+
+    schema: str
+    name: str
+    state: str
+    lag: Lag
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStatus:
+    """A subscription and its tables.
+
+    Attributes:
+        pid: of its apply worker, if there is one.
+        error: what has stopped its last attempt, or would stop one now.
+    """
+
+    name: str
+    database: str
+    enabled: bool
+    pid: int | None
+    lag: Lag
+    error: SubscriptionError | None
+    tables: tuple[TableStatus, ...]
+
+    @property
+    def state(self) -> str:
+        """One word for it: broken, disabled, copying, active or inactive (no worker)."""
+        if self.error is not None:
+            return "broken"
+        if not self.enabled:
+            return "disabled"
+        if any(table.state != RelState.READY.value for table in self.tables):
+            return "copying"
+        return "inactive" if self.pid is None else "active"
+
+
+def subscription_status(session: Session, names: Sequence[str] = ()) -> list[SubscriptionStatus]:
+    """How the subscriptions of all databases of the cluster are.
+
+    Args:
+        names: those to choose from, () for all.
+
+    Raises:
+        UndefinedObject: there is no subscription of that name.
+    """
+    cluster = session.cluster
+    with session.read() as catalog:
+        subscriptions = list_subscriptions(catalog, all_databases=True)
+        workers = live_workers(cluster, catalog.connection)
+    for name in names:
+        if name not in {subscription.name for subscription in subscriptions}:
+            raise UndefinedObject(f'subscription "{name}" does not exist')
+    return [
+        _status(session, subscription, workers)
+        for subscription in subscriptions
+        if not names or subscription.name in names
+    ]
+
+
+def _status(
+    session: Session, subscription: Subscription, workers: Sequence[Worker]
+) -> SubscriptionStatus:
+    with session.cluster.begin(write=False) as connection:
+        error = subscription_error(connection, subscription.oid)
+    lag, pending, end = UNKNOWN, {}, None
+    starts: dict[tuple[str, str], int] = {}
+    with open_subscriber(session, subscription) as subscriber:
+        if subscription.slot_name is not None:
+            try:
+                with open_publisher(session, subscription.conninfo) as publisher:
+                    end, position = _positions(publisher, subscriber, subscription.slot_name)
+                    starts = _starts(subscriber, position)
+                    pending = publisher.pending(
+                        subscription.publications, starts, subscription.origin, end
+                    )
+                    lag = _lag(list(pending.values()), max(end - position, 0))
+            except PostgresError as failure:
+                if subscription.enabled:
+                    error = error or SubscriptionError.of(failure)
+        tables = []
+        for (schema, name), relation in sorted(subscriber.relations().items()):
+            table_lag = UNKNOWN
+            if end is not None and (schema, name) in starts:
+                found = pending.get((schema, name))
+                size = max(end - starts[schema, name], 0) if found else 0
+                table_lag = _lag([found] if found else [], size)
+            tables.append(TableStatus(schema, name, relation.state.value, table_lag))
+    key = (subscription.oid, APPLY)
+    own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
+    return SubscriptionStatus(
+        subscription.name,
+        session.cluster.database_name(subscription.database_oid),
+        subscription.enabled,
+        next(own, None),
+        lag,
+        error,
+        tuple(tables),
+    )
+
+
+def _starts(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
+    """The tables whose rows are there, each with the LSN after which its changes are missing: where
+    apply is, or the table's own synchronization."""
+    return {
+        name: max(
+            relation.lsn or 0,
+            position
+            if relation.state is RelState.READY
+            else subscriber.of_table(relation).progress(),
+        )
+        for name, relation in subscriber.relations().items()
+        if relation.state.is_copied
+    }
+
+
+def _positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
+    """The end of the publisher's log, and where the subscription is in it."""
+    end = publisher.current_lsn()
+    return end, max(subscriber.progress(), publisher.slot_position(slot_name))
+
+
+def _lag(pending: Sequence[PendingChanges], size: int) -> Lag:
+    rows = [item.rows for item in pending]
+    known_rows = [count for count in rows if count is not None]
+    oldest = min((item.oldest_commit_time for item in pending), default=None)
+    return Lag(
+        size,
+        sum(item.transactions for item in pending),
+        sum(known_rows) if len(known_rows) == len(rows) else None,
+        0.0 if oldest is None else max(time.time() - oldest / 1_000_000, 0.0),
+    )

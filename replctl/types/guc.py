@@ -1,0 +1,294 @@
+"""The settings that a PostgreSQL server has: their types, units, ranges and contexts, and how their
+values are read and shown (guc_tables.c, guc.c).
+
+The rows come from a PostgreSQL 17 server (`.ci/generate_types.py`); what is otherwise here, and
+what replctl adds, stands below.  A value is kept in the setting's own unit, as pg_settings has it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+
+from replctl.errors import InvalidName, InvalidParameterValue, UndefinedObject
+from replctl.types.builtin import builtin_rows
+
+#: What another value has here than a server is built with.
+_DEFAULTS = {
+    "application_name": "replctl",
+    "client_encoding": "UTF8",
+    "lc_messages": "C.UTF-8",
+    "lc_monetary": "C.UTF-8",
+    "lc_numeric": "C.UTF-8",
+    "lc_time": "C.UTF-8",
+    "log_timezone": "UTC",
+    "server_encoding": "UTF8",
+    "server_version": "17.0",
+    "server_version_num": "170000",
+    "timezone": "UTC",
+    "timezone_abbreviations": "Default",
+    "wal_level": "logical",
+}
+
+#: Values of enumerations that are taken, and not listed.
+_HIDDEN = {
+    "client_min_messages": {"debug": "debug2", "info": "info"},
+    "wal_level": {"archive": "replica", "hot_standby": "replica"},
+}
+_SWITCH = {"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "0": "off"}
+
+#: Settings that are lists (GUC_LIST_INPUT); those of names are quoted (GUC_LIST_QUOTE).
+_LISTS = frozenset(
+    {
+        "createrole_self_grant", "datestyle", "debug_io_direct", "listen_addresses",
+        "log_destination", "restrict_nonsystem_relation_kind", "synchronized_standby_slots",
+        "synchronous_standby_names", "wal_consistency_checking",
+    }
+)  # fmt: skip
+_NAME_LISTS = frozenset(
+    {
+        "local_preload_libraries", "search_path", "session_preload_libraries",
+        "shared_preload_libraries", "temp_tablespaces", "unix_socket_directories",
+    }
+)  # fmt: skip
+
+_MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
+_TIME = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000,
+         "ms": 1000, "us": 1}  # fmt: skip
+_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)")
+_CUSTOM_NAME = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$]*(?:\.[A-Za-z_\x80-\U0010ffff][\w$]*)+")
+_MAX_INT, _MIN_INT = 2**31 - 1, -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row of pg_settings, without what a session makes of it.
+
+    Attributes:
+        context: who may change it, and when: internal, postmaster, sighup, superuser-backend,
+            backend, superuser, user.
+        boot_value: what it is until somebody sets it.
+        minimum, maximum: of numbers, else "".
+        values: of an enumeration, else ().
+    """
+
+    name: str
+    type: str
+    context: str
+    boot_value: str
+    unit: str = ""
+    minimum: str = ""
+    maximum: str = ""
+    category: str = "Customized Options"
+    description: str = ""
+    extra_description: str = ""
+    values: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name as it is looked up."""
+        return self.name.lower()
+
+    @property
+    def is_list(self) -> bool:
+        """Whether several values may be given."""
+        return self.key in _LISTS or self.key in _NAME_LISTS
+
+    @property
+    def is_name_list(self) -> bool:
+        """Whether the values are names, to be quoted as such."""
+        return self.key in _NAME_LISTS
+
+
+#: What replctl adds.
+_OWN = (
+    Setting(
+        "replctl.max_batch_changes",
+        "integer",
+        "user",
+        str(10_000_000),
+        "",
+        "0",
+        str(_MAX_INT),
+        "Replication / Subscribers",
+        "Changed rows that a subscription decodes and applies at once, at most.",
+        "A transaction that changes more is applied by itself. Zero: no limit.",
+    ),
+    Setting(
+        "replctl.vacuum_retention",
+        "integer",
+        "superuser",
+        str(7 * 86400),
+        "s",
+        "0",
+        str(_MAX_INT),
+        "Replication",
+        "How long VACUUM keeps what only readers and writers that it does not know can need.",
+    ),
+)
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """All settings, by their names in lower case, in the order of names."""
+    found = {row["name"].lower(): _setting(row) for row in builtin_rows("pg_settings")}
+    for name, value in _DEFAULTS.items():
+        found[name] = replace(found[name], boot_value=value)
+    found |= {setting.key: setting for setting in _OWN}
+    return dict(sorted(found.items()))
+
+
+def _setting(row: dict[str, str]) -> Setting:
+    return Setting(
+        row["name"],
+        row["vartype"],
+        row["context"],
+        row["boot_val"],
+        row["unit"],
+        row["min_val"],
+        row["max_val"],
+        row["category"],
+        row["short_desc"],
+        row["extra_desc"],
+        tuple(row["enumvals"].split(",")) if row["enumvals"] else (),
+    )
+
+
+def find_setting(name: str) -> Setting:
+    """The setting of that name; one of two names with a point in between may be anybody's.
+
+    Raises:
+        UndefinedObject: there is none (42704).
+        InvalidName: it has a point, and is no name of that kind (42602).
+    """
+    known = settings().get(name.lower())
+    if known is not None:
+        return known
+    if "." not in name:
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    if not _CUSTOM_NAME.fullmatch(name):
+        raise InvalidName(
+            f'invalid configuration parameter name "{name}"',
+            detail="Custom parameter names must be two or more simple identifiers separated by"
+            " dots.",
+        )
+    return Setting(name, "string", "user", "")
+
+
+def read_value(setting: Setting, text: str) -> str:
+    """A value as it is kept.
+
+    Raises:
+        InvalidParameterValue: the setting cannot have it (22023).
+    """
+    match setting.type:
+        case "bool":
+            return _read_bool(setting, text)
+        case "enum":
+            return _read_enum(setting, text)
+        case "integer" | "real":
+            return _read_number(setting, text)
+    return text
+
+
+def show_value(setting: Setting, value: str) -> str:
+    """A value as SHOW prints it: numbers in the largest unit that fits."""
+    if setting.type not in ("integer", "real") or not setting.unit or float(value) <= 0:
+        return value
+    units, base = _units(setting)
+    amount = float(value) * base
+    for name, size in units.items():
+        shown = amount / size
+        if abs(round(shown) / shown - 1) <= (0 if setting.type == "integer" else 1e-8):
+            return f"{round(shown)}{name}"
+    return f"{amount:g}{list(units)[-1]}"
+
+
+def plain_number(text: str) -> float | None:
+    """A number as settings are written (0x10, 1e3), without a unit; None if it is none."""
+    match = _NUMBER.fullmatch(text)
+    return None if match is None or match[2].rstrip() else _number(match[1])
+
+
+def _number(digits: str) -> float:
+    return float(int(digits, 16) if "x" in digits.lower() else float(digits))
+
+
+def _read_bool(setting: Setting, text: str) -> str:
+    word = text.strip().lower()
+    if word in ("1", "on") or (word and ("true".startswith(word) or "yes".startswith(word))):
+        return "on"
+    is_false = word and ("false".startswith(word) or "no".startswith(word))
+    if word in ("0", "of", "off") or is_false:
+        return "off"
+    raise InvalidParameterValue(f'parameter "{setting.name}" requires a Boolean value')
+
+
+def _read_enum(setting: Setting, text: str) -> str:
+    word = text.lower()
+    by_word = {value.lower(): value for value in setting.values}
+    by_word |= _HIDDEN.get(setting.key, {})
+    if {"on", "off"} <= set(setting.values):
+        by_word = _SWITCH | by_word
+    if word not in by_word:
+        raise InvalidParameterValue(
+            _invalid(setting, text), hint=f"Available values: {', '.join(setting.values)}."
+        )
+    return by_word[word]
+
+
+def _read_number(setting: Setting, text: str) -> str:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise InvalidParameterValue(_invalid(setting, text))
+    number, unit = _number(match[1]), match[2].rstrip()
+    if unit:
+        number = _converted(setting, text, number, unit)
+    if setting.type == "integer":
+        number = round(number)
+        if not _MIN_INT <= number <= _MAX_INT:
+            raise InvalidParameterValue(
+                _invalid(setting, text), hint="Value exceeds integer range."
+            )
+    if not float(setting.minimum) <= number <= float(setting.maximum):
+        unit_shown = f" {setting.unit}" if setting.unit else ""
+        shown, low, high = (
+            f"{value:g}{unit_shown}" if setting.type == "real" else f"{int(value)}{unit_shown}"
+            for value in (number, float(setting.minimum), float(setting.maximum))
+        )
+        raise InvalidParameterValue(
+            f'{shown} is outside the valid range for parameter "{setting.name}" ({low} .. {high})'
+        )
+    return f"{number:g}" if setting.type == "real" else str(number)
+
+
+def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
+    """A number with a unit, in the setting's own; a fraction is rounded to the next smaller unit,
+    so that 0.1GB is a whole number of megabytes."""
+    if not setting.unit:
+        raise InvalidParameterValue(_invalid(setting, text))
+    units, base = _units(setting)
+    if unit not in units:
+        names = [f'"{name}"' for name in sorted(units, key=units.__getitem__)]
+        raise InvalidParameterValue(
+            _invalid(setting, text),
+            hint=f"Valid units for this parameter are {', '.join(names[:-1])}, and {names[-1]}.",
+        )
+    smaller = [size for size in units.values() if base <= size < units[unit]]
+    amount = number * units[unit]
+    if smaller:
+        amount = round(amount / smaller[0]) * smaller[0]
+    return amount / base
+
+
+def _units(setting: Setting) -> tuple[dict[str, int], int]:
+    """The units that a setting knows, the largest first, and the size of its own: 8kB is one."""
+    match = re.fullmatch(r"(\d*)(\D+)", setting.unit)
+    assert match is not None, setting.unit
+    units = _MEMORY if match[2] in _MEMORY else _TIME
+    return units, int(match[1] or 1) * units[match[2]]
+
+
+def _invalid(setting: Setting, text: str) -> str:
+    return f'invalid value for parameter "{setting.name}": "{text}"'

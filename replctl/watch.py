@@ -1,0 +1,134 @@
+"""An applier that runs for long: `replctl sync --watch`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.transaction import insert_lsn
+from replctl.conninfo import connection_target
+from replctl.errors import PostgresError
+from replctl.launcher import Applied, Launcher, Stopping, SyncFailure, enabled_subscriptions
+from replctl.open_node import open_publisher
+from replctl.session import Session
+
+#: Seconds: the longest time until a subscription that fails is tried again.
+_LONGEST_RETRY = 60.0
+#: Seconds after which a subscription is run although nothing seems to have changed: it reports.
+_STATUS_INTERVAL = 10.0
+
+
+@dataclass(slots=True)
+class _Standing:
+    """What `Watch` remembers of a subscription.
+
+    Attributes:
+        failures: how many of its last attempts have failed.
+        due: when it is tried again, if it has failed.
+        idle_since: when it was run last and had nothing to do; None if it had.
+        seen: where the logs were then.
+    """
+
+    failures: int = 0
+    due: float = 0.0
+    idle_since: float | None = None
+    seen: tuple[int, int | None] = (0, None)
+
+
+class Watch:
+    """Applies subscriptions round by round, and holds them meanwhile.
+
+    One that fails does not keep others from going on; it is tried again later, after longer and
+    longer times.  One whose publisher's log and whose own have not moved is not run.
+
+    Args:
+        names: subscriptions to run, () for all that there are in each round.
+        interval: seconds between two rounds; a first new attempt is made after twice that, and two
+            at least.
+        is_stopping, on_applied: as for Launcher.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        names: Sequence[str] = (),
+        interval: float = 1.0,
+        *,
+        is_stopping: Callable[[], bool] = lambda: False,
+        on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
+    ) -> None:
+        self._session = session
+        self._names = names
+        self._interval = interval
+        self._launcher = Launcher(session, is_stopping=is_stopping, on_applied=on_applied)
+        self._standings: dict[int, _Standing] = {}
+        enabled_subscriptions(session, names)  # whether there are such
+
+    def round(self) -> list[SyncFailure]:
+        """Run what is due; what could not go on.  It ends early when it was asked to stop."""
+        subscriptions = [
+            subscription
+            for subscription in enabled_subscriptions(self._session)
+            if not self._names or subscription.name in self._names
+        ]
+        self._launcher.keep(subscriptions)
+        known = self._standings
+        self._standings = {s.oid: known.get(s.oid, _Standing()) for s in subscriptions}
+        due = self._due(subscriptions)
+        failures: list[SyncFailure] = []
+        try:
+            self._launcher.round(due, failures)
+        except Stopping:
+            return []
+        failed = {failure.oid for failure in failures}
+        now = time.monotonic()
+        for subscription in due:
+            standing = self._standings[subscription.oid]
+            if subscription.oid in failed:
+                standing.failures += 1
+                standing.due, standing.idle_since = now + self._delay(standing.failures), None
+            else:
+                standing.failures, standing.due, standing.idle_since = 0, 0.0, now
+        return failures
+
+    def _delay(self, failures: int) -> float:
+        """Seconds until a subscription that has failed that often in a row is tried again."""
+        doublings = min(failures, 16)  # more would come to the longest time, too
+        return min(max(self._interval, 1.0) * 2.0**doublings, _LONGEST_RETRY)
+
+    def _due(self, subscriptions: Sequence[Subscription]) -> list[Subscription]:
+        """Those that may have something to do."""
+        now = time.monotonic()
+        with self._session.cluster.begin(write=False) as connection:
+            own_end = insert_lsn(connection)
+        ends: dict[tuple[tuple[str, str], ...], int | None] = {}
+        due = []
+        for subscription in subscriptions:
+            standing = self._standings[subscription.oid]
+            if now < standing.due:
+                continue
+            publisher = connection_target(subscription.conninfo)
+            if publisher not in ends:
+                ends[publisher] = self._publisher_end(subscription)
+            seen = (own_end, ends[publisher])
+            is_idle = standing.idle_since is not None and (
+                now - standing.idle_since < _STATUS_INTERVAL
+            )
+            if not (is_idle and seen == standing.seen and seen[1] is not None):
+                standing.seen = seen
+                due.append(subscription)
+        return due
+
+    def _publisher_end(self, subscription: Subscription) -> int | None:
+        """The end of a publisher's log; None if it cannot be told, as the run will report."""
+        try:
+            with open_publisher(self._session, subscription.conninfo) as publisher:
+                return publisher.current_lsn()
+        except PostgresError:
+            return None
+
+    def close(self) -> None:
+        """Let go of the subscriptions."""
+        self._launcher.close(stays=False)

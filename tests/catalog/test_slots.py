@@ -1,0 +1,72 @@
+"""Slots and origins between sessions, without Spark."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.errors import ObjectInUse, UndefinedObject
+from replctl.execute import execute
+from replctl.session import Session
+
+_TEMPORARY = "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'test_decoding', true)"
+
+
+def _rows(session: Session, query: str) -> list[list[str | None]]:
+    (result,) = execute(session, query)
+    return [list(row) for row in result.rows]
+
+
+@pytest.fixture
+def other(cluster: Cluster) -> Session:
+    """A second session of the database."""
+    return Session.connect(cluster, "postgres", "postgres")
+
+
+def test_a_temporary_slot_is_its_session_s_alone(session: Session, other: Session) -> None:
+    _rows(session, _TEMPORARY)
+    pid = os.getpid()
+    query = "SELECT slot_name, temporary, active, active_pid FROM pg_replication_slots"
+    assert _rows(other, query) == [["s", "t", "t", str(pid)]]
+    for call in (
+        "pg_drop_replication_slot('s')",
+        "pg_replication_slot_advance('s', pg_current_wal_lsn())",
+        "data FROM pg_logical_slot_get_changes('s', NULL, NULL)",
+    ):
+        with pytest.raises(ObjectInUse, match=f'slot "s" is active for PID {pid}'):
+            _rows(other, f"SELECT {call}")
+    session.close()
+    assert _rows(other, query) == []
+
+
+def test_an_error_drops_temporary_slots(session: Session) -> None:
+    _rows(session, _TEMPORARY)
+    with pytest.raises(UndefinedObject):
+        _rows(session, "SELECT pg_drop_replication_slot('none')")
+    assert _rows(session, "SELECT slot_name FROM pg_replication_slots") == []
+
+
+def test_a_dead_process_leaves_no_temporary_slot(cluster: Cluster) -> None:
+    dying = Cluster.open(cluster.path)
+    _rows(Session.connect(dying, "postgres", "postgres"), _TEMPORARY)
+    dying.close()
+    session = Session.connect(cluster, "postgres", "postgres")
+    assert _rows(session, "SELECT slot_name FROM pg_replication_slots") == []
+
+
+def test_an_origin_is_set_up_in_one_session(session: Session, other: Session) -> None:
+    _rows(session, "SELECT pg_replication_origin_create('o')")
+    _rows(session, "SELECT pg_replication_origin_session_setup('o')")
+    active = f"replication origin with ID 1 is already active for PID {os.getpid()}"
+    for call in (
+        "pg_replication_origin_session_setup('o')",
+        "pg_replication_origin_advance('o', '0/1')",
+    ):
+        with pytest.raises(ObjectInUse, match=active):
+            _rows(other, f"SELECT {call}")
+    with pytest.raises(ObjectInUse, match="could not drop replication origin with ID 1, in use"):
+        _rows(other, "SELECT pg_replication_origin_drop('o')")
+    session.close()
+    _rows(other, "SELECT pg_replication_origin_drop('o')")

@@ -1,0 +1,28 @@
+-- Collations of users
+CREATE SCHEMA s;
+CREATE TABLE rf1 (a integer, b text);
+CREATE COLLATION user_collation FROM "C";
+CREATE COLLATION user_collation FROM "C";
+CREATE COLLATION IF NOT EXISTS user_collation FROM "C";
+CREATE COLLATION user_collation FROM pg_c_utf8;
+CREATE COLLATION utf FROM pg_catalog.pg_c_utf8;
+CREATE COLLATION utf FROM pg_catalog.pg_c_utf8;
+CREATE COLLATION s.other FROM user_collation;
+CREATE COLLATION x FROM "default";
+CREATE COLLATION x FROM nosuch;
+CREATE COLLATION x FROM s.nosuch;
+CREATE COLLATION x FROM nosuch.nosuch;
+CREATE COLLATION nosuch.x FROM "C";
+CREATE PUBLICATION p5 WITH (publish = 'insert');
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (b < '2' COLLATE user_collation);
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (b COLLATE s.other < '2');
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (a > 1 AND b COLLATE s.other = '2');
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (lower(b COLLATE utf) = 'x');
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (b COLLATE nosuch = '2');
+ALTER PUBLICATION p5 ADD TABLE rf1 WHERE (b COLLATE "C" = '2');
+DROP COLLATION "C";
+DROP COLLATION nosuch;
+DROP COLLATION IF EXISTS nosuch, s.nosuch;
+DROP COLLATION user_collation, utf;
+DROP SCHEMA s;
+DROP SCHEMA s CASCADE;

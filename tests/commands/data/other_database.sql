@@ -1,0 +1,27 @@
+-- Names of relations with a database
+CREATE PUBLICATION p0;
+DROP TABLE x.y.z;
+ALTER TABLE x.y.z ADD c int;
+SELECT * FROM x.y.z;
+INSERT INTO x.y.z VALUES (1);
+CREATE TABLE x.y.z (a int);
+CREATE VIEW v AS SELECT * FROM x.y.z;
+TRUNCATE x.y.z;
+COMMENT ON TABLE x.y.z IS 'x';
+ALTER TABLE x.y.z RENAME TO b;
+CREATE INDEX ON x.y.z (a);
+CREATE TABLE t (LIKE x.y.z);
+CREATE TABLE t () INHERITS (x.y.z);
+CREATE PUBLICATION p FOR TABLE x.y.z;
+SELECT 'x.y.z'::regclass;
+GRANT SELECT ON x.y.z TO postgres;
+DROP TYPE x.y.z;
+UPDATE x.y.z SET a = 1;
+ALTER PUBLICATION p0 DROP TABLE x.y.z;
+ALTER TABLE x.y.z SET SCHEMA s;
+CREATE TABLE c PARTITION OF x.y.z DEFAULT;
+DROP TABLE IF EXISTS x.y.z;
+DROP TABLE w.x.y.z;
+SELECT * FROM w.x.y.z;
+DROP SEQUENCE x.y.z;
+SELECT nextval('x.y.z');

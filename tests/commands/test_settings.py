@@ -1,0 +1,164 @@
+"""What ALTER SYSTEM has set, and what the settings of replication limit, without Spark."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from golden_script import answer_of
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.worker import (
+    Walsender,
+    claim_walsender,
+    claim_worker,
+    release_walsender,
+    release_worker,
+)
+from replctl.errors import ConfigurationLimitExceeded, LockNotAvailable, TooManyConnections
+from replctl.session import Session
+
+
+def connect(cluster: Cluster) -> Session:
+    return Session.connect(cluster, "postgres", "postgres")
+
+
+def shown(session: Session, name: str) -> str:
+    return answer_of(session, f"show {name}")[0].removeprefix("| ")
+
+
+def test_alter_system_is_for_those_who_connect_later(cluster: Cluster) -> None:
+    first = connect(cluster)
+    assert answer_of(first, "alter system set max_slot_wal_keep_size = '1.5GB'") == (
+        "ALTER SYSTEM",
+    )
+    assert answer_of(first, "alter system set search_path = 'it''s', b") == ("ALTER SYSTEM",)
+    assert answer_of(first, r"alter system set foo.bar = 'a\b#'") == ("ALTER SYSTEM",)
+    answer_of(first, "alter system set max_replication_slots = 3")
+    assert shown(first, "max_slot_wal_keep_size") == "-1"
+    second = connect(cluster)
+    assert shown(second, "max_slot_wal_keep_size") == "1536MB"
+    assert second.search_path == ("it's", "b")
+    assert shown(second, "foo.bar") == r"a\b#"
+    source = "select setting, source, reset_val from pg_settings where name like 'max_slot%'"
+    assert answer_of(second, source)[0] == "| 1536 | configuration file | 1536"
+    assert answer_of(first, "select pg_reload_conf()")[0] == "| t"
+    assert shown(first, "max_slot_wal_keep_size") == "1536MB"
+    assert shown(first, "max_replication_slots") == "10"  # that takes a new connection
+    answer_of(second, "alter system reset max_slot_wal_keep_size")
+    assert shown(connect(cluster), "max_slot_wal_keep_size") == "-1"
+    answer_of(second, "alter system reset all")
+    assert shown(connect(cluster), "max_replication_slots") == "10"
+
+
+def test_a_reset_goes_back_to_the_configuration(cluster: Cluster) -> None:
+    answer_of(connect(cluster), "alter system set lock_timeout = '5s'")
+    session = connect(cluster)
+    answer_of(session, "set lock_timeout = '1min'")
+    assert shown(session, "lock_timeout") == "1min"
+    answer_of(session, "reset lock_timeout")
+    assert shown(session, "lock_timeout") == "5s"
+
+
+def test_slots_need_wal_level_logical(cluster: Cluster) -> None:
+    answer_of(connect(cluster), "alter system set wal_level = hot_standby")
+    session = connect(cluster)
+    create = "select pg_create_logical_replication_slot('s', 'pgoutput')"
+    assert answer_of(session, create) == (
+        'ERROR 55000: logical decoding requires "wal_level" >= "logical"',
+    )
+    assert answer_of(session, "create publication p") == (
+        'WARNING 55000: "wal_level" is insufficient to publish logical changes',
+        'HINT: Set "wal_level" to "logical" before creating subscriptions.',
+        "CREATE PUBLICATION",
+    )
+    answer_of(session, "alter system set wal_level = minimal")
+    assert answer_of(connect(cluster), create) == (
+        'ERROR 55000: replication slots can only be used if "wal_level" >= "replica"',
+    )
+
+
+def test_max_replication_slots_is_the_limit(cluster: Cluster) -> None:
+    answer_of(connect(cluster), "alter system set max_replication_slots = 1")
+    session = connect(cluster)
+    answer_of(session, "select pg_create_logical_replication_slot('a', 'pgoutput')")
+    assert answer_of(
+        session, "select slot_name from pg_create_logical_replication_slot('b', 'pgoutput')"
+    ) == (
+        "ERROR 53400: all replication slots are in use",
+        'HINT: Free one or increase "max_replication_slots".',
+    )
+    assert answer_of(session, "select slot_name from pg_replication_slots") == ("| a", "SELECT 1")
+    answer_of(session, "alter system set max_replication_slots = 0")
+    assert answer_of(
+        connect(cluster), "select pg_create_logical_replication_slot('b', 'pgoutput')"
+    ) == ('ERROR 55000: replication slots can only be used if "max_replication_slots" > 0',)
+
+
+def test_names_of_the_search_path(session: Session) -> None:
+    answer_of(session, """set search_path to 'a,b', "C ""d", 'E', f""")
+    assert session.search_path == ("a,b", 'C "d', "E", "f")
+    answer_of(session, "select set_config('search_path', 'A,\"$user\",B', false)")
+    assert session.search_path == ("a", "postgres", "b")
+
+
+def test_lock_timeout_ends_the_wait_for_a_table(cluster: Cluster) -> None:
+    first, second = connect(cluster), connect(cluster)
+    with ExitStack() as stack:
+        first.lock_relations([16384], stack)
+        answer_of(second, "set lock_timeout = '50ms'")
+        with pytest.raises(LockNotAvailable, match="canceling statement due to lock timeout"):
+            second.lock_relations([16384], stack)
+    second.lock_relations([16384], stack)
+    stack.close()
+
+
+def test_workers_and_walsenders_have_their_limits(cluster: Cluster) -> None:
+    """They count processes; what this one holds already is not in its way."""
+    claim_worker(cluster, 1, "s", maximum=1)
+    claim_walsender(cluster, Walsender("s", "1/1", "s", 10), maximum=1)
+    other = Cluster.open(cluster.path)
+    try:
+        with pytest.raises(ConfigurationLimitExceeded) as caught:
+            claim_worker(other, 2, "t", maximum=1)
+        assert caught.value.message == "out of logical replication worker slots"
+        with pytest.raises(
+            TooManyConnections, match=r"exceeds \"max_wal_senders\" \(currently 1\)"
+        ):
+            claim_walsender(other, Walsender("t", "1/2", "t", 10), maximum=1)
+        claim_worker(cluster, 3, "u", maximum=1)
+        for subscription in (1, 3):
+            release_worker(cluster, subscription, stays=True)
+        release_walsender(cluster, "s", stays=True)
+        claim_worker(other, 2, "t", maximum=1)
+        claim_walsender(other, Walsender("t", "1/2", "t", 10), maximum=1)
+    finally:
+        other.close()
+    with pytest.raises(ConfigurationLimitExceeded):
+        claim_worker(cluster, 4, "v", maximum=0)
+
+
+def test_sessions_begin_with_what_was_said_for_role_and_database(session: Session) -> None:
+    for statement in (
+        "create role reg_set login",
+        "create database other",
+        "alter role all set lock_timeout = 1",
+        "alter database postgres set lock_timeout = 2",
+        "alter database postgres set statement_timeout = 2",
+        "alter role reg_set set lock_timeout = 3",
+        "alter role reg_set in database postgres set lock_timeout = 4",
+    ):
+        answer_of(session, statement)
+
+    def begun(role: str, database: str) -> Session:
+        return Session.connect(session.cluster, database, role)
+
+    assert shown(begun("reg_set", "postgres"), "lock_timeout") == "4ms"
+    assert shown(begun("reg_set", "postgres"), "statement_timeout") == "2ms"
+    assert shown(begun("reg_set", "other"), "lock_timeout") == "3ms"
+    assert shown(begun("postgres", "postgres"), "lock_timeout") == "2ms"
+    later = begun("postgres", "other")
+    assert shown(later, "lock_timeout") == "1ms"
+    answer_of(later, "set lock_timeout = 9")
+    answer_of(later, "reset lock_timeout")
+    assert shown(later, "lock_timeout") == "1ms"

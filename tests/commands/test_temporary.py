@@ -1,0 +1,50 @@
+"""Temporary relations go with their session, however it ends."""
+
+from __future__ import annotations
+
+from fix_psql import Psql
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_namespace import insert_temporary_schema
+from replctl.catalog.schema import pg_class
+from replctl.execute import execute
+from replctl.session import Session
+
+_COUNT = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'"
+
+
+def test_they_end_with_the_session(psql: Psql) -> None:
+    made = psql("-At", "-c", "CREATE TEMP TABLE t (id serial PRIMARY KEY)", "-c", _COUNT)
+    assert made.stdout.split() == ["CREATE", "TABLE", "3"], made.stderr
+    assert psql("-At", "-c", _COUNT).stdout.split() == ["0"]
+
+
+def test_other_sessions_have_their_own(cluster: Cluster) -> None:
+    one, two = (Session.connect(cluster, "postgres", "postgres") for _ in range(2))
+    for session in (one, two):
+        list(execute(session, "CREATE TEMP TABLE t (a int)"))
+    assert one.temporary_schema != two.temporary_schema
+    one.close()
+    with two.read() as catalog:
+        schemas = {row.relnamespace for row in catalog.select(pg_class)}
+    assert len(schemas) == 1
+
+
+def test_what_a_dead_session_has_left_is_dropped(cluster: Cluster) -> None:
+    died = Session.connect(cluster, "postgres", "postgres")
+    died.key = "1-never/1"
+    list(execute(died, "CREATE TEMP TABLE t (a int)"))
+    session = Session.connect(cluster, "postgres", "postgres")
+    list(execute(session, "CREATE TEMP TABLE u (a int)"))
+    with session.read() as catalog:
+        assert [row.relname for row in catalog.select(pg_class)] == ["u"]
+    session.close()
+    with session.read() as catalog:
+        assert not catalog.select(pg_class)
+
+
+def test_a_number_that_is_taken_is_passed_over(cluster: Cluster) -> None:
+    session = Session.connect(cluster, "postgres", "postgres")
+    with session.write() as catalog:
+        assert insert_temporary_schema(catalog, session.key, 10) == "pg_temp_3"
+        assert insert_temporary_schema(catalog, session.key, 10) == "pg_temp_4"

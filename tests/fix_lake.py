@@ -1,0 +1,78 @@
+"""A database with a table that deltalake writes, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from golden_script import answer_of
+
+from replctl.catalog.pg_class import get_relation
+from replctl.catalog.storage import note_storage
+from replctl.lake.publisher import LakePublisher
+from replctl.session import Session
+
+
+class Lake:
+    """A database with table t, whose rows deltalake writes."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.run("set replctl.vacuum_retention = 0")
+        self.run("create table t (id int primary key, v text)")
+        with session.read() as catalog:
+            oid = session.environment(catalog).relation_oid(None, "t")
+            assert oid is not None
+            relation = get_relation(catalog, oid)
+        assert relation is not None
+        assert relation.storage is not None
+        self.oid, self.location = oid, relation.storage.location
+        rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": ["a", "b", "c"]})
+        properties = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(self.location, rows, configuration=properties)
+        with session.cluster.begin(write=True) as connection:
+            note_storage(connection, oid, [1, 2], 0)
+        self.enter()
+
+    def run(self, statement: str) -> tuple[str, ...]:
+        """What is answered; an error fails the test."""
+        answer = answer_of(self.session, statement)
+        assert not any(line.startswith("ERROR") for line in answer), answer
+        return answer
+
+    def enter(self) -> int:
+        """Enter what was written; the end of the log."""
+        return LakePublisher(self.session).current_lsn()
+
+    def update(self, count: int = 1) -> int:
+        """Change row 1 so many times; the end of the log."""
+        for number in range(count):
+            table = DeltaTable(self.location)
+            table.update(updates={"v": f"'{table.version()}-{number}'"}, predicate="id = 1")
+        return self.enter()
+
+    def files(self) -> set[str]:
+        """All files of the table, but check sums."""
+        return {
+            str(path.relative_to(self.location))
+            for path in Path(self.location).rglob("*")
+            if path.is_file() and not path.name.endswith(".crc")
+        }
+
+    def reads(self, version: int) -> bool:
+        """Whether a version can be read."""
+        try:
+            DeltaTable(self.location, version=version).to_pyarrow_table()
+        except Exception:
+            return False
+        return True
+
+    def rows(self) -> list[dict[str, object]]:
+        return sorted(DeltaTable(self.location).to_pyarrow_table().to_pylist(), key=str)
+
+
+@pytest.fixture
+def lake(session: Session) -> Lake:
+    return Lake(session)

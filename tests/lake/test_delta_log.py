@@ -1,0 +1,85 @@
+"""The log of a Delta table as it is read without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fix_lake import Lake
+
+from replctl.errors import UndefinedFile
+from replctl.lake.delta_log import commits_after, read_commit
+
+
+def test_storage_that_is_not_there_is_no_empty_log(lake: Lake) -> None:
+    lake.update(1)
+    assert [commit.version for commit in commits_after(lake.location, 0)] == [1]
+    folder = Path(lake.location)
+    folder.rename(folder.with_name("elsewhere"))
+    assert list(commits_after(lake.location, -1)) == []
+    with pytest.raises(UndefinedFile):
+        list(commits_after(lake.location, 0))
+
+
+def test_a_publisher_misses_its_tables(lake: Lake) -> None:
+    """What is not there is no news; tables that were never written, or are dropped, are not
+    missed, and DDL goes on."""
+    lake.run("create table never_written (a int primary key)")
+    end = lake.update(1)
+    folder = Path(lake.location)
+    folder.rename(folder.with_name("elsewhere"))
+    with pytest.raises(UndefinedFile) as caught:
+        lake.enter()
+    assert caught.value.message == f'could not find the Delta table "{lake.location}"'
+    assert caught.value.detail == 'Table "public.t" is stored there.'
+    lake.run("begin")
+    lake.run("create table other (a int primary key)")
+    lake.run("commit")
+    folder.with_name("elsewhere").rename(folder)
+    assert lake.update(1) > end
+    folder.rename(folder.with_name("elsewhere"))
+    lake.run("drop table t")
+    assert lake.enter() > end
+
+
+def _file(path: str, rows: int | None, deleted: int = 0) -> dict[str, Any]:
+    body: dict[str, Any] = {"path": path, "size": 1000, "dataChange": True}
+    if rows is not None:
+        body["stats"] = json.dumps({"numRecords": rows})
+    if deleted:
+        body["deletionVector"] = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": deleted}
+    return body
+
+
+@pytest.mark.parametrize(
+    ("operation", "metrics", "added", "removed", "rows"),
+    [
+        ("WRITE", {"numOutputRows": "5"}, [_file("a", 5)], [], 5),
+        ("WRITE", {"numOutputRows": "5"}, [_file("a", 5)], [_file("b", 7, 1)], 11),
+        ("WRITE", {"numOutputRows": "5"}, [_file("a", None)], [], 5),
+        ("WRITE", {}, [_file("a", None)], [], None),
+        ("DELETE", {"numDeletedRows": "2"}, [_file("a", 900)], [_file("a", 902)], 2),
+        ("DELETE", {}, [_file("a", 900, 5)], [_file("a", 900, 2)], 3),
+        ("OTHER", {}, [_file("a", 3), _file("b", 900, 1)], [_file("b", 900)], 4),
+    ],
+)
+def test_how_much_a_commit_gives_to_decode(
+    operation: str,
+    metrics: dict[str, str],
+    added: list[dict[str, Any]],
+    removed: list[dict[str, Any]],
+    rows: int | None,
+    tmp_path: Path,
+) -> None:
+    info = {"operation": operation, "operationMetrics": metrics}
+    actions = [
+        {"commitInfo": info},
+        *({"add": a} for a in added),
+        *({"remove": r} for r in removed),
+    ]
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{0:020d}.json").write_text("\n".join(json.dumps(action) for action in actions))
+    assert read_commit(str(tmp_path), 0).decoded_rows == rows

@@ -1,0 +1,240 @@
+"""VACUUM without Spark: what goes, what stays, and that it can die anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from deltalake import DeltaTable
+from fix_lake import Lake
+from golden_script import answer_of
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.intent import Intent, insert_intent
+from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_subscription import ApplyBatch, delete_apply_batch, insert_apply_batch
+from replctl.catalog.pg_wal import entries_between
+from replctl.catalog.transaction import abort_transaction, begin_transaction
+from replctl.injection_point import POINTS
+from replctl.lake.delta_files import _decoded
+from replctl.lake.delta_log import latest_version, schema_at
+from replctl.session import Session
+
+
+def test_a_slot_keeps_what_it_needs(lake: Lake) -> None:
+    lake.update(3)
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.update(4)
+    before, rows = lake.files(), lake.rows()
+    lake.run("vacuum t")
+    gone = before - lake.files()
+    assert gone
+    assert not any("_delta_log" in name for name in gone)
+    assert [lake.reads(version) for version in range(8)] == [False] * 3 + [True] * 5
+    assert len([name for name in lake.files() if name.startswith("_change_data")]) == 4
+    with lake.session.read() as catalog:
+        assert [e.version for e in entries_between(catalog, 0, 2**60)][-4:] == [4, 5, 6, 7]
+    lake.run("select pg_replication_slot_advance('s', pg_current_wal_lsn())")
+    lake.run("vacuum")
+    assert [lake.reads(version) for version in range(8)] == [False] * 7 + [True]
+    assert len([name for name in lake.files() if "_delta_log" not in name]) == 1
+    assert lake.rows() == rows
+
+
+def test_the_log_is_cut_below_a_checkpoint(lake: Lake) -> None:
+    lake.update(3)
+    DeltaTable(lake.location).create_checkpoint()
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.update(3)
+    DeltaTable(lake.location).create_checkpoint()
+    lake.update(1)
+    lake.run("vacuum t")
+    log = sorted(name for name in lake.files() if name.endswith(".json"))
+    assert log[0].endswith("00003.json")
+    assert len(log) == 5
+    assert lake.reads(3)
+    assert lake.reads(7)
+    lake.run("select pg_drop_replication_slot('s')")
+    lake.run("vacuum t")
+    assert latest_version(lake.location) == 7
+    assert "v" in schema_at(lake.location)["schemaString"]  # which the checkpoint has kept
+    lake.run("vacuum t")
+    assert lake.rows()[0]["id"] == 1
+    assert lake.reads(7)
+    lake.update(1)
+    assert lake.reads(8)
+
+
+def test_recent_versions_are_kept_for_readers(lake: Lake) -> None:
+    lake.run("set replctl.vacuum_retention = '1h'")
+    lake.update(3)
+    before = lake.files()
+    assert lake.run("vacuum (verbose) t")[0].startswith("INFO")
+    assert lake.files() == before
+
+
+def test_a_batch_and_a_copy_and_a_transaction_keep_their_versions(lake: Lake) -> None:
+    lake.update(2)
+    session = lake.session
+    with session.cluster.write(session.database_oid) as catalog:
+        insert_apply_batch(catalog, ApplyBatch(1, 0, 1, 99, {lake.oid: (2, 1)}))
+    lake.update(2)
+    with session.cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, session.database_oid, session.cluster.backend)
+        insert_intent(connection, xid, Intent(lake.oid, 3, False))
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(5)] == [False] * 2 + [True] * 3
+    with session.cluster.write(session.database_oid) as catalog:
+        delete_apply_batch(catalog, 1)
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(5)] == [False] * 3 + [True] * 2
+    with session.cluster.begin(write=True) as connection:
+        abort_transaction(connection, xid)
+    lake.run("vacuum t")
+    assert [lake.reads(version) for version in range(5)] == [False] * 4 + [True]
+
+
+def test_catalogs_and_the_log_are_trimmed_to_the_oldest_slot(lake: Lake) -> None:
+    session = lake.session
+    count = "select count(*) from {}"
+
+    def stored(table: str) -> int:
+        with session.cluster.begin(write=False) as connection:
+            return int(connection.exec_driver_sql(count.format(table)).scalar_one())
+
+    lake.run("create publication p for table t where (id > 1)")
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    position = lake.enter()
+    lake.run("select pg_logical_emit_message(false, 'p', 'a message')")
+    lake.run("select pg_logical_emit_message(true, 'p', 'a message')")
+    lake.run("alter publication p set table t where (id > 2)")
+    lake.update(3)
+    lake.run("drop publication p")
+    lake.run("create table gone (a int)")
+    lake.run("drop table gone")
+    lake.run("vacuum")
+    with session.read() as catalog:
+        assert [p.name for p in list_publications(catalog.as_of(position))] == ["p"]
+        assert list_publications(catalog) == []
+    assert stored("pg_publication_rel") == 2
+    lake.run("select pg_replication_slot_advance('s', pg_current_wal_lsn())")
+    lake.run("vacuum")
+    assert stored("pg_publication_rel") == 0
+    assert stored("pg_publication") == 0
+    assert stored("pg_wal") == 1
+    assert stored("pg_xact") == 1
+    assert lake.run("select count(*) from pg_class where relname in ('t', 'gone')")[0] == "| 1"
+    end = lake.update(1)
+    with session.read() as catalog:
+        assert session.environment(catalog.as_of(end)).relation_oid(None, "t") == lake.oid
+
+
+def test_dropped_tables_go_when_nobody_needs_them(lake: Lake, cluster: Cluster) -> None:
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.run("drop table t")
+    lake.run("vacuum")
+    assert Path(lake.location).exists()
+    lake.run("select pg_replication_slot_advance('s', pg_current_wal_lsn())")
+    lake.run("set replctl.vacuum_retention = '1h'")
+    lake.run("vacuum")
+    assert Path(lake.location).exists()
+    lake.run("set replctl.vacuum_retention = 0")
+    abandoned = cluster.path / "base" / "5" / "99999"
+    abandoned.mkdir()
+    lake.run("vacuum")
+    assert not Path(lake.location).exists()
+    assert not abandoned.exists()
+    with lake.session.cluster.begin(write=False) as connection:
+        left = connection.exec_driver_sql("select count(*) from storage_table").scalar_one()
+    assert left == 0
+
+
+@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("vacuum.")])
+def test_it_can_be_killed_anywhere(lake: Lake, cluster: Cluster, point: str) -> None:
+    lake.update(2)
+    DeltaTable(lake.location).create_checkpoint()
+    lake.update(2)
+    rows = lake.rows()
+    lake.run("create table other (a int)")
+    lake.run("drop table other")
+    lake.run("alter system set replctl.vacuum_retention = 0")
+    environment = {
+        **os.environ,
+        "REPLCTL_HOME": str(cluster.path),
+        "REPLCTL_INJECTION_POINT": f"{point}:kill",
+    }
+    command = [sys.executable, "-m", "replctl", "-X", "-c", "vacuum"]
+    killed = subprocess.run(command, env=environment, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert lake.rows() == rows
+    assert lake.reads(4)
+    lake.run("vacuum")
+    assert lake.rows() == rows
+    assert [lake.reads(version) for version in range(5)] == [False] * 4 + [True]
+    log = sorted(name for name in lake.files() if name.endswith(".json"))
+    assert len(log) == 3
+    assert log[0].endswith("00002.json")
+
+
+def test_adopted_tables_are_left_to_their_owner(session: Session) -> None:
+    lake = Lake(session)
+    lake.update(2)
+    with session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql("update storage_table set is_adopted = 1")
+    before = lake.files()
+    lake.run("vacuum")
+    assert lake.files() == before
+
+
+def test_a_table_that_is_written_is_waited_for_or_skipped(lake: Lake) -> None:
+    other = Session.connect(lake.session.cluster, "postgres", "postgres")
+    with lake.session.cluster.lock(f"relation-{lake.oid}"):
+        assert answer_of(other, "vacuum (skip_locked) t") == (
+            'WARNING 55P03: skipping vacuum of "t" --- lock not available',
+            "VACUUM",
+        )
+
+
+def test_names_of_deletion_vectors() -> None:
+    assert _decoded("HelloWorld") == bytes.fromhex("864FD26FB559F75B")  # ZeroMQ's RFC 32
+
+
+def test_readers_and_writers_beside_it_lose_nothing(lake: Lake) -> None:
+    """With a retention that is longer than they take."""
+    lake.run("alter system set replctl.vacuum_retention = '2s'")
+    ended = Event()
+    problems: list[Exception] = []
+
+    def read() -> None:
+        while not ended.is_set():
+            try:
+                assert len(DeltaTable(lake.location).to_pyarrow_table()) == 3
+            except Exception as error:
+                problems.append(error)
+
+    def vacuum() -> None:
+        session = Session.connect(lake.session.cluster, "postgres", "postgres")
+        while not ended.is_set():
+            answer = answer_of(session, "vacuum")
+            if answer != ("VACUUM",):
+                problems.append(AssertionError(answer))
+
+    before = lake.files()
+    threads = [Thread(target=read), Thread(target=vacuum), Thread(target=vacuum)]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        lake.update(1)
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(lake.rows()) == 3
+    assert before - lake.files()

@@ -1,0 +1,179 @@
+"""`replctl spark`: a server that commands find, that nobody else can use, and that ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+_NOT_RUNNING = 3
+_ROOT = Path(__file__).parents[2]
+
+
+class Command:
+    """`replctl` as a process, with a cluster of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        unset = ("SPARK_REMOTE", "SPARK_CONNECT_AUTHENTICATE_TOKEN")
+        self.environment = {name: value for name, value in os.environ.items() if name not in unset}
+        self.environment["REPLCTL_HOME"] = str(home)
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "replctl", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+
+    def spark(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self("spark", *arguments)
+
+    def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        memory = "spark.driver.memory=1g"
+        options = ["--no-warm-up", "--master", "local[1]", "--conf", memory]
+        return self.spark("start", *options, *arguments)
+
+    def pid(self) -> int:
+        return int(json.loads(self.spark("status", "--json").stdout)["pid"])
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    made = Command(tmp_path / "cluster")
+    yield made
+    made.spark("stop")
+
+
+def jvms_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8")
+    return [int(child) for child in children.split()]
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.spark
+def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: command.start(), range(2)))
+    assert [answer.returncode for answer in both] == [0, 0]
+    pids = {answer.stdout.partition("PID: ")[2] for answer in both}
+    assert len(pids) == 1
+    assert sorted("already" in answer.stdout for answer in both) == [False, True]
+    status = command.spark("status")
+    assert status.returncode == 0
+    assert f"PID: {command.pid()}" in status.stdout
+
+    description = command.home / "spark" / "server.json"
+    assert description.stat().st_mode & 0o077 == 0
+    token = json.loads(description.read_text("utf-8"))["token"]
+    (jvm,) = jvms_of(command.pid())
+    assert token not in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
+
+    answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t values (1)")
+    assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
+    assert jvms_of(command.pid()) == [jvm]  # no JVM of its own: its table is in this one's
+
+    port = json.loads(command.spark("status", "--json").stdout)["port"]
+    stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")
+    assert stranger.returncode != 0
+    assert "ERROR:  the Spark Connect server does not let this user in" in stranger.stderr
+
+    # A JVM that dies is named, once, and the command goes on without it
+    os.kill(jvm, signal.SIGKILL)
+    wait_until_gone(jvm)
+    deadline = time.monotonic() + 30
+    while command.spark("status").returncode == 0 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert command.spark("status").returncode == _NOT_RUNNING
+    answer = command("-X", "-At", "-c", "select * from t")
+    assert answer.stdout == "1\n"
+    assert "WARNING:  the Spark server of this cluster (PID " in answer.stderr
+    assert "has died" in answer.stderr
+    assert "replctl spark start" in answer.stderr
+
+
+@pytest.mark.spark
+def test_a_server_ends(command: Command) -> None:
+    assert command.start("--idle-timeout", "1").returncode == 0
+    deadline = time.monotonic() + 60
+    while command.spark("status").returncode == 0 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert command.spark("status", "--json").stdout == '{"running": false}\n'
+    assert not (command.home / "spark" / "server.json").exists()
+
+    assert command.start().returncode == 0
+    pid = command.pid()
+    (jvm,) = jvms_of(pid)
+    assert command.spark("stop").stdout == f"Spark server stopped (PID: {pid})\n"
+    assert not Path(f"/proc/{jvm}").exists()
+    stopped = command.spark("stop")
+    assert (stopped.stdout, stopped.returncode) == ("no Spark server is running\n", _NOT_RUNNING)
+
+    # The JVM does not outlive the process that watches over it
+    assert command.start().returncode == 0
+    pid = command.pid()
+    (jvm,) = jvms_of(pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_until_gone(jvm)
+
+
+def test_mistakes_are_named(command: Command) -> None:
+    assert command.spark("status").returncode != 0
+    assert "there is no cluster in" in command.spark("status").stderr
+    wrong = command.spark("start", "--conf", "x")
+    assert wrong.returncode != 0
+    assert "is not NAME=VALUE" in wrong.stderr
+    assert not command.home.exists()
+
+
+@pytest.mark.spark
+def test_two_installations_share_a_server(
+    tmp_path: Path, connect_server: str, command: Command
+) -> None:
+    """Each sends its own modules to the server's Python, at the same moment, and more than once."""
+    statements = ["create table t (a numeric)", "insert into t values (1), (2)"]
+    statements += ["select sum(a / 3) from t"] * 2
+    arguments = [argument for statement in statements for argument in ("-c", statement)]
+    for name in ("one", "two"):
+        for folder in ("replctl", "grammar"):
+            shutil.copytree(_ROOT / folder, tmp_path / name / folder)
+        (tmp_path / name / "replctl" / "difference.py").write_text(f'"""{name}"""\n', "utf-8")
+    for number in range(2):
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "replctl", "-X", "-At", *arguments],
+                env=command.environment
+                | {
+                    "PYTHONPATH": str(tmp_path / name),
+                    "SPARK_REMOTE": connect_server,
+                    "REPLCTL_HOME": str(tmp_path / f"cluster-{name}-{number}"),
+                },
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("one", "two")
+        ]
+        answers = [process.communicate(timeout=240) for process in processes]
+        total = "1.00000000000000000000\n"
+        assert answers == [(f"CREATE TABLE\nINSERT 0 2\n{total}{total}", "")] * 2

@@ -1,0 +1,72 @@
+"""Exceptions as Spark raises them, in our words."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.connect import UnknownException
+
+from replctl.errors import InternalError
+from replctl.spark.errors import translated
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AnalysisException(
+            "[PATH_NOT_FOUND] Path does not exist: /lake/t. SQLSTATE: 42K03",
+            "PATH_NOT_FOUND",
+            {"path": "/lake/t"},
+        ),
+        AnalysisException(
+            "[DELTA_TABLE_NOT_FOUND] Delta table `/lake/t` doesn't exist.",
+            "DELTA_TABLE_NOT_FOUND",
+            {"tableName": "`/lake/t`"},
+        ),
+        AnalysisException(
+            "[DELTA_MISSING_DELTA_TABLE] `/lake/t` is not a Delta table.",
+            "DELTA_MISSING_DELTA_TABLE",
+            {"tableName": "`/lake/t`"},
+        ),
+        AnalysisException(
+            "[DELTA_NO_COMMITS_FOUND] No commits found at file:/lake/t/_delta_log",
+            "DELTA_NO_COMMITS_FOUND",
+            {"logPath": "file:/lake/t/_delta_log"},
+        ),
+        UnknownException(
+            "(java.io.FileNotFoundException) File file:/lake/t/_delta_log does not exist"
+        ),
+        Exception("java.io.FileNotFoundException: File file:/lake/t/_delta_log does not exist"),
+    ],
+)
+def test_a_table_that_is_not_there(error: Exception) -> None:
+    found = translated(error)
+    assert (found.sqlstate, found.message) == (
+        "58P01",
+        'could not find the Delta table "/lake/t"',
+    )
+
+
+def test_other_files() -> None:
+    error = Exception("java.io.FileNotFoundException: File file:/lake/t/part.parquet is not there")
+    assert type(translated(error)) is InternalError
+
+
+def test_the_cause_is_told() -> None:
+    """What Py4J makes of an exception of Java begins with a line that says nothing."""
+    text = (
+        "An error occurred while calling o208.getResult.\n"
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult:\n"
+        "\tat org.apache.spark.util.ThreadUtils$.awaitResult(ThreadUtils.scala:54)\n"
+        "Caused by: java.util.concurrent.TimeoutException: Futures timed out\n"
+        "\tat scala.concurrent.Await$.result(package.scala:99)\n"
+    )
+    found = translated(Exception(text))
+    assert found.message == (
+        "Spark failed: org.apache.spark.SparkException: Exception thrown in awaitResult: (caused by"
+        " java.util.concurrent.TimeoutException: Futures timed out)"
+    )
+    full = translated(
+        Exception(text.replace("java.util.concurrent.Timeout", "java.lang.OutOfMemoryError"))
+    )
+    assert (full.sqlstate, full.message) == ("53200", "out of memory")

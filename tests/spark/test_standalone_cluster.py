@@ -1,0 +1,142 @@
+"""The same commands, run by the executors of a Spark standalone cluster: a master and two workers
+of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from replctl.spark.jvm import find_java
+
+pytestmark = pytest.mark.spark
+
+_TIMEOUT = 120.0
+_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Successfully registered with master"
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, region text, price numeric);"
+_SETUP = rf"""
+CREATE DATABASE test_pub;
+CREATE DATABASE test_sub;
+\c test_pub
+{_TABLE}
+ALTER TABLE t REPLICA IDENTITY FULL;
+INSERT INTO t SELECT g, CASE WHEN g % 2 = 0 THEN 'north' ELSE 'south' END, g / 4.0
+  FROM generate_series(1, 5000) g;
+CREATE PUBLICATION p FOR TABLE t WHERE (region = 'north' AND price * 1.1 > 11);
+\c test_sub
+{_TABLE}
+CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p;
+"""
+_CHANGES = r"""
+\c test_pub
+UPDATE t SET region = 'south' WHERE id = 100;
+UPDATE t SET region = 'north' WHERE id = 101;
+UPDATE t SET price = price + 1 WHERE id > 4000;
+DELETE FROM t WHERE id BETWEEN 200 AND 299;
+"""
+_QUERY = "SELECT count(*), min(id), sum(id), sum(price) FROM t"
+_PUBLISHED = f"{_QUERY} WHERE region = 'north' AND price * 1.1 > 11"
+
+
+@contextmanager
+def daemon(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
+    """A daemon of Spark's; its log."""
+    import pyspark
+
+    log = folder / f"{name}.log"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().resolve().parent.parent),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+    }
+    script = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [script, *arguments], stdout=output, stderr=output, env=environment
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def said(log: Path, pattern: str | re.Pattern[str]) -> re.Match[str]:
+    """What a daemon says in its log, once it does."""
+    deadline = time.monotonic() + _TIMEOUT
+    while time.monotonic() < deadline:
+        text = log.read_text("utf-8", "replace")
+        if (match := re.search(pattern, text)) is not None:
+            return match
+        time.sleep(0.1)
+    raise TimeoutError(log.read_text("utf-8", "replace")[-3000:])
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The address of a master that has two workers."""
+    modules = subprocess.run(
+        [find_java(), "--list-modules"], capture_output=True, text=True, check=True
+    )
+    if "jdk.incubator.vector" not in modules.stdout:
+        pytest.skip("Spark starts executors with a module that this Java does not have")
+    package = "org.apache.spark.deploy"
+    local = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    with ExitStack() as stack:
+        log = stack.enter_context(daemon(tmp_path, "master", f"{package}.master.Master", *local))
+        address = said(log, _MASTER)[1]
+        size = ["--cores", "1", "--memory", "768m"]
+        workers = [
+            stack.enter_context(
+                daemon(
+                    tmp_path, f"worker{number}", f"{package}.worker.Worker", *local, *size,
+                    "--work-dir", str(tmp_path / f"work{number}"), address,
+                )
+            )
+            for number in (1, 2)
+        ]  # fmt: skip
+        for log in workers:
+            said(log, _REGISTERED)
+        yield address
+
+
+def test_a_standalone_cluster(master: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "REPLCTL_HOME": str(tmp_path / "cluster")}
+    environment.pop("SPARK_REMOTE", None)
+    script = (
+        f"{_SETUP}\\sync\n{_QUERY};\n\\c test_pub\n{_PUBLISHED};\n"
+        f"{_CHANGES}\\sync\n{_PUBLISHED};\n\\c test_sub\n{_QUERY};\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "replctl", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
+         "--master", master, "--conf", "spark.executor.memory=512m",
+         "--conf", "spark.driver.memory=1g", "--conf", "spark.driver.host=127.0.0.1"],
+        input=script,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-5000:]
+    copied, published, changed, applied = done.stdout.split()
+    assert copied == published
+    assert copied.startswith("2480|42|")
+    assert changed == applied
+    assert changed.startswith("2430|")
+    for number in (1, 2):
+        assert list((tmp_path / f"work{number}").glob("app-*/*/stderr")), "it had no executor"

@@ -1,0 +1,119 @@
+"""A writer that knows no locks commits between what replctl reads and what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fix_replication import Database, connect
+
+from replctl.catalog.cluster import Cluster
+from replctl.errors import SerializationFailure
+from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_BEFORE_CHECK, _BEFORE_WRITE = "leaf_changes", "write_leaf"
+
+
+@pytest.fixture
+def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], None]:
+    """Carries out Spark's statements, one at each of the next calls of one of the engine's jobs."""
+
+    def begin(engine: Engine, job: str, statements: list[str]) -> None:
+        original = getattr(Engine, job)
+
+        def raced(self: Engine, *arguments: Any) -> Any:
+            if job == _BEFORE_CHECK:
+                answer = original(self, *arguments)
+            if statements:
+                engine.run(statements.pop(0))
+            return answer if job == _BEFORE_CHECK else original(self, *arguments)
+
+        monkeypatch.setattr(Engine, job, raced)
+
+    return begin
+
+
+def _path(node: Database, table: str) -> str:
+    ((path,),) = node.rows(f"SELECT pg_relation_filepath('{table}')")
+    return f"delta.`{path}`"
+
+
+def test_statements_are_repeated(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    race: Callable[[Engine, str, list[str]], None],
+) -> None:
+    for node in (publisher, subscriber):
+        node.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    publisher.run("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    foreign = f"UPDATE {_path(publisher, 't')} SET v = v + 10 WHERE id = 1"
+    for job in (_BEFORE_CHECK, _BEFORE_WRITE):
+        race(engine, job, [foreign])
+        publisher.run("UPDATE t SET v = v + 1 WHERE id < 3")
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == [
+        ("1", "22"),
+        ("2", "2"),
+        ("3", "0"),
+    ]
+
+    publisher.run("BEGIN")
+    publisher.run("INSERT INTO t VALUES (4, 4)")
+    race(engine, _BEFORE_WRITE, [foreign])
+    publisher.run("UPDATE t SET v = v + 100 WHERE id <> 2")
+    publisher.run("COMMIT")
+    expected = [("1", "132"), ("2", "2"), ("3", "100"), ("4", "104")]
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
+
+    race(engine, _BEFORE_CHECK, [foreign] * 10)
+    with pytest.raises(SerializationFailure) as raised:
+        publisher.run("DELETE FROM t WHERE id < 3")
+    assert raised.value.message == "could not serialize access due to concurrent update"
+    assert publisher.rows("SELECT count(*) FROM t") == [("4",)]
+
+
+def test_apply_is_repeated(
+    cluster: Cluster,
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    race: Callable[[Engine, str, list[str]], None],
+) -> None:
+    """Also of the tables of a batch that are not yet written; and a key that comes meanwhile is
+    found."""
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY, v int); CREATE TABLE u (a int PRIMARY KEY)")
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, v int, own int DEFAULT 0)")
+    subscriber.run("CREATE TABLE u (a int PRIMARY KEY)")
+    publisher.run("INSERT INTO t VALUES (1, 0), (2, 0); INSERT INTO u VALUES (1)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t, u")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    subscriber.run("CREATE PUBLICATION down FOR TABLE t")
+    down = connect(cluster, "test_down", engine)
+    down.run("CREATE TABLE t (id int PRIMARY KEY, v int, own int)")
+    down.run("CREATE SUBSCRIPTION d CONNECTION 'dbname=test_sub' PUBLICATION down")
+    assert subscriber.sync() == []
+    path = _path(subscriber, "t")
+    publisher.run("UPDATE t SET v = 1; UPDATE u SET a = 5")
+    publisher.run("UPDATE t SET v = 2; INSERT INTO u VALUES (6)")
+    race(engine, _BEFORE_CHECK, [f"UPDATE {path} SET own = own + 1 WHERE id = 1"] * 2)
+    race(engine, _BEFORE_WRITE, [f"UPDATE {path} SET own = own + 10, v = 7 WHERE id = 1"])
+    assert subscriber.sync() == []
+    for node in (subscriber, down):
+        assert node.rows("SELECT id, v, own FROM t ORDER BY id") == [
+            ("1", "2", "12"),
+            ("2", "2", "0"),
+        ]
+    assert subscriber.rows("SELECT a FROM u ORDER BY a") == [("5",), ("6",)]
+    publisher.run("INSERT INTO t VALUES (3, 3)")
+    race(engine, _BEFORE_CHECK, [f"INSERT INTO {path} VALUES (3, 0, 0)"])
+    (failure,) = subscriber.sync()
+    assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'

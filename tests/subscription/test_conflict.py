@@ -1,0 +1,59 @@
+"""Conflicts: which of several is reported, and how they are counted."""
+
+from __future__ import annotations
+
+import pytest
+from fix_replication import Database
+
+pytestmark = pytest.mark.spark
+
+_COUNTS = (
+    "SELECT confl_insert_exists, confl_update_exists, confl_update_missing, confl_delete_missing,"
+    " confl_multiple_unique_conflicts FROM pg_stat_subscription_conflicts"
+)
+
+
+def test_the_earliest_of_several_is_reported_and_all_are_counted(
+    publisher: Database, subscriber: Database
+) -> None:
+    tables = (
+        "CREATE TABLE a (id int PRIMARY KEY, x int, y int);"
+        "CREATE TABLE b (id int PRIMARY KEY, x int);"
+        "CREATE TABLE n (x int, y int)"
+    )
+    publisher.run(
+        f"{tables}; ALTER TABLE n REPLICA IDENTITY FULL; CREATE PUBLICATION p FOR ALL TABLES"
+    )
+    subscriber.run(tables)
+    subscriber.run(
+        "CREATE UNIQUE INDEX a_x ON a (x); CREATE UNIQUE INDEX a_y ON a (y);"
+        "ALTER TABLE b ADD CHECK (x > 0)"
+    )
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=test_pub' PUBLICATION p"
+        " WITH (copy_data = false)"
+    )
+    subscriber.run("INSERT INTO a VALUES (1, 1, 1)")
+    publisher.run("INSERT INTO a VALUES (5, 5, 5); INSERT INTO n VALUES (1, 1)")
+    subscriber.sync()
+    subscriber.run("DELETE FROM a WHERE id = 5; DELETE FROM n")
+    publisher.run("UPDATE a SET x = 6 WHERE id = 5; UPDATE a SET x = 7 WHERE id = 5")
+    publisher.run("DELETE FROM a WHERE id = 5; UPDATE n SET y = 2; DELETE FROM n")
+    publisher.run("BEGIN; INSERT INTO b VALUES (1, -1); INSERT INTO a VALUES (1, 1, 1); COMMIT")
+    (failure,) = subscriber.sync()
+    assert 'relation "b" violates check constraint' in failure.error.message
+    assert subscriber.rows(_COUNTS) == [("0", "0", "3", "2", "0")]
+    subscriber.run("ALTER TABLE b DROP CONSTRAINT b_x_check")
+    (failure,) = subscriber.sync()
+    assert 'unique constraint "a_pkey"' in failure.error.message
+    assert subscriber.rows(_COUNTS) == [("0", "0", "3", "2", "1")]
+    subscriber.run("UPDATE a SET x = 2, y = 2; SELECT pg_stat_reset_subscription_stats(NULL)")
+    (failure,) = subscriber.sync()
+    assert 'unique constraint "a_pkey"' in failure.error.message
+    assert subscriber.rows(_COUNTS) == [("1", "0", "0", "0", "0")]
+    assert subscriber.rows(
+        "SELECT apply_error_count, stats_reset IS NULL FROM pg_stat_subscription_stats"
+    ) == [("1", "f")]
+    subscriber.run("DELETE FROM a")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT * FROM a") == [("1", "1", "1")]

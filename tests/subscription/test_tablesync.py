@@ -1,0 +1,207 @@
+"""Tables that are synchronized beside those that are ready."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from fix_replication import Database, connect
+
+from replctl import launcher
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import PostgresError
+from replctl.lake.delta_log import commits_after, latest_version
+from replctl.replication.node import Publisher, Subscriber
+from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+CONNECTION = "CONNECTION 'host=localhost dbname=test_pub'"
+_TABLES = """
+CREATE TABLE first (id int PRIMARY KEY, v int);
+CREATE TABLE second (id int PRIMARY KEY, v int) PARTITION BY RANGE (id);
+CREATE TABLE second_low PARTITION OF second FOR VALUES FROM (MINVALUE) TO (50);
+CREATE TABLE second_high PARTITION OF second FOR VALUES FROM (50) TO (MAXVALUE);
+"""
+_STATES = (
+    "SELECT relname, srsubstate FROM pg_subscription_rel JOIN pg_class ON oid = srrelid"
+    " ORDER BY relname"
+)
+_OWN_SLOTS = (
+    "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'pg!_%!_sync!_%' ESCAPE '!'"
+)
+
+
+def _subscribe(publisher: Database, subscriber: Database, rows: str) -> None:
+    publisher.run(_TABLES)
+    publisher.run(rows)
+    publisher.run("CREATE PUBLICATION p FOR ALL TABLES WITH (publish_via_partition_root)")
+    subscriber.run(_TABLES)
+
+
+def _assert_equal(publisher: Database, subscriber: Database) -> None:
+    for table in ("first", "second"):
+        query = f"SELECT id, v FROM {table} ORDER BY id"
+        assert subscriber.rows(query) == publisher.rows(query)
+
+
+def test_a_copy_that_fails_stops_its_table_alone(publisher: Database, subscriber: Database) -> None:
+    _subscribe(publisher, subscriber, "INSERT INTO second VALUES (1, 1), (60, -1)")
+    subscriber.run("ALTER TABLE second ADD CHECK (v > 0)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    (failure,) = subscriber.sync()
+    assert "violates check constraint" in failure.error.message
+    assert subscriber.rows(_STATES) == [("first", "r"), ("second", "d")]
+    assert subscriber.rows(_OWN_SLOTS) == [("1",)]
+    publisher.run("INSERT INTO first VALUES (1, 1)")
+    publisher.run("INSERT INTO second VALUES (2, 2)")
+    assert len(subscriber.sync()) == 1
+    assert subscriber.rows("SELECT id FROM first") == [("1",)]
+    assert subscriber.rows("SELECT id FROM second") == []
+    assert subscriber.rows("SELECT sync_error_count FROM pg_stat_subscription_stats") == [("2",)]
+    subscriber.run("ALTER TABLE second DROP CONSTRAINT second_v_check")
+    assert subscriber.sync() == []
+    _assert_equal(publisher, subscriber)
+    assert subscriber.rows(_STATES) == [("first", "r"), ("second", "r")]
+    assert subscriber.rows(_OWN_SLOTS) == [("0",)]
+    assert len(subscriber.rows("SELECT roname FROM pg_replication_origin")) == 1
+
+
+def test_a_table_catches_up_by_itself(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apply goes on while the other table stops after its copy, and before it is handed over."""
+    _subscribe(publisher, subscriber, "INSERT INTO second VALUES (1, 1), (2, 2), (60, 60)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    for point, changes in (
+        ("after-finishedcopy", "UPDATE second SET id = 101 - id WHERE id < 50"),
+        ("before-syncdone", "TRUNCATE second; INSERT INTO second VALUES (3, 3), (70, 70)"),
+    ):
+        monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"tablesync.{point}:error")
+        failures = subscriber.sync()
+        assert [failure.error.message for failure in failures] == [f"injected at tablesync.{point}"]
+        monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+        assert subscriber.rows(
+            "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate = 'f'"
+        ) == [("1",)]
+        publisher.run("INSERT INTO first SELECT coalesce(max(id), 0) + 1, 0 FROM first")
+        publisher.run(changes)
+    publisher.run("UPDATE second SET v = v + 1")
+    assert subscriber.sync() == []
+    _assert_equal(publisher, subscriber)
+
+
+def test_changes_of_ready_tables_do_not_wait_for_a_copy(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run(_TABLES)
+    publisher.run("CREATE PUBLICATION p FOR TABLE first")
+    subscriber.run(_TABLES)
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    assert subscriber.sync() == []
+    publisher.run("ALTER PUBLICATION p ADD TABLE second_low, second_high")
+    publisher.run("INSERT INTO second VALUES (1, 1), (60, 60)")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    publisher.run("INSERT INTO first VALUES (1, 1)")
+    seen = []
+    original = launcher.synchronize
+
+    def synchronize_late(
+        source: Publisher, target: Subscriber, subscription: Subscription, name: tuple[str, str]
+    ) -> None:
+        deadline = time.monotonic() + 60
+        while not subscriber.rows("SELECT 1 FROM first") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        seen.append(subscriber.rows("SELECT id FROM first"))
+        original(source, target, subscription, name)
+
+    monkeypatch.setattr(launcher, "_PATIENCE", 0.1)
+    monkeypatch.setattr(launcher, "synchronize", synchronize_late)
+    assert subscriber.sync() == []
+    assert seen == [[("1",)], [("1",)]]
+    _assert_equal(publisher, subscriber)
+
+
+def test_a_subscription_that_is_dropped_leaves_no_half_copy(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _subscribe(publisher, subscriber, "INSERT INTO second VALUES (1, 1), (60, 60)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", "tablesync.after-copy:error")
+    assert len(subscriber.sync()) == 1
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    assert subscriber.rows("SELECT id FROM second") == []
+    subscriber.run("DROP SUBSCRIPTION s")
+    subscriber.run("INSERT INTO second VALUES (2, 2)")
+    assert subscriber.rows("SELECT id FROM second") == [("2",)]
+    assert subscriber.rows("SELECT slot_name FROM pg_replication_slots") == []
+    assert subscriber.rows("SELECT roname FROM pg_replication_origin") == []
+
+
+def test_tables_are_synchronized_again(
+    cluster: Cluster, publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    """By REFRESH TABLE in one commit each, with what the subscriber has changed replaced, and sent
+    on; and by leaving a publication and coming back."""
+    publisher.run(_TABLES)
+    publisher.run("INSERT INTO first SELECT g, g FROM generate_series(1, 6) g")
+    publisher.run("INSERT INTO second VALUES (1, 1), (2, 2), (60, 60), (61, 61)")
+    publisher.run("CREATE PUBLICATION one FOR TABLE first WHERE (id < 100)")
+    publisher.run("CREATE PUBLICATION two FOR TABLE second")
+    publisher.run("ALTER PUBLICATION two SET (publish_via_partition_root)")
+    subscriber.run(_TABLES)
+    subscriber.run("ALTER TABLE first ADD own int DEFAULT 7; CREATE TABLE other (a int)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION one, two")
+    subscriber.run("CREATE PUBLICATION on_ FOR TABLE first, second_low, second_high")
+    down = connect(cluster, "test_down", engine)
+    down.run(_TABLES)
+    down.run("ALTER TABLE first ADD own int")
+    down.run("CREATE SUBSCRIPTION d CONNECTION 'dbname=test_sub' PUBLICATION on_")
+    assert subscriber.sync() == []
+
+    for table, message in (
+        ("nowhere", 'relation "nowhere" does not exist'),
+        ("other", 'relation "other" is not part of the subscription'),
+        ("second_low", 'relation "second_low" is not part of the subscription'),
+    ):
+        with pytest.raises(PostgresError) as raised:
+            subscriber.run(f"ALTER SUBSCRIPTION s REFRESH TABLE {table} WITH (copy_data = true)")
+        assert raised.value.message == message
+
+    subscriber.run("DELETE FROM first WHERE id = 1; UPDATE first SET v = -1, own = 8 WHERE id = 2")
+    subscriber.run("INSERT INTO first VALUES (99, 99)")
+    subscriber.run("DELETE FROM second WHERE id > 2; UPDATE second SET id = 70 WHERE id = 1")
+    ((path,),) = subscriber.rows("SELECT pg_relation_filepath('first')")
+    assert path is not None
+    before = latest_version(path)
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE public.first, second")
+    assert subscriber.rows(_STATES) == [("first", "i"), ("second", "i")]
+    assert subscriber.rows("SELECT count(*) FROM first") == [("6",)]
+    publisher.run("INSERT INTO first VALUES (7, 7), (100, 100); DELETE FROM first WHERE id = 3")
+    assert subscriber.sync() == []
+    (operation,) = [
+        commit.operation for commit in commits_after(path, before or 0) if commit.changes_data
+    ]
+    assert operation == "WRITE"
+    assert subscriber.rows(_STATES) == [("first", "r"), ("second", "r")]
+    expected = [(str(i), str(i), "7") for i in (1, 2, 4, 5, 6, 7)]
+    for node in (subscriber, down):
+        assert node.rows("SELECT id, v, own FROM first ORDER BY id") == expected
+        assert node.rows("SELECT id, v FROM second ORDER BY id") == publisher.rows(
+            "SELECT id, v FROM second ORDER BY id"
+        )
+
+    publisher.run("UPDATE first SET v = 0 WHERE id < 3")
+    subscriber.run("ALTER SUBSCRIPTION s DROP PUBLICATION one")
+    assert subscriber.sync() == []
+    subscriber.run("TRUNCATE first")
+    publisher.run("DELETE FROM second WHERE id = 1; INSERT INTO first VALUES (8, 8)")
+    subscriber.run("ALTER SUBSCRIPTION s ADD PUBLICATION one")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM first ORDER BY id") == publisher.rows(
+        "SELECT id, v FROM first WHERE id < 100 ORDER BY id"
+    )
+    assert down.rows("SELECT id FROM first ORDER BY id") == subscriber.rows(
+        "SELECT id FROM first ORDER BY id"
+    )

@@ -1,0 +1,186 @@
+"""`replctl sync --watch`: what it picks up, whom it keeps off, how it ends, what it logs.
+
+Nothing is published that would have to be written, so that Spark is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fix_replication import Database
+
+from replctl import watch
+from replctl.catalog.cluster import Cluster
+from replctl.errors import PostgresError
+from replctl.session import Session
+from replctl.watch import Watch
+
+ACTIVE = "SELECT slot_name, active_pid FROM pg_replication_slots WHERE active ORDER BY 1"
+
+
+@pytest.fixture
+def subscriber(cluster: Cluster) -> Database:
+    """A database that subscription s feeds from an empty publication in database postgres."""
+    admin = Database(Session.connect(cluster, "postgres", "postgres"))
+    admin.run("CREATE PUBLICATION p")
+    admin.run("CREATE DATABASE test_sub")
+    opened = Database(Session.connect(cluster, "test_sub", "postgres"))
+    subscribe(opened, "s")
+    return opened
+
+
+def subscribe(subscriber: Database, name: str, conninfo: str = "dbname=postgres") -> None:
+    subscriber.run(f"CREATE SUBSCRIPTION {name} CONNECTION '{conninfo}' PUBLICATION p")
+
+
+@contextmanager
+def watching(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "replctl", "sync", "--watch", "--interval", "0.05"]
+    process = subprocess.Popen(
+        [*command, "--home", str(cluster.path), *arguments], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@dataclass
+class Clock:
+    """The launcher's time, which only the test moves."""
+
+    now: float = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(watch, "time", clock)
+    return clock
+
+
+def messages(cluster: Cluster) -> list[str]:
+    return [json.loads(line)["message"] for line in cluster.log_file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_goes_on_until_a_signal(
+    cluster: Cluster, subscriber: Database, number: signal.Signals
+) -> None:
+    with watching(cluster) as process:
+        theirs = str(process.pid)
+        wait_for(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
+        (failure,) = subscriber.sync()
+        assert failure.error.message == f'replication slot "s" is active for PID {theirs}'
+        subscribe(subscriber, "later")
+        wait_for(lambda: subscriber.rows(ACTIVE) == [("later", theirs), ("s", theirs)])
+        subscriber.run("ALTER SUBSCRIPTION s DISABLE")
+        subscriber.run("DROP SUBSCRIPTION later")
+        assert subscriber.rows(ACTIVE) == []
+        subscriber.run("ALTER SUBSCRIPTION s ENABLE")
+        wait_for(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert subscriber.rows(ACTIVE) == []
+    assert messages(cluster)[0] == (
+        'logical replication apply worker for subscription "s" has started'
+    )
+
+
+def test_one_that_fails_stops_no_other(
+    tmp_path: Path, cluster: Cluster, subscriber: Database, clock: Clock
+) -> None:
+    home = tmp_path / "publisher"
+    remote = Cluster.open(home)
+    Database(Session.connect(remote, "postgres", "postgres")).run("CREATE PUBLICATION p")
+    subscribe(subscriber, "far", f"host={home} dbname=postgres password=geheim")
+    subscribe(subscriber, "near")
+    watcher = Watch(subscriber.session, interval=1.0)
+    remote.close()
+    home.rename(tmp_path / "away")
+    (failure,) = watcher.round()
+    assert (failure.subscription, failure.error.sqlstate) == ("far", "08006")
+    assert [name for name, _pid in subscriber.rows(ACTIVE)] == ["near", "s"]
+    for seconds in (2, 4, 8):  # until it is tried again
+        clock.now += seconds - 0.1
+        assert watcher.round() == []
+        clock.now += 0.2
+        assert [failure.subscription for failure in watcher.round()] == ["far"]
+    (tmp_path / "away").rename(home)
+    clock.now += 20
+    assert watcher.round() == []
+    workers = "SELECT subname FROM pg_stat_subscription WHERE pid IS NOT NULL ORDER BY 1"
+    assert subscriber.rows(workers) == [("far",), ("near",), ("s",)]
+    watcher.close()
+    assert "geheim" not in cluster.log_file.read_text()
+    assert sum("could not connect" in message for message in messages(cluster)) == 4
+
+
+def test_an_idle_round_only_looks(
+    subscriber: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = Watch(subscriber.session)
+    assert watcher.round() == []
+
+    def run(*arguments: object) -> object:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("replctl.launcher.Launcher.run", run)
+        assert watcher.round() == []
+        clock.now += 11  # it reports from time to time
+        with pytest.raises(AssertionError):
+            watcher.round()
+    subscriber.run("CREATE TABLE somewhere ()")
+    assert watcher.round() == []
+    watcher.close()
+
+
+def test_a_name_that_there_is_not(cluster: Cluster, subscriber: Database) -> None:
+    with watching(cluster, "nobody") as process:
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        assert 'subscription "nobody" does not exist' in process.stderr.read()
+
+
+def test_the_log_is_rotated_and_hides_passwords(cluster: Cluster) -> None:
+    error = PostgresError("no", detail="postgresql://u:geheim@h/d and password='ge heim' user=u")
+    cluster.log.report_error(error, backend_type="client backend")
+    (line,) = cluster.log_file.read_text().splitlines()
+    logged = json.loads(line)
+    assert logged.pop("timestamp").endswith(" UTC")
+    assert logged == {
+        "pid": os.getpid(),
+        "error_severity": "ERROR",
+        "state_code": "XX000",
+        "message": "no",
+        "detail": "postgresql://u:***@h/d and password=*** user=u",
+        "backend_type": "client backend",
+    }
+    cluster.log_file.write_text("x" * 11_000_000)
+    cluster.log.report("new", backend_type="client backend")
+    assert messages(cluster) == ["new"]
+    assert cluster.log_file.with_suffix(".log.1").stat().st_size == 11_000_000
