@@ -330,14 +330,20 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
         yield {**row, "subpublications": _array(json.loads(row["subpublications"]))}
 
 
-def _subscriptions(context: FunctionContext) -> dict[int, str]:
-    """The subscriptions of all databases."""
-    return {int(row["oid"]): row["subname"] for row in _stored_rows(context, "pg_subscription")}
+def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
+    """The subscriptions of the current database: statistics are a database's own here.
+
+    PostgreSQL shows those of the cluster; databases that replicate to each other are clusters of
+    their own there, and are databases of one cluster here.
+    """
+    return {
+        subscription.oid: subscription.name for subscription in list_subscriptions(context.catalog)
+    }
 
 
 def _pg_subscription_rel(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_subscription_rel
-    own = {subscription.oid for subscription in list_subscriptions(context.catalog)}
+    own = _own_subscriptions(context)
     for row in context.catalog.connection.execute(select(table)):
         if row.srsubid in own:
             yield dict(row._mapping)
@@ -345,7 +351,7 @@ def _pg_subscription_rel(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
     workers = live_workers(context.cluster, context.catalog.connection)
-    for oid, name in _subscriptions(context).items():
+    for oid, name in _own_subscriptions(context).items():
         found = [worker for worker in workers if worker.subscription_oid == oid]
         if not found:
             yield {"subid": oid, "subname": name}
@@ -386,7 +392,7 @@ def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
-    for oid, name in _subscriptions(context).items():
+    for oid, name in _own_subscriptions(context).items():
         row = counts.get(oid)
         yield {
             "subid": oid,
@@ -402,7 +408,7 @@ def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
     table = schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]
-    for oid, name in _subscriptions(context).items():
+    for oid, name in _own_subscriptions(context).items():
         row = counts.get(oid)
         counted = {kind: 0 if row is None else getattr(row, kind) for kind in kinds}
         reset = None if row is None else row.stats_reset
