@@ -24,6 +24,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.location import expr_location, raw_location
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import with_columns, with_sequence_values
 from replctl.query.permission import check_change, check_conditions, check_query
@@ -248,6 +249,7 @@ def _numbered(
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
     """A query whose columns are named after attnums."""
     names = ", ".join(f"c{i} AS w{c.attnum}" for i, c in enumerate(columns, start=1))
+    query = with_answers(query, dialect.context)
     return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
 
 

@@ -11,8 +11,9 @@ from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.lake.table_read import relation_leaves
+from replctl.query.catalog_part import with_answers
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.sqlite import evaluated_rows, shown
+from replctl.query.sqlite import canonical, evaluated_rows
 from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
@@ -26,7 +27,7 @@ from replctl.spark import (
     stored_sql,
     to_sql,
 )
-from replctl.types.builtin import SystemRelation, system_columns
+from replctl.types.builtin import system_columns
 
 #: The number under which a table's own OID is selected; the system column's is negative.
 _TABLEOID = 0x7FFF
@@ -39,6 +40,7 @@ def spark_sql(query: Query, context: FunctionContext) -> str:
     Raises:
         FeatureNotSupported: something in it has no exact translation.
     """
+    query = with_answers(query, context)
     return QueryWriter(LakeDialect(context)).write(query, is_outermost=True)
 
 
@@ -59,7 +61,7 @@ class LakeDialect:
         if item.varno in self._tables:
             return self._tables[item.varno]
         if item.is_catalog:
-            return self._catalog(item.relation)
+            return self._catalog(item)
         assert isinstance(item.relation, Relation)
         leaves = relation_leaves(self.context.catalog, item.relation, inherit=item.inherit)
         parts = [
@@ -75,18 +77,21 @@ class LakeDialect:
             return f"SELECT {', '.join(nothing)} WHERE FALSE"
         return " UNION ALL ".join(parts)
 
-    def _catalog(self, relation: Relation | SystemRelation) -> str:
-        """The rows of a catalog, as literals."""
+    def _catalog(self, item: FromTable) -> str:
+        """The rows of a catalog, as literals; what nobody asks for is NULL."""
         environment = self.context.environment
-        columns = catalog_columns(relation)
-        types = [type_ for _name, type_ in columns]
-        return _listed(
-            types,
+        types = [
+            type_ if item.columns is None or number in item.columns else None
+            for number, (_name, type_) in enumerate(catalog_columns(item.relation), start=1)
+        ]
+        rows = [
             [
-                [shown(environment, *pair) for pair in zip(types, row, strict=True)]
-                for row in catalog_rows(self.context, relation)
-            ],
-        )
+                type_ and canonical(environment, type_, value)
+                for type_, value in zip(types, row, strict=True)
+            ]
+            for row in catalog_rows(self.context, item.relation)
+        ]
+        return _listed([type_ or "text" for type_ in types], rows)
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
         call = item.function

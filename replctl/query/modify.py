@@ -15,6 +15,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.location import raw_location
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
@@ -310,6 +311,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
             Query(outputs, (table, *change.from_), change.where),
             conditions={_TARGET: change.conditions},
         )
+        query = with_answers(query, context)
         columns = [f"r{_TARGET}.{name}" for name in ("leaf", "row_version", "row_id")]
         columns += [f"r{_TARGET}.c{column.attnum} AS c{column.attnum}" for column in target.columns]
         columns += [

@@ -89,21 +89,32 @@ def run_query(query: Query, context: FunctionContext) -> list[list[str | None]]:
         FeatureNotSupported: it uses what is not known here.
         PostgresError: what a function of it raises.
     """
+    types = [result.type for result in query.columns]
+    return [
+        [shown(context.environment, *pair) for pair in zip(types, row, strict=False)]
+        for row in _rows(query, context)
+    ]
+
+
+def known_rows(query: Query, context: FunctionContext) -> list[list[str | None]]:
+    """As run_query, in canonical text: objects are their OIDs."""
+    types = [result.type for result in query.columns]
+    return [
+        [canonical(context.environment, *pair) for pair in zip(types, row, strict=False)]
+        for row in _rows(query, context)
+    ]
+
+
+def _rows(query: Query, context: FunctionContext) -> Sequence[Sequence[Any]]:
     connection = context.catalog.connection
     driver: Any = connection.connection.driver_connection
     calls = _Calls(context, driver)
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
     try:
-        rows = context.catalog.driver_rows(statement)
+        return context.catalog.driver_rows(statement)
     except InternalError as error:
         raise calls.error or error from error
-    environment = context.environment
-    types = [result.type for result in query.columns]
-    return [
-        [shown(environment, type_, value) for type_, value in zip(types, row, strict=False)]
-        for row in rows
-    ]
 
 
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
@@ -117,6 +128,12 @@ def shown(environment: Environment, type_name: str, value: Any) -> str | None:
     if type_name in _MICROS or type_name in ("float4", "float8"):
         return text.render(type_name, value)
     return environment.output(environment.type(type_name), str(value))
+
+
+def canonical(environment: Environment, type_name: str, value: Any) -> str | None:
+    """A value of SQLite in canonical text."""
+    is_object = type_name in object_identifier.TYPES and value is not None
+    return str(value) if is_object else shown(environment, type_name, value)
 
 
 def stored(type_name: str, value: str) -> Any:

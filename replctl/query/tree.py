@@ -37,13 +37,14 @@ class Alias:
 @dataclass(frozen=True, slots=True)
 class FromTable:
     """A relation; `inherit` is False for ONLY, and `conditions` are those of policies, which hold
-    before all others."""
+    before all others.  `columns` are the numbers of those that are asked for, None for all."""
 
     varno: int
     relation: Relation | SystemRelation
     inherit: bool = True
     alias: Alias | None = None
     conditions: tuple[nodes.Expr, ...] = ()
+    columns: frozenset[int] | None = None
 
     @property
     def is_view(self) -> bool:
@@ -65,7 +66,7 @@ class FromSubquery:
 
 @dataclass(frozen=True, slots=True)
 class FromCte:
-    """A reference to a WITH query, by name; `levels_up` query levels out."""
+    """A reference to a WITH query, by name."""
 
     varno: int
     name: str
@@ -318,3 +319,29 @@ def lateral_subqueries(query: Query) -> frozenset[int]:
 
     transform(query, note)
     return frozenset(found)
+
+
+def is_closed(query: Query) -> bool:
+    """Whether a query uses nothing of the queries around it: none of their columns, nor what their
+    WITH names."""
+
+    def closed(part: Any, depth: int, names: frozenset[str]) -> bool:
+        match part:
+            case tuple():
+                return all(closed(item, depth, names) for item in part)
+            case FromSubquery():
+                return closed(part.query, depth + 1, names)
+            case nodes.SubLink():
+                return closed(part.query, depth + 1, names) and closed(part.test, depth, names)
+            case Query():
+                names |= {cte.name for cte in part.ctes}
+            case FromCte() if part.name not in names:
+                return False
+        if not dataclasses.is_dataclass(part) or isinstance(part, Relation | SystemRelation):
+            return True
+        if getattr(part, "levels_up", 0) >= depth:
+            return False
+        values = (getattr(part, field.name) for field in dataclasses.fields(part))
+        return all(closed(value, depth, names) for value in values)
+
+    return closed(query, 1, frozenset())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from replctl.catalog.pg_class import Relation
 from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
+from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
 from replctl.query.policy import POLICY_VARNO, RowCheck
 from replctl.query.rewrite import rewritten
@@ -54,5 +55,6 @@ def _failing_rows(
     with session.read() as catalog:
         context = session.function_context(catalog)
         query = rewritten(context, query, conditions={POLICY_VARNO: ()})
+        query = with_answers(query, context)
         text = QueryWriter(LakeDialect(context, {POLICY_VARNO: new_rows})).write(query)
     return f"{text} LIMIT 1"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import FeatureNotSupported
+from replctl.expr import object_identifier
 from replctl.spark.sql_value import SqlValue
 from replctl.types import builtin, text
 from replctl.types.numeric import precision_and_scale
@@ -84,8 +85,8 @@ def literal(type_name: str, typmod: int, value: str | None) -> str:
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
-    if type_name.startswith("@"):  # an enum's label
-        return quote(value)
+    if type_name.startswith("@") or type_name in object_identifier.TYPES:
+        return quote(value)  # an enum's label, an object's OID
     return value_literal(type_name, typmod, text.parse(type_name, value))
 
 

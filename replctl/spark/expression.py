@@ -84,7 +84,7 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
     """Spark's own expression, else Python's."""
     try:
         value = _native(expr, context)
-        if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const):
+        if len(value.text) <= _MAX_LENGTH or isinstance(expr, nodes.Const) or _has_subquery(expr):
             return value
         why = FeatureNotSupported("expressions of this length are not supported")
     except FeatureNotSupported as error:
@@ -92,6 +92,11 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
     if isinstance(expr, _ENGINES_OWN):
         raise why
     return python_program.evaluated(expr, lambda node: _native(node, context))
+
+
+def _has_subquery(expr: nodes.Expr) -> bool:
+    """Its length is not that of the expression around it."""
+    return any(isinstance(node, nodes.SubLink) for node in nodes.walk(expr))
 
 
 #: What Python cannot take over.

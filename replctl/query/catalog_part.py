@@ -1,0 +1,131 @@
+"""Queries over tables that ask catalogs, too: what only asks catalogs is answered by SQLite before
+Spark sees the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from replctl.catalog.functions import FunctionContext
+from replctl.errors import CardinalityViolation
+from replctl.expr import nodes
+from replctl.query.sqlite import is_answerable, known_rows
+from replctl.query.tree import (
+    FromSubquery,
+    FromTable,
+    Output,
+    Query,
+    is_closed,
+    tables_of,
+    transform,
+)
+from replctl.types import text
+
+_Part = TypeVar("_Part")
+
+
+def with_answers(part: _Part, context: FunctionContext) -> _Part:
+    """A query in which subqueries of catalogs alone are their rows, and the other references to
+    catalogs know which columns are asked for.
+
+    Raises:
+        CardinalityViolation: a subquery that is one value has several rows (21000).
+        PostgresError: what else such a subquery raises.
+    """
+    asked = _columns_asked(part)
+
+    def answered(node: Any) -> Any:
+        match node:
+            case nodes.SubLink() if _asks_catalogs(node.query, context):
+                test = transform(node.test, answered)
+                return _answer_of(replace(node, test=test), known_rows(node.query, context))
+            case FromSubquery() if _asks_catalogs(node.query, context):
+                rows = known_rows(node.query, context)
+                return replace(node, query=_query_of(node.query, rows), is_lateral=False)
+            case FromTable() if node.is_catalog:
+                conditions = transform(node.conditions, answered)
+                return replace(node, columns=asked[node.varno], conditions=conditions)
+        return None
+
+    result: _Part = transform(part, answered)
+    return result
+
+
+def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
+    """Whether a query reads catalogs, and nothing but what they have."""
+    tables = list(tables_of(query))
+    is_catalogs = bool(tables) and all(table.is_catalog for table in tables)
+    return is_catalogs and is_closed(query) and is_answerable(query, context.environment)
+
+
+def _columns_asked(part: Any) -> defaultdict[int, frozenset[int]]:
+    """The numbers of the columns that are used somewhere, by varno: too many where queries within
+    each other have the same one.  Whole rows ask for all, which is None."""
+    asked: defaultdict[int, Any] = defaultdict(frozenset)
+
+    def note(node: Any) -> None:
+        if isinstance(node, nodes.Var) and asked[node.varno] is not None:
+            asked[node.varno] = asked[node.varno] | {node.attnum} if node.attnum else None
+
+    transform(part, note)
+    return asked
+
+
+def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
+    match link.kind:
+        case "exists":
+            return nodes.Const("bool", "t" if rows else "f")
+        case "expr":
+            if len(rows) > 1:
+                raise CardinalityViolation(
+                    "more than one row returned by a subquery used as an expression"
+                )
+            value = rows[0][0] if rows else None
+            return nodes.Const(link.type, value, link.typmod, link.collation)
+        case "array":
+            items = text.render("_text", [row[0] for row in rows])
+            return nodes.Const(link.type, items, link.typmod, link.collation)
+        case "any" | "all" if getattr(link.test, "name", "") not in ("=", "<>"):
+            return _each(link, rows)
+    return replace(link, query=_query_of(link.query, rows))
+
+
+def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
+    """The comparison with every row: `x > ANY (...)` -> `x > 1 OR x > 2`."""
+    columns = link.query.columns
+
+    def of_row(row: list[str | None]) -> nodes.Expr:
+        def value(node: Any) -> nodes.Const | None:
+            if not isinstance(node, nodes.Param) or not node.number:
+                return None
+            column = columns[node.number - 1]
+            return nodes.Const(column.type, row[node.number - 1], column.typmod, column.collation)
+
+        test: nodes.Expr = nodes.transform(link.test, value)
+        return test
+
+    tests = (nodes.Const("bool", "tf"[link.kind == "any"]), *map(of_row, rows))
+    return nodes.BoolExpr("or" if link.kind == "any" else "and", tests)
+
+
+def _query_of(query: Query, rows: list[list[str | None]]) -> Query:
+    """A query that has the rows which another one has given."""
+    columns = query.columns
+    if not rows:
+        nothing = (
+            Output(c.name, nodes.Const(c.type, None, c.typmod, c.collation)) for c in columns
+        )
+        return Query(tuple(nothing), where=nodes.Const("bool", "f"))
+    outputs = tuple(
+        Output(c.name, nodes.Var(i, c.type, c.typmod, c.collation, 0))
+        for i, c in enumerate(columns, start=1)
+    )
+    values = tuple(
+        tuple(
+            nodes.Const(c.type, value, c.typmod, c.collation)
+            for c, value in zip(columns, row, strict=True)
+        )
+        for row in rows
+    )
+    return Query(outputs, values=values)
