@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import get_sequence, sequence_state
-from replctl.dump.adopted import ELSE, END, IF_REPLCTL, is_adopted
+from replctl.dump.dialect import ELSE, END, IF_REPLCTL, is_adopted
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
 from replctl.parser import ast

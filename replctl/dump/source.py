@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from replctl.catalog.namespace import CatalogEnvironment
@@ -93,12 +93,12 @@ def node_keys(node: object) -> Iterator[ObjectKey]:
         yield from type_key(type_)
 
 
-def with_options(relation: Relation) -> str:
+def with_options(options: Mapping[str, str]) -> str:
     """` WITH (security_invoker='true')`: a value without quotes only where it is a plain name."""
-    if not relation.options:
+    if not options:
         return ""
     shown = []
-    for name, value in relation.options.items():
+    for name, value in options.items():
         quoted = value if quote_identifier(value) == value else quote_string(value)
         shown.append(f"{quote_identifier(name)}={quoted}")
     return f" WITH ({', '.join(shown)})"

@@ -18,10 +18,10 @@ from replctl.catalog.ruleutils import (
     partition_key,
     partition_key_types,
 )
-from replctl.dump.adopted import adopting
+from replctl.dump.dialect import created
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.privilege import acl_entries
-from replctl.dump.source import Source, expression_keys, full_name, type_key, with_options
+from replctl.dump.source import Source, expression_keys, full_name, type_key
 from replctl.types.builtin import types
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
@@ -92,14 +92,14 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
         text += f"\nINHERITS ({', '.join(map(full_name, parents))})"
     if table.partition_key is not None:
         text += f"\nPARTITION BY {partition_key(source.environment, table)}"
-    text += with_options(table).replace(" ", "\n", 1) + ";\n"
+    inherited = ""
     if parents:
-        text += "".join(
+        inherited = "".join(
             f"ALTER TABLE ONLY {name} ALTER COLUMN {quote_identifier(column.name)} SET NOT NULL;\n"
             for column in table.columns
             if not column.is_local and column.not_null and not _is_not_null_above(column, parents)
         )
-    text = adopting(source, table, checks, text)
+    text = created(source, table, checks, text, inherited)
     if table.replica_identity in ("n", "f"):
         word = {"n": "NOTHING", "f": "FULL"}[table.replica_identity]
         text += f"\nALTER TABLE ONLY {name} REPLICA IDENTITY {word};\n"

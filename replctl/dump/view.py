@@ -22,7 +22,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
         name = full_name(view)
         query = view_definition(source.environment, view).removesuffix(";")
         tail = "" if view.kind == "v" else "\n  WITH NO DATA"
-        text = f"CREATE {kind} {name}{with_options(view)} AS\n{query}{tail};\n"
+        text = f"CREATE {kind} {name}{with_options(view.options)} AS\n{query}{tail};\n"
         entry = Entry(
             kind, view.name, text, view.schema, source.role_name(view.owner), f"{kind} {name}",
             key=("pg_class", view.oid), needs=frozenset(_needs(source, view)),

@@ -205,6 +205,19 @@ def test_an_adopted_table_is_adopted_again(psql: Psql, tmp_path: Path) -> None:
     assert where.strip() == location
 
 
+def test_parameters_of_replctl_are_for_replctl(psql: Psql) -> None:
+    parameters = "fillfactor = 70, deletion_vectors = off"
+    psql("-c", f"CREATE TABLE t (a int) WITH ({parameters})")
+    script = psql("dump", "-s").stdout
+    own, _else, others = script.partition("\\else\n")
+    assert "WITH (fillfactor='70', deletion_vectors=off);" in own
+    assert "WITH (fillfactor='70');\n\\endif" in others
+    assert "deletion_vectors" not in others
+    assert psql("-c", "DROP TABLE t").exit_code == 0
+    assert psql("-v", "ON_ERROR_STOP=1", "-q", script=script).stderr == ""
+    assert psql("dump", "-s").stdout == script
+
+
 @pytest.mark.spark
 def test_rows_come_back(publisher: Database) -> None:
     publisher.run(

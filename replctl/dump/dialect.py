@@ -1,13 +1,13 @@
-"""Tables that were there before, in a dump: replctl takes the Delta table again, PostgreSQL makes a
-table of its own."""
+"""Where replctl and PostgreSQL get different statements of a dump: replctl takes an adopted Delta
+table again, and knows storage parameters of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.pg_class import DELETION_VECTORS, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
-from replctl.dump.source import Source, full_name
+from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 
 #: Tells psql, and replctl, which of the two it is talking to.
@@ -20,14 +20,38 @@ def is_adopted(table: Relation) -> bool:
     return table.storage is not None and table.storage.is_adopted
 
 
-def adopting(source: Source, table: Relation, checks: Sequence[Constraint], text: str) -> str:
-    """CREATE TABLE ... USING delta LOCATION for replctl, beside CREATE TABLE for PostgreSQL.
+def is_told_apart(table: Relation) -> bool:
+    """Whether replctl and PostgreSQL get different statements for a table."""
+    return is_adopted(table) or DELETION_VECTORS in table.options
+
+
+def created(
+    source: Source, table: Relation, checks: Sequence[Constraint], head: str, tail: str
+) -> str:
+    """CREATE TABLE, for replctl beside PostgreSQL's where they are not the same.
 
     Args:
-        text: CREATE TABLE.
+        head: CREATE TABLE up to WITH.
+        tail: statements behind it.
     """
-    if not is_adopted(table):
-        return text
+
+    def with_(options: Mapping[str, str]) -> str:
+        return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
+
+    portable = with_({k: v for k, v in table.options.items() if k != DELETION_VECTORS})
+    if is_adopted(table):
+        assert table.storage is not None
+        location = " ".join(quote_string(table.storage.location).split("\n"))
+        comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
+        return comment + _beside(_adopting(source, table, checks), portable)
+    return _beside(with_(table.options), portable)
+
+
+def _beside(own: str, text: str) -> str:
+    return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
+
+
+def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> str:
     assert table.storage is not None
     location = quote_string(table.storage.location)
     name = full_name(table)
@@ -51,5 +75,4 @@ def adopting(source: Source, table: Relation, checks: Sequence[Constraint], text
         definition = constraint_definition(source.environment, table, check)
         constraint = quote_identifier(check.name)
         own += f"ALTER TABLE {name} ADD CONSTRAINT {constraint} {definition};\n"
-    comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
-    return f"{comment.replace(chr(10), ' ').rstrip()}\n{IF_REPLCTL}{own}{ELSE}{text}{END}"
+    return own
