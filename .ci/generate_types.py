@@ -84,16 +84,27 @@ QUERIES = {
         SELECT attname, attnum, typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
          WHERE attrelid = 'pg_class'::regclass AND attnum < 0 ORDER BY attnum DESC""",
     "pg_system_relation": """
-        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname, t.typname, a.attnotnull
+        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname, t.typname, a.attnotnull,
+               format_type(a.atttypid, a.atttypmod) AS formatted, k.collname
           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
           JOIN pg_type t ON t.oid = a.atttypid
+          LEFT JOIN pg_collation k ON k.oid = a.attcollation AND k.oid <> t.typcollation
          WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
          ORDER BY c.relname, a.attnum""",
+    "pg_system_index": """
+        SELECT i.indrelid, c.relname, i.indisprimary, i.indisunique, x.contype IS NOT NULL AS is_constraint,
+               regexp_replace(pg_get_indexdef(i.indexrelid), '^.* USING ', '') AS definition
+          FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+          LEFT JOIN pg_constraint x ON x.conindid = i.indexrelid AND x.contype IN ('p', 'u')
+         WHERE c.relnamespace = 'pg_catalog'::regnamespace
+         ORDER BY i.indrelid, i.indisprimary DESC, c.relname""",
     "information_schema": """
         SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname,
-               coalesce(b.typname, t.typname) AS typname, a.attnotnull
+               coalesce(b.typname, t.typname) AS typname, a.attnotnull,
+               format_type(a.atttypid, a.atttypmod) AS formatted, k.collname
           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
           JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = t.typbasetype
+          LEFT JOIN pg_collation k ON k.oid = a.attcollation AND k.oid <> t.typcollation
          WHERE c.relnamespace = 'information_schema'::regnamespace AND c.relkind = 'v'
          ORDER BY c.relname, a.attnum""",
 }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, schema
 from replctl.catalog.acl import PUBLIC, Acl, decode_acl
 from replctl.catalog.aclchk import acl_items
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_description import get_comment
@@ -23,6 +24,7 @@ from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
+from replctl.types.builtin import SystemRelation, system_relations_by_oid
 
 if TYPE_CHECKING:
     from replctl.session import Session
@@ -40,6 +42,8 @@ RELATION_TYPES = {
     "S": "sequence",
     "f": "foreign table",
 }
+#: Kinds of relations whose columns have a collation, NOT NULL, a default.
+WITH_COLUMN_DETAILS = "rpvmfc"
 #: Letter of `\dtvmisE` -> the kinds of relation that it lists.
 _KINDS = {"t": "rp", "v": "v", "m": "m", "i": "iI", "s": "S", "E": "f"}
 _PERSISTENCE = {"p": "permanent", "t": "temporary", "u": "unlogged"}
@@ -173,6 +177,19 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
     return sorted(found, key=lambda relation: (relation.schema, relation.name))
 
 
+def find_system_relations(
+    target: Described, kinds: str, pattern: NamePattern
+) -> list[SystemRelation]:
+    """The catalogs and system views of these kinds that a pattern means."""
+    return [
+        relation
+        for relation in system_relations_by_oid().values()
+        if relation.kind in kinds
+        and pattern.matches(relation.schema, relation.name)
+        and (pattern.has_schema or target.is_visible(relation.oid, relation.name))
+    ]
+
+
 def _relation_lister(letters: str) -> _Describer:
     """`\\dt`, `\\di`, `\\dtv` ...: List of relations (listTables)."""
     kinds = "".join(_KINDS[letter] for letter in letters)
@@ -181,7 +198,11 @@ def _relation_lister(letters: str) -> _Describer:
         target: Described, pattern: str | None, verbose: bool, show_system: bool
     ) -> bool:
         parsed = parse_pattern(pattern, target.session.database_name)
-        relations = find_relations(target, kinds, parsed)
+        relations: list[pg_class.Relation | SystemRelation] = [
+            *find_relations(target, kinds, parsed)
+        ]
+        if show_system or pattern is not None:
+            relations += find_system_relations(target, kinds, parsed)
         if not relations and not target.settings.is_quiet:
             what = "any relations." if pattern is None else f'any relation named "{pattern}".'
             raise PsqlError(f"Did not find {what}")
@@ -195,20 +216,19 @@ def _relation_lister(letters: str) -> _Describer:
             columns += ["Size", "Description"]
         tables = _tables_of_indexes(target) if "i" in letters else {}
         rows = []
-        for relation in relations:
+        for relation in sorted(relations, key=lambda relation: (relation.schema, relation.name)):
             row: list[str | None] = [
                 relation.schema,
                 relation.name,
                 RELATION_TYPES[relation.kind],
-                owners.get(relation.owner),
+                owners.get(_owner(relation)),
             ]
             if "i" in letters:
                 row.append(tables.get(relation.oid))
             if verbose:
-                row.append(_PERSISTENCE[relation.persistence])
-                row += [access_method(target.settings, relation)] if has_method else []
-                row.append(_size(relation))
-                row.append(get_comment(target.catalog, "pg_class", relation.oid))
+                row.append(_PERSISTENCE[_persistence(relation)])
+                row += [access_method(target.settings, relation.kind)] if has_method else []
+                row += [_size(relation), get_comment(target.catalog, "pg_class", relation.oid)]
             rows.append(row)
         target.print(Table(columns, rows, title="List of relations"))
         return True
@@ -216,15 +236,42 @@ def _relation_lister(letters: str) -> _Describer:
     return list_relations
 
 
-def access_method(settings: PsqlSettings, relation: pg_class.Relation) -> str | None:
+def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
+    """What `\\d` shows of the columns of a relation of a kind."""
+    titles = ["Column", "Type"]
+    has_details = kind in WITH_COLUMN_DETAILS
+    if has_details:
+        titles += ["Collation", "Nullable", "Default"]
+    if verbose:
+        titles += ["Storage"]
+        if kind in "rpm" and not target.settings.variables.is_on("HIDE_TOAST_COMPRESSION"):
+            titles += ["Compression"]
+        if kind in "rpmf":
+            titles += ["Stats target"]
+        if has_details:
+            titles += ["Description"]
+    return titles
+
+
+def access_method(settings: PsqlSettings, kind: str) -> str | None:
     """What psql shows for one, to readers who know PostgreSQL."""
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
-    return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(relation.kind)
+    return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
 
 
-def _size(relation: pg_class.Relation) -> str | None:
+def _owner(relation: pg_class.Relation | SystemRelation) -> int:
+    return BOOTSTRAP_SUPERUSER if isinstance(relation, SystemRelation) else relation.owner
+
+
+def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
+    return "p" if isinstance(relation, SystemRelation) else relation.persistence
+
+
+def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
     """What the rows of a relation take up as they are now; nothing if its log cannot be read."""
+    if isinstance(relation, SystemRelation):
+        return "0 bytes"  # the catalogs are one file
     from replctl.adt.dbsize import pretty_size
     from replctl.query.size import relation_size
 

@@ -14,11 +14,15 @@ from replctl.catalog.pg_policy import policies_of
 from replctl.psql.describe import (
     RELATION_TYPES,
     STORAGE,
+    WITH_COLUMN_DETAILS,
     Described,
     access_method,
+    column_titles,
     find_relations,
+    find_system_relations,
     policy_roles,
 )
+from replctl.psql.describe_catalog import described_catalog
 from replctl.psql.describe_index import described_index
 from replctl.psql.describe_replication import membership_details
 from replctl.psql.describe_sequence import described_sequence
@@ -27,8 +31,7 @@ from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.variables import PsqlError
 from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
 from replctl.query.view_definition import view_definition
-
-_WITH_COLUMN_DETAILS = "rpvmfc"
+from replctl.types.builtin import SystemRelation
 
 
 def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
@@ -38,11 +41,16 @@ def describe_relations(target: Described, pattern: str, verbose: bool) -> bool:
         PsqlError: there is none.
     """
     parsed = parse_pattern(pattern, target.session.database_name)
-    relations = find_relations(target, "rpvmfciIS", parsed)
+    relations: list[Relation | SystemRelation] = [*find_relations(target, "rpvmfciIS", parsed)]
+    relations += find_system_relations(target, "rv", parsed)
     if not relations and not target.settings.is_quiet:
         raise PsqlError(f'Did not find any relation named "{pattern}".')
-    for relation in relations:
-        target.settings.print(_described(target, relation, verbose), _options(target))
+    for relation in sorted(relations, key=lambda relation: (relation.schema, relation.name)):
+        if isinstance(relation, SystemRelation):
+            table = described_catalog(target, relation, verbose)
+        else:
+            table = _described(target, relation, verbose)
+        target.settings.print(table, _options(target))
     return bool(relations)
 
 
@@ -57,18 +65,7 @@ def _described(target: Described, relation: Relation, verbose: bool) -> Table:
         return described_sequence(target, relation, title)
     if relation.kind in "iI":
         return described_index(target, relation, title, verbose)
-    columns = ["Column", "Type"]
-    has_details = relation.kind in _WITH_COLUMN_DETAILS
-    if has_details:
-        columns += ["Collation", "Nullable", "Default"]
-    if verbose:
-        columns += ["Storage"]
-        if relation.kind in "rpm" and not target.settings.variables.is_on("HIDE_TOAST_COMPRESSION"):
-            columns += ["Compression"]
-        if relation.kind in "rpmf":
-            columns += ["Stats target"]
-        if has_details:
-            columns += ["Description"]
+    columns = column_titles(target, relation.kind, verbose)
     rows = [
         _column_row(target, relation, column, len(columns), verbose) for column in relation.columns
     ]
@@ -93,7 +90,7 @@ def _column_row(
         column.name,
         target.environment.format_type(column.type, column.typmod),
     ]
-    if relation.kind in _WITH_COLUMN_DETAILS:
+    if relation.kind in WITH_COLUMN_DETAILS:
         is_own_collation = column.collation is not None and column.collation != type_.collation
         row += [
             column.collation if is_own_collation else "",
@@ -103,7 +100,7 @@ def _column_row(
     if verbose:
         row.append(STORAGE[type_.storage])
     row += [""] * (width - len(row))
-    if verbose and relation.kind in _WITH_COLUMN_DETAILS:
+    if verbose and relation.kind in WITH_COLUMN_DETAILS:
         row[-1] = get_comment(target.catalog, "pg_class", relation.oid, column.attnum) or ""
     return row
 
@@ -141,7 +138,7 @@ def _footers(target: Described, relation: Relation, verbose: bool) -> list[str]:
     if verbose and relation.kind != "p" and relation.replica_identity in "fn":
         word = "FULL" if relation.replica_identity == "f" else "NOTHING"
         lines.append(f"Replica Identity: {word}")
-    method = access_method(target.settings, relation)
+    method = access_method(target.settings, relation.kind)
     if verbose and method is not None:
         lines.append(f"Access method: {method}")
     return lines + (_options_line(relation) if verbose else [])

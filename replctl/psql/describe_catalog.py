@@ -1,0 +1,63 @@
+"""`\\d` of the catalogs and system views themselves."""
+
+from __future__ import annotations
+
+from replctl.psql.describe import (
+    RELATION_TYPES,
+    STORAGE,
+    Described,
+    access_method,
+    column_titles,
+)
+from replctl.psql.print_table import Table
+from replctl.types.builtin import SystemRelation, builtin_rows
+
+_FILES = {
+    "pg_catalog": ("pg_system_relation", "own_system_relation"),
+    "information_schema": ("information_schema",),
+}
+
+
+def described_catalog(target: Described, relation: SystemRelation, verbose: bool) -> Table:
+    """The table that `\\d` prints of a catalog, or of a system view without its definition."""
+    titles = column_titles(target, relation.kind, verbose)
+    columns = [
+        row
+        for file in _FILES[relation.schema]
+        for row in builtin_rows(file)
+        if row["relname"] == relation.name
+    ]
+    return Table(
+        titles,
+        [_column_row(target, row, len(titles), verbose) for row in columns],
+        title=f'{RELATION_TYPES[relation.kind].capitalize()} "{relation.schema}.{relation.name}"',
+        footers=_footers(target, relation, verbose),
+    )
+
+
+def _column_row(
+    target: Described, row: dict[str, str], width: int, verbose: bool
+) -> list[str | None]:
+    shown = [row["attname"], row["formatted"], row["collname"]]
+    shown += ["not null" if row["attnotnull"] == "t" else "", ""]
+    if verbose:
+        shown.append(STORAGE[target.environment.type(row["typname"]).storage])
+    return [*shown, *[""] * (width - len(shown))]
+
+
+def _footers(target: Described, relation: SystemRelation, verbose: bool) -> list[str]:
+    indexes = [
+        row for row in builtin_rows("pg_system_index") if int(row["indrelid"]) == relation.oid
+    ]
+    lines = ["Indexes:"] if indexes else []
+    lines += [f'    "{row["relname"]}"{_kind(row)} {row["definition"]}' for row in indexes]
+    method = access_method(target.settings, relation.kind)
+    return [*lines, f"Access method: {method}"] if verbose and method is not None else lines
+
+
+def _kind(index: dict[str, str]) -> str:
+    if index["indisprimary"] == "t":
+        return " PRIMARY KEY,"
+    if index["indisunique"] == "t":
+        return " UNIQUE CONSTRAINT," if index["is_constraint"] == "t" else " UNIQUE,"
+    return ""

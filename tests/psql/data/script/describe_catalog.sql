@@ -1,0 +1,9 @@
+\d pg_publication
+\dtS pg_pub*
+\dt pg_pub*
+\dvS pg_pub*
+\d pg_publication_tables
+\d+ pg_publication_rel
+\d information_schema.tables
+\dv information_schema.col*
+\d+ pg_attribute
