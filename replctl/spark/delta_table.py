@@ -149,7 +149,7 @@ def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
     """Put rows in the place of those that satisfy `predicate`, in one commit."""
-    engine.code_generation.choose(engine.session, table_name(location))
+    engine.query_size.choose(engine.session, table_name(location))
     _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
 
 

@@ -24,12 +24,12 @@ from replctl.spark import (
     uniqueness,
 )
 from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
-from replctl.spark.code_generation import CodeGeneration
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.merge import LeafChange
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem, missing_rows
 from replctl.spark.python_functions import PythonFunctions
+from replctl.spark.query_size import QuerySize
 from replctl.spark.revert import revert
 from replctl.spark.staging import Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
@@ -111,10 +111,7 @@ class Engine:
         self._opened = [first]
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
-        chosen = {name for name, _value in conf.properties}
-        self.code_generation = CodeGeneration(
-            is_chosen=any(name.startswith("spark.sql.codegen.") for name in chosen)
-        )
+        self.query_size = QuerySize(dict(conf.properties).keys())
         self._sessions = threading.local()
         self._sessions.current = first
 
@@ -135,7 +132,7 @@ class Engine:
         with self.running():
             session = self.session
             self._python_functions.make_known(session, text)
-            self.code_generation.choose(session, text)
+            self.query_size.choose(session, text)
             return session.sql(text)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:

@@ -78,7 +78,7 @@ def staged(
     frame = engine.sql(f"SELECT {names} FROM ({query})")
     if is_repeatable:
         with _named(engine, frame) as view:
-            engine.code_generation.note_large(view)
+            engine.query_size.note_large(view)
             yield Staged(view, tuple(columns), None)
         return
     from pyspark import StorageLevel
@@ -87,7 +87,7 @@ def staged(
         frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
         with _named(engine, frame) as view:
-            engine.code_generation.note_large(view)
+            engine.query_size.note_large(view)
             yield Staged(view, tuple(columns), None)
     finally:
         with engine.running():

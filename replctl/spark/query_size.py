@@ -1,7 +1,9 @@
-"""Whether Spark compiles a query: over small tables that takes longer than to interpret it.
+"""Settings for queries of small tables and of large ones, chosen for each query.
 
-Measured (benchmarks/small.py): statements and syncs of tables with few rows take two thirds
-of the time when they are interpreted.
+Over small tables it takes longer to compile a query than to interpret it, and what is divided among
+tasks costs more than one task.  Measured: statements and syncs of tables with few rows take two
+thirds of the time when they are interpreted (benchmarks/small.py), and a fifth less again where one
+task sorts and groups, and no plan is adapted between stages.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -17,24 +20,28 @@ if TYPE_CHECKING:
 
 #: Up to so many bytes of Parquet a table is small.
 _SMALL_TABLE = 8 << 20
-_COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-_INTERPRETED = {
+_FOR_SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.files.openCostInBytes": str(64 << 10),
 }
 _TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`|table_changes_by_path\('([^']*)'")
 
 
-class CodeGeneration:
+class QuerySize:
     """The choice for each query of an engine's sessions.
 
     Args:
-        is_chosen: the user's own properties say it, so that nothing is changed here.
+        chosen: the names of the user's own properties; they stay what they are.
     """
 
-    def __init__(self, *, is_chosen: bool) -> None:
-        self._is_chosen = is_chosen
-        self._is_compiled: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
+    def __init__(self, chosen: Collection[str]) -> None:
+        self._for_small = {n: value for n, value in _FOR_SMALL.items() if n not in chosen}
+        #: What sessions had before, and whether they are set for small queries now.
+        self._for_large: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+        self._is_small: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
         self._large_views: set[str] = set()
 
     def note_large(self, view: str) -> None:
@@ -43,16 +50,20 @@ class CodeGeneration:
 
     def choose(self, session: SparkSession, text: str) -> None:
         """Set the session as the tables and views in a statement, or a table's name, ask for."""
-        if self._is_chosen or text.startswith(("CREATE", "ALTER")):
+        if text.startswith(("CREATE", "ALTER")):
             return
-        compiled = any(view in text for view in self._large_views) or not all(
+        is_small = not any(view in text for view in self._large_views) and all(
             _is_small(path.replace("``", "`") or feed) for path, feed in _TABLE.findall(text)
         )
-        if self._is_compiled.get(session) == compiled:
+        if self._is_small.get(session, False) == is_small:
             return
-        for name, value in (_COMPILED if compiled else _INTERPRETED).items():
+        if session not in self._for_large:
+            names = self._for_small
+            self._for_large[session] = {name: str(session.conf.get(name)) for name in names}
+        settings = self._for_small if is_small else self._for_large[session]
+        for name, value in settings.items():
             session.conf.set(name, value)
-        self._is_compiled[session] = compiled
+        self._is_small[session] = is_small
 
 
 def _is_small(location: str) -> bool:
