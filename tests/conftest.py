@@ -1,11 +1,18 @@
-"""Fixtures for all tests."""
+"""Fixtures for all tests, and their order."""
 
+import pytest
 from fix_cluster import cluster, session
 from fix_lake import lake
 from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_replication import publisher, shared_cluster, subscriber
 from fix_spark import connect_server, engine, spark_session
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first: it would keep one worker busy when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
 
 __all__ = [
     "cluster",
