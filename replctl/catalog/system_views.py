@@ -143,10 +143,23 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
                 "atttypid": 0 if type_ is None else type_.oid,
                 "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
             }  # fmt: skip
-    for row in _stored_rows(context, "pg_attribute"):
-        known = context.environment.type_by_oid(int(row["atttypid"]))
+    columns: dict[tuple[int, int], Row] = {}
+    for stored in _stored_rows(context, "pg_attribute"):
+        known = context.environment.type_by_oid(int(stored["atttypid"]))
         length = -1 if known is None else known.length
-        yield {**row, "attlen": length, "atthasdef": row["atthasdef"] and not row["attidentity"]}
+        has_default = stored["atthasdef"] and not stored["attidentity"]
+        row = {**stored, "attlen": length, "atthasdef": has_default}
+        columns[int(row["attrelid"]), int(row["attnum"])] = row
+        yield row
+    for index in _stored_rows(context, "pg_index"):
+        for attnum, key in enumerate(map(int, str(index["indkey"]).split()), start=1):
+            column = columns.get((int(index["indrelid"]), key))
+            if column is not None:  # else an expression
+                yield {
+                    **column, "attrelid": index["indexrelid"], "attnum": attnum,
+                    "attnotnull": 0, "atthasdef": 0, "attidentity": "", "attgenerated": "",
+                    "attislocal": 1, "attinhcount": 0, "attacl": None,
+                }  # fmt: skip
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:

@@ -162,3 +162,6 @@ drop table fk1;
 drop table t, p, types, fk2;
 drop function f(int, text);
 drop role alice_golden;
+CREATE TABLE indexed (a int PRIMARY KEY, b text, c varchar(5) NOT NULL DEFAULT 'x');
+CREATE UNIQUE INDEX indexed_c_b ON indexed (c, b);
+SELECT attrelid::regclass, attname, attnum, format_type(atttypid, atttypmod), attnotnull, atthasdef FROM pg_attribute WHERE attrelid IN ('indexed_pkey'::regclass, 'indexed_c_b'::regclass) ORDER BY attname, attnum;
