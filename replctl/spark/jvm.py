@@ -134,6 +134,7 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
         "-Duser.timezone=UTC",
         "-XX:+IgnoreUnrecognizedVMOptions",
         "-XX:+UseSerialGC",
+        "-XX:MetaspaceSize=256m",  # Spark's classes; a smaller one begins with full collections
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
         *opened,
