@@ -153,22 +153,8 @@ class RoleBuilder:
             behavior or "restrict",  # type: ignore[arg-type]
         )
 
-    def revoke_role_option(
-        self,
-        option: Token,
-        granted: tuple[ast.Privilege, ...],
-        members: Names,
-        granted_by: Token | None,
-        behavior: str | None,
-    ) -> ast.GrantRole:
-        return ast.GrantRole(
-            False,
-            _roles(granted),
-            _names(members),
-            ((str(option), False),),
-            _text(granted_by),
-            behavior or "restrict",  # type: ignore[arg-type]
-        )
+    def revoke_role_option(self, option: Token, *parts: Any) -> ast.GrantRole:
+        return dataclasses.replace(self.revoke_role(*parts), options=((str(option), False),))
 
     def grant_role_options(self, *options: tuple[str, bool]) -> tuple[tuple[str, bool], ...]:
         return options

@@ -170,8 +170,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
     oids = [
         int(row.oid)
         for row in rows
-        if pattern.matches(names[int(row.relnamespace)], str(row.relname))
-        and (pattern.has_schema or target.is_visible(int(row.oid), str(row.relname)))
+        if _is_meant(target, pattern, names[int(row.relnamespace)], str(row.relname), int(row.oid))
     ]
     found = pg_class.load_relations(target.catalog, oids).values()
     return sorted(found, key=lambda relation: (relation.schema, relation.name))
@@ -185,9 +184,12 @@ def find_system_relations(
         relation
         for relation in system_relations_by_oid().values()
         if relation.kind in kinds
-        and pattern.matches(relation.schema, relation.name)
-        and (pattern.has_schema or target.is_visible(relation.oid, relation.name))
+        and _is_meant(target, pattern, relation.schema, relation.name, relation.oid)
     ]
+
+
+def _is_meant(target: Described, pattern: NamePattern, schema: str, name: str, oid: int) -> bool:
+    return pattern.matches(schema, name) and (pattern.has_schema or target.is_visible(oid, name))
 
 
 def _relation_lister(letters: str) -> _Describer:
@@ -251,6 +253,15 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
         if has_details:
             titles += ["Description"]
     return titles
+
+
+def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
+    """What stands between an index's name and its definition."""
+    if is_primary:
+        return " PRIMARY KEY,"
+    if is_unique:
+        return " UNIQUE CONSTRAINT," if is_constraint else " UNIQUE,"
+    return ""
 
 
 def access_method(settings: PsqlSettings, kind: str) -> str | None:

@@ -8,25 +8,16 @@ from replctl.psql.describe import (
     Described,
     access_method,
     column_titles,
+    index_words,
 )
 from replctl.psql.print_table import Table
-from replctl.types.builtin import SystemRelation, builtin_rows
-
-_FILES = {
-    "pg_catalog": ("pg_system_relation", "own_system_relation"),
-    "information_schema": ("information_schema",),
-}
+from replctl.types.builtin import SystemRelation, system_attributes, system_indexes
 
 
 def described_catalog(target: Described, relation: SystemRelation, verbose: bool) -> Table:
     """The table that `\\d` prints of a catalog, or of a system view without its definition."""
     titles = column_titles(target, relation.kind, verbose)
-    columns = [
-        row
-        for file in _FILES[relation.schema]
-        for row in builtin_rows(file)
-        if row["relname"] == relation.name
-    ]
+    columns = system_attributes(relation.schema)[relation.name]
     return Table(
         titles,
         [_column_row(target, row, len(titles), verbose) for row in columns],
@@ -46,18 +37,13 @@ def _column_row(
 
 
 def _footers(target: Described, relation: SystemRelation, verbose: bool) -> list[str]:
-    indexes = [
-        row for row in builtin_rows("pg_system_index") if int(row["indrelid"]) == relation.oid
-    ]
+    indexes = system_indexes().get(relation.oid, [])
     lines = ["Indexes:"] if indexes else []
-    lines += [f'    "{row["relname"]}"{_kind(row)} {row["definition"]}' for row in indexes]
+    lines += [f'    "{row["relname"]}"{_words(row)} {row["definition"]}' for row in indexes]
     method = access_method(target.settings, relation.kind)
     return [*lines, f"Access method: {method}"] if verbose and method is not None else lines
 
 
-def _kind(index: dict[str, str]) -> str:
-    if index["indisprimary"] == "t":
-        return " PRIMARY KEY,"
-    if index["indisunique"] == "t":
-        return " UNIQUE CONSTRAINT," if index["is_constraint"] == "t" else " UNIQUE,"
-    return ""
+def _words(index: dict[str, str]) -> str:
+    flags = (index[name] == "t" for name in ("indisprimary", "indisunique", "is_constraint"))
+    return index_words(*flags)

@@ -20,6 +20,7 @@ from replctl.psql.describe import (
     column_titles,
     find_relations,
     find_system_relations,
+    index_words,
     policy_roles,
 )
 from replctl.psql.describe_catalog import described_catalog
@@ -192,15 +193,11 @@ def _by_rank(relation: Relation) -> list[Index]:
 
 
 def _index_line(target: Described, relation: Relation, index: Index) -> str:
-    line = f'"{index.name}"'
-    if index.is_primary:
-        line += " PRIMARY KEY,"
-    elif index.is_unique:
-        is_constraint = any(
-            constraint.kind == "u" and constraint.index_oid == index.oid
-            for constraint in relation.constraints
-        )
-        line += " UNIQUE CONSTRAINT," if is_constraint else " UNIQUE,"
+    is_constraint = any(
+        constraint.kind == "u" and constraint.index_oid == index.oid
+        for constraint in relation.constraints
+    )
+    line = f'"{index.name}"{index_words(index.is_primary, index.is_unique, is_constraint)}'
     line += f" {ruleutils.index_columns(target.environment, relation, index, is_pretty=True)}"
     return line + (" REPLICA IDENTITY" if index.is_replica_identity else "")
 

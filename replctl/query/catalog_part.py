@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from replctl.catalog.functions import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
-from replctl.query.sqlite import is_answerable, known_rows
+from replctl.query.sqlite import canonical, is_answerable, run_query
 from replctl.query.tree import (
     FromSubquery,
     FromTable,
@@ -39,9 +39,10 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
         match node:
             case nodes.SubLink() if _asks_catalogs(node.query, context):
                 test = transform(node.test, answered)
-                return _answer_of(replace(node, test=test), known_rows(node.query, context))
+                rows = run_query(node.query, context, form=canonical)
+                return _answer_of(replace(node, test=test), rows)
             case FromSubquery() if _asks_catalogs(node.query, context):
-                rows = known_rows(node.query, context)
+                rows = run_query(node.query, context, form=canonical)
                 return replace(node, query=_query_of(node.query, rows), is_lateral=False)
             case FromTable() if node.is_catalog:
                 conditions = transform(node.conditions, answered)

@@ -152,6 +152,9 @@ class LakeDialect:
         text = "" if limit is None else f" LIMIT CAST({limit} AS INT)"
         return text if offset is None else f"{text} OFFSET CAST({offset} AS INT)"
 
+    def constants(self, rows: Sequence[Sequence[str]]) -> str:
+        return _inline_table(rows)
+
     def _value(self, expr: nodes.Expr, write: WriteQuery) -> SqlValue:
         return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
 
@@ -190,11 +193,14 @@ def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
     if not rows:
         nothing = (f"{literal(t, -1, None)} AS c{i}" for i, t in enumerate(types, start=1))
         return f"SELECT {', '.join(nothing)} WHERE FALSE"
-    names = ", ".join(f"c{i}" for i in range(1, len(types) + 1))
-    listed = (
-        f"({', '.join(literal(t, -1, value) for t, value in zip(types, row, strict=True))})"
-        for row in rows
+    return _inline_table(
+        [[literal(t, -1, value) for t, value in zip(types, row, strict=True)] for row in rows]
     )
+
+
+def _inline_table(rows: Sequence[Sequence[str]]) -> str:
+    names = ", ".join(f"c{i}" for i in range(1, len(rows[0]) + 1))
+    listed = (f"({', '.join(row)})" for row in rows)
     return f"SELECT * FROM VALUES {', '.join(listed)} AS v({names})"
 
 

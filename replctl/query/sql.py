@@ -58,6 +58,9 @@ class Dialect(Protocol):
     def limit(self, limit: str | None, offset: str | None) -> str:
         """LIMIT and OFFSET."""
 
+    def constants(self, rows: Sequence[Sequence[str]]) -> str:
+        """A query of rows that are known, columns c1, c2, ..."""
+
 
 def column(var: nodes.Var) -> str:
     """`r1.c2`"""
@@ -144,17 +147,23 @@ class QueryWriter:
         return text
 
     def _values(self, query: Query) -> str:
+        base = self._rows(query.values)
+        if not (query.order_by or query.limit or query.offset):
+            return base
+        return f"SELECT * FROM ({base}) AS q{self._tail(query, ())}"
+
+    def _rows(self, values: Sequence[Sequence[nodes.Expr]]) -> str:
+        if all(isinstance(expr, nodes.Const) for row in values for expr in row):
+            dialect = self._dialect
+            return dialect.constants([[dialect.expr(e, self.write) for e in row] for row in values])
         rows = []
-        for row in query.values:
+        for row in values:
             items = (
                 f"{self._dialect.expr(expr, self.write)} AS c{i}"
                 for i, expr in enumerate(row, start=1)
             )
             rows.append(f"SELECT {', '.join(items)}")
-        base = " UNION ALL ".join(rows)
-        if not (query.order_by or query.limit or query.offset):
-            return base
-        return f"SELECT * FROM ({base}) AS q{self._tail(query, ())}"
+        return " UNION ALL ".join(rows)
 
     def _distinct_on(self, query: Query) -> str:
         """DISTINCT ON: the first row, in the order asked for, of those that are equal."""

@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from replctl.adt import interpret
 from replctl.adt.case_mapping import is_ascii_collation
@@ -82,41 +82,6 @@ def is_answerable(query: Query, environment: Environment) -> bool:
     return True
 
 
-def run_query(query: Query, context: FunctionContext) -> list[list[str | None]]:
-    """The rows of a query, in the text form of their types.
-
-    Raises:
-        FeatureNotSupported: it uses what is not known here.
-        PostgresError: what a function of it raises.
-    """
-    types = [result.type for result in query.columns]
-    return [
-        [shown(context.environment, *pair) for pair in zip(types, row, strict=False)]
-        for row in _rows(query, context)
-    ]
-
-
-def known_rows(query: Query, context: FunctionContext) -> list[list[str | None]]:
-    """As run_query, in canonical text: objects are their OIDs."""
-    types = [result.type for result in query.columns]
-    return [
-        [canonical(context.environment, *pair) for pair in zip(types, row, strict=False)]
-        for row in _rows(query, context)
-    ]
-
-
-def _rows(query: Query, context: FunctionContext) -> Sequence[Sequence[Any]]:
-    connection = context.catalog.connection
-    driver: Any = connection.connection.driver_connection
-    calls = _Calls(context, driver)
-    writer = QueryWriter(_Dialect(context, driver, calls, query))
-    statement = writer.write(query)
-    try:
-        return context.catalog.driver_rows(statement)
-    except InternalError as error:
-        raise calls.error or error from error
-
-
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
     """A value of SQLite in the text form of its type."""
     if value is None:
@@ -134,6 +99,37 @@ def canonical(environment: Environment, type_name: str, value: Any) -> str | Non
     """A value of SQLite in canonical text."""
     is_object = type_name in object_identifier.TYPES and value is not None
     return str(value) if is_object else shown(environment, type_name, value)
+
+
+#: How a value of SQLite of a type becomes text.
+_Form: TypeAlias = Callable[[Environment, str, Any], str | None]
+
+
+def run_query(
+    query: Query, context: FunctionContext, *, form: _Form = shown
+) -> list[list[str | None]]:
+    """The rows of a query, as texts.
+
+    Args:
+        form: shown, the text form of the types; or canonical, in which objects are their OIDs.
+
+    Raises:
+        FeatureNotSupported: it uses what is not known here.
+        PostgresError: what a function of it raises.
+    """
+    connection = context.catalog.connection
+    driver: Any = connection.connection.driver_connection
+    calls = _Calls(context, driver)
+    writer = QueryWriter(_Dialect(context, driver, calls, query))
+    statement = writer.write(query)
+    try:
+        rows = context.catalog.driver_rows(statement)
+    except InternalError as error:
+        raise calls.error or error from error
+    types = [result.type for result in query.columns]
+    return [
+        [form(context.environment, *pair) for pair in zip(types, row, strict=False)] for row in rows
+    ]
 
 
 def stored(type_name: str, value: str) -> Any:
@@ -321,6 +317,11 @@ class _Dialect:
             return ""
         tail = f" LIMIT {-1 if limit is None else limit}"
         return tail if offset is None else f"{tail} OFFSET {offset}"
+
+    def constants(self, rows: Sequence[Sequence[str]]) -> str:
+        names = ", ".join(f"column{i} AS c{i}" for i in range(1, len(rows[0]) + 1))
+        listed = (f"({', '.join(row)})" for row in rows)
+        return f"SELECT {names} FROM (VALUES {', '.join(listed)})"
 
     def _sortable(self, expr: nodes.Expr, write: WriteQuery) -> str:
         value = self._expr(expr, write)

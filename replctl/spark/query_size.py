@@ -58,8 +58,9 @@ class QuerySize:
         if self._is_small.get(session, False) == is_small:
             return
         if session not in self._for_large:
-            names = self._for_small
-            self._for_large[session] = {name: str(session.conf.get(name)) for name in names}
+            self._for_large[session] = {
+                name: str(session.conf.get(name)) for name in self._for_small
+            }
         settings = self._for_small if is_small else self._for_large[session]
         for name, value in settings.items():
             session.conf.set(name, value)

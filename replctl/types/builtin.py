@@ -225,13 +225,13 @@ def system_columns() -> dict[str, tuple[int, str]]:
 @cache
 def system_relations() -> dict[str, SystemRelation]:
     """The relations of pg_catalog by name, and those of our own beside them."""
-    return _relations("pg_catalog", "pg_system_relation", "own_system_relation")
+    return _relations("pg_catalog")
 
 
 @cache
 def information_schema() -> dict[str, SystemRelation]:
     """The views of information_schema by name; its domains are the types that they are over."""
-    return _relations("information_schema", "information_schema")
+    return _relations("information_schema")
 
 
 @cache
@@ -241,15 +241,38 @@ def system_relations_by_oid() -> dict[int, SystemRelation]:
     return {relation.oid: relation for relation in relations}
 
 
-def _relations(schema: str, *files: str) -> dict[str, SystemRelation]:
-    heads: dict[str, tuple[int, str]] = {}
-    columns: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in (row for file in files for row in builtin_rows(file)):
-        heads[row["relname"]] = (int(row["oid"]), row["relkind"])
-        columns[row["relname"]].append((row["attname"], row["typname"]))
+@cache
+def system_attributes(schema: str) -> dict[str, list[dict[str, str]]]:
+    """The rows of all columns of a schema's relations, by relation."""
+    files = {
+        "pg_catalog": ("pg_system_relation", "own_system_relation"),
+        "information_schema": ("information_schema",),
+    }
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in (row for file in files[schema] for row in builtin_rows(file)):
+        found[row["relname"]].append(row)
+    return found
+
+
+@cache
+def system_indexes() -> dict[int, list[dict[str, str]]]:
+    """The rows of all indexes of catalogs, by the catalog's OID."""
+    found: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for row in builtin_rows("pg_system_index"):
+        found[int(row["indrelid"])].append(row)
+    return found
+
+
+def _relations(schema: str) -> dict[str, SystemRelation]:
     return {
-        name: SystemRelation(oid, name, kind, tuple(columns[name]), schema)
-        for name, (oid, kind) in heads.items()
+        name: SystemRelation(
+            int(rows[0]["oid"]),
+            name,
+            rows[0]["relkind"],
+            tuple((row["attname"], row["typname"]) for row in rows),
+            schema,
+        )
+        for name, rows in system_attributes(schema).items()
     }
 
 
