@@ -63,7 +63,7 @@ def batch_ends(
     size = last = 0
     for lsn, group in groupby(entries, key=lambda entry: entry.commit_lsn):
         wanted = [entry for entry in group if _is_wanted(entry, published, starts, origin)]
-        rows = sum(_decoded_rows(entry, relations, max_changes) for entry in wanted)
+        rows = sum(decoded_rows(entry, relations, max_changes) for entry in wanted)
         if size and size + rows > max_changes:
             ends.append(last)
             size = 0
@@ -83,7 +83,7 @@ def _is_wanted(
     return start is not None and is_of_origin and entry.commit_lsn > start
 
 
-def _decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
+def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
     """How many changes decoding an entry gives, or `unknown`."""
     relation = relations.get(entry.relid)
     if relation is None or relation.storage is None or entry.version is None:

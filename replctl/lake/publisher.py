@@ -69,10 +69,11 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes
-from replctl.lake.pending import batch_ends, pending_changes
+from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
+from replctl.lane import Lane, lanes, side_by_side
 from replctl.replication.conflict import DecodingFailure
 from replctl.replication.node import (
     ChangeBatch,
@@ -411,6 +412,7 @@ class LakePublisher:
         starts: dict[tuple[str, str], int],
         origin: str,
         opens: Callable[[RemoteRelation], bool],
+        max_parallel: int,
     ) -> Iterator[ChangeBatch]:
         """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
 
@@ -453,11 +455,18 @@ class LakePublisher:
         for placed in _placed(wanted):
             if placed.entry.action == CHANGE:
                 groups[published[placed.entry.relid].published_as.oid].append(placed)
-        with ExitStack() as stack:
-            changes = [
-                stack.enter_context(self._relation_changes(published, group))
-                for _oid, group in sorted(groups.items())
-            ]
+        with lanes(len(groups), max_parallel) as chosen, ExitStack() as stack:
+            changes = side_by_side(
+                [
+                    (
+                        lane,
+                        partial(
+                            stack.enter_context, self._relation_changes(published, group, lane)
+                        ),
+                    )
+                    for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True)
+                ]
+            )
             yield ChangeBatch(
                 from_lsn,
                 to_lsn,
@@ -468,7 +477,7 @@ class LakePublisher:
 
     @contextmanager
     def _relation_changes(
-        self, published: dict[int, PublishedRelation], entries: Sequence[_Placed]
+        self, published: dict[int, PublishedRelation], entries: Sequence[_Placed], lane: Lane
     ) -> Iterator[RelationChanges]:
         """Decode the changes of one published relation, which may lie in several leaves."""
         by_leaf: dict[int, list[_Placed]] = defaultdict(list)
@@ -488,12 +497,17 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
+        relations = {relid: item.relation for relid, item in published.items()}
+        count = sum(decoded_rows(placed.entry, relations, unknown=0) for placed in entries)
         with ExitStack() as stack:
             try:
-                rows = stack.enter_context(self._session.engine().decoded(sources, _sent(remote)))
+                rows = stack.enter_context(
+                    self._session.engine().decoded(sources, _sent(remote), count)
+                )
             except DataError as error:
                 raise DecodingFailure(error) from error
-            yield RelationChanges(remote, Rows(rows), tuple(placed.position for placed in entries))
+            positions = tuple(placed.position for placed in entries)
+            yield RelationChanges(remote, Rows(rows), positions, lane)
 
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
         """Refuse what cannot be evaluated exactly before a row is read."""

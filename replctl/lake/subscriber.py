@@ -78,6 +78,7 @@ from replctl.lake.replicated_table import (
 from replctl.lake.table_write import TableWriter, commit, recover, undo_or_leave, undo_relation
 from replctl.lake.truncation import check_truncatable
 from replctl.lake.waiting import when_free
+from replctl.lane import Lane, side_by_side
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import (
     ChangeBatch,
@@ -100,6 +101,15 @@ class _Locked:
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _TableWork:
+    """What is going to be written into a table, where that is done, and what has found no row."""
+
+    lane: Lane
+    outcome: TableOutcome
+    missing: Mapping[ConflictType, int]
 
 
 class LakeSubscriber:
@@ -138,6 +148,11 @@ class LakeSubscriber:
     def max_batch_changes(self) -> int:
         """How many changes it takes at once, about; 0: as many as there are."""
         return int(self._session.setting("replctl.max_batch_changes"))
+
+    @property
+    def max_parallel_tables(self) -> int:
+        """How many tables it writes side by side."""
+        return int(self._session.setting("max_parallel_apply_workers_per_subscription"))
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
         """The same subscription's, for the synchronization of one table."""
@@ -422,16 +437,17 @@ class LakeSubscriber:
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """The changes that cannot be composed with those of other transactions: they move keys, or
         their table has no key."""
-        result: set[int] = set()
-        for changes in batch.changes:
-            try:
-                families = self._families([(changes.relation.schema, changes.relation.name)])
-                (root, family), *_ = families.values()
-                table = ReplicatedTable(self._session, root, family, changes.relation)
-            except PostgresError:  # it is reported for the first of its changes (apply)
-                continue
-            result |= table.isolated_positions(changes)
-        return result
+        found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
+        return set().union(*side_by_side(found))
+
+    def _isolated(self, changes: RelationChanges) -> set[int]:
+        try:
+            families = self._families([(changes.relation.schema, changes.relation.name)])
+            (root, family), *_ = families.values()
+            table = ReplicatedTable(self._session, root, family, changes.relation)
+        except PostgresError:  # it is reported for the first of its changes (apply)
+            return set()
+        return table.isolated_positions(changes)
 
     def apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
         """Write the changes at positions from `first` to `last`, as one batch; progress is then
@@ -469,24 +485,32 @@ class LakeSubscriber:
                     self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             done = written_leaves(tables, targets, self._application)
-            outcomes = []
-            for item, start in changes:
-                name = (item.relation.schema, item.relation.name)
-                if name not in families:
-                    continue
-                root, family = families[name]
+
+            def find_outcome(item: RelationChanges, start: int) -> _TableWork | None:
+                root, family = families[item.relation.schema, item.relation.name]
                 with problems.of(item, self._first_action(item, start, last)):
                     table = ReplicatedTable(
                         self._session, root, family, item.relation, done, is_emptied=start > first
                     )
                     table.denied_actions = {} if unfinished else self._denied_actions(root, family)
-                    outcomes.append(stack.enter_context(table.changed(item, start, last)))
+                    outcome = stack.enter_context(table.changed(item, start, last))
+                    return _TableWork(item.lane, outcome, outcome.missing)
+                return None
+
+            found = side_by_side(
+                [
+                    (item.lane, partial(find_outcome, item, start))
+                    for item, start in changes
+                    if (item.relation.schema, item.relation.name) in families
+                ]
+            )
             problems.raise_first()
+            works = [work for work in found if work is not None]
             conflicts: Counter[ConflictType] = Counter()
-            for outcome in outcomes:
-                conflicts.update(outcome.missing)
+            for work in works:
+                conflicts.update(work.missing)
             injection_point("apply.before-batch")
-            leaves = {relid for outcome in outcomes for relid in outcome.changed_relids}
+            leaves = {relid for work in works for relid in work.outcome.changed_relids}
             leaves |= {leaf.oid for leaf in _truncated(truncations, families)}
             if unfinished is None:
                 if not leaves and not truncations:
@@ -503,10 +527,12 @@ class LakeSubscriber:
             writer = self._writer(locked, unfinished.xid)
             for truncation in truncations:
                 self._truncate(writer, truncation, families, unfinished, done)
-            for outcome in outcomes:
-                for number in outcome.changed_leaves:
-                    self._write_leaf(writer, outcome, number, unfinished.targets)
-                    injection_point("apply.after-first-table")
+            side_by_side(
+                [
+                    (work.lane, partial(self._write_table, writer, work, unfinished.targets))
+                    for work in works
+                ]
+            )
             injection_point("apply.after-tables")
             self._finish_batch(writer, to_lsn, conflicts)
 
@@ -567,6 +593,13 @@ class LakeSubscriber:
         }
 
     # -- tables
+
+    def _write_table(
+        self, writer: TableWriter, work: _TableWork, targets: dict[int, tuple[int | None, int]]
+    ) -> None:
+        for number in work.outcome.changed_leaves:
+            self._write_leaf(writer, work.outcome, number, targets)
+            injection_point("apply.after-first-table")
 
     def _write_leaf(
         self,
@@ -657,7 +690,7 @@ class LakeSubscriber:
     def _first_action(
         self, changes: RelationChanges, first: int, last: int
     ) -> Callable[[], tuple[int, str] | None]:
-        return lambda: first_action(self._session, changes, first, last)
+        return lambda: changes.lane.run(lambda: first_action(self._session, changes, first, last))
 
     def _check_truncatable(self, families: _Families) -> None:
         emptied = {root.oid: root for root, _family in families.values()}

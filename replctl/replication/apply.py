@@ -230,6 +230,7 @@ class _Worker:
             self._subscriber.starts(),
             self._subscription.origin,
             self._subscriber.opens,
+            self._subscriber.max_parallel_tables,
         ) as batch:
             if not batch.transactions:
                 return False
@@ -252,6 +253,7 @@ class _Worker:
             self._subscriber.starts(),
             self._subscription.origin,
             self._subscriber.opens,
+            self._subscriber.max_parallel_tables,
         ) as batch:
             first = min((t.first for t in batch.transactions), default=1)
             last = max((t.last for t in batch.transactions), default=0)

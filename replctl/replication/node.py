@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
 from replctl.errors import Notice
+from replctl.lane import OWN_LANE, Lane
 
 if TYPE_CHECKING:
     from replctl.replication.conflict import ConflictType
@@ -82,11 +83,13 @@ class RelationChanges:
         relation: as the publisher describes it.
         rows: position, action, old and new values of its columns.
         positions: where it may have changes.
+        lane: where work with its rows is done.
     """
 
     relation: RemoteRelation
     rows: Rows
     positions: tuple[int, ...]
+    lane: Lane = OWN_LANE
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,7 @@ class Publisher(Protocol):
         starts: dict[tuple[str, str], int],
         origin: str,
         opens: Callable[[RemoteRelation], bool],
+        max_parallel: int,
     ) -> AbstractContextManager[ChangeBatch]:
         """The changes of a range in which definitions do not change.
 
@@ -233,6 +237,7 @@ class Publisher(Protocol):
             origin: any, or none for what was not replicated to the publisher.
             opens: whether the subscriber has a table that takes a relation's changes; if it has
                 not, they are sent, for it to report that.
+            max_parallel: of so many relations the changes are found, and applied, side by side.
         """
 
     def pending(
@@ -265,6 +270,10 @@ class Subscriber(Protocol):
     @property
     def max_batch_changes(self) -> int:
         """How many changes it takes at once, about; 0: as many as there are."""
+
+    @property
+    def max_parallel_tables(self) -> int:
+        """How many tables it writes side by side."""
 
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
         """The same node, for the synchronization of one table."""

@@ -8,7 +8,6 @@ relation.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -79,14 +78,18 @@ def open_engine(conf: SparkConf) -> Engine:
         PostgresError: there is no Java, no Delta, or no server at the address.
     """
     with _opening:  # two threads must not get two engines
-        return _opened_engine(conf)
+        if conf not in _opened:
+            from replctl.spark.engine import Engine
+
+            _opened[conf] = Engine(conf)
+        return _opened[conf]
+
+
+def cancel_jobs() -> None:
+    """End what Spark does for all threads of this process."""
+    for engine in list(_opened.values()):
+        engine.cancel()
 
 
 _opening = Lock()
-
-
-@cache
-def _opened_engine(conf: SparkConf) -> Engine:
-    from replctl.spark.engine import Engine
-
-    return Engine(conf)
+_opened: dict[SparkConf, Engine] = {}

@@ -31,7 +31,7 @@ from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_prob
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
 from replctl.spark.revert import revert
-from replctl.spark.staging import Staged, StagedColumn, local_view, staged, wire_table
+from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
     ChangeSource,
     CommitNote,
@@ -108,24 +108,30 @@ class Engine:
             first = self._connect() if conf.remote else self._start(log)
             self._configure(first)
         self._first = first
-        self._opened = [first]
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
         self.query_size = QuerySize(dict(conf.properties).keys())
-        self._sessions = threading.local()
-        self._sessions.current = first
+        self._sessions = {threading.current_thread(): first}
+        self._giving = threading.Lock()
 
     @property
     def session(self) -> SparkSession:
-        """The calling thread's session."""
-        current: SparkSession | None = getattr(self._sessions, "current", None)
-        if current is None:
-            with _translating():
-                current = self._connect() if self._conf.remote else self._first.newSession()
-                self._configure(current)
-            self._sessions.current = current
-            self._opened.append(current)
-        return current
+        """The calling thread's session: that of a thread which has ended, if there is one."""
+        thread = threading.current_thread()
+        if thread not in self._sessions:
+            taken = self._free_session()
+            if taken is None:
+                with _translating():
+                    taken = self._connect() if self._conf.remote else self._first.newSession()
+                    self._configure(taken)
+            with self._giving:
+                self._sessions[thread] = taken
+        return self._sessions[thread]
+
+    def _free_session(self) -> SparkSession | None:
+        with self._giving:
+            ended = next((thread for thread in self._sessions if not thread.is_alive()), None)
+            return None if ended is None else self._sessions.pop(ended)
 
     def sql(self, text: str) -> DataFrame:
         """The result of a query, not yet computed; a command is carried out."""
@@ -172,7 +178,7 @@ class Engine:
             with _translating():
                 yield
         except KeyboardInterrupt:
-            self._cancel()
+            self.cancel()
             raise QueryCanceled("canceling statement due to user request") from None
 
     # -- tables
@@ -237,11 +243,15 @@ class Engine:
 
     @contextmanager
     def decoded(
-        self, sources: Sequence[ChangeSource], sent: Sequence[SentColumn]
+        self, sources: Sequence[ChangeSource], sent: Sequence[SentColumn], count: int
     ) -> Iterator[Staged]:
-        """The changes of one published relation, in however many tables they are."""
+        """The changes of one published relation, in however many tables they are.
+
+        Args:
+            count: how many changes are read for it, about.
+        """
         query = " UNION ALL ".join(changes_sql(source) for source in sources)
-        with staged(self, query, _change_columns(sent)) as rows:
+        with staged(self, query, _change_columns(sent), is_many=count > SMALL) as rows:
             yield rows
 
     def listed_changes(
@@ -399,22 +409,24 @@ class Engine:
         """Put an outcome's rows of one leaf in the place of all that it has, in one commit."""
         merge.replace_leaf(self, outcome, number, leaf, note)
 
+    def cancel(self) -> None:
+        """End the jobs of all threads."""
+        if not self._conf.remote:
+            self._first.sparkContext.cancelAllJobs()
+            return
+        for session in list(self._sessions.values()):
+            session.interruptAll()
+
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
         process."""
-        opened, self._opened = self._opened, []
+        opened, self._sessions = self._sessions, {}
         if self._conf.remote:
-            for session in opened:
+            for session in opened.values():
                 session.stop()
                 # What outlives this, in a traceback say, would close its channel once more when
                 # the interpreter ends, and wait for ever.
                 session._client = None  # type: ignore[attr-defined]
-
-    def _cancel(self) -> None:
-        if self._conf.remote:
-            self.session.interruptAll()
-        else:
-            self._first.sparkContext.cancelAllJobs()
 
     def _connect(self) -> SparkSession:
         assert self._conf.remote is not None

@@ -29,6 +29,8 @@ from replctl.spark.text_conversion import replicate
 from replctl.spark.values import SentColumn, Target, TargetColumn
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from replctl.spark.engine import Engine
 
 #: What stands for the values of a row without columns.
@@ -47,19 +49,35 @@ def converted(
     """The changes from `first` to `last` with the target's columns and types: o<attnum>,
     n<attnum>."""
     written = [column for column in target.columns if column.sent is not None]
-    values = "".join(
-        f", {_received(sent, column, image)} AS {image}{column.attnum}"
-        for column in written
-        for image in "on"
-    )
-    query = (
-        f"SELECT position, action{values} FROM {changes.view} WHERE position BETWEEN {first} AND"
-        f" {last}"
-    )
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
-    with staged(engine, query, columns) as rows:
+    values = ["position", "action"]
+    values += [_received(sent, column, image) for column in written for image in "on"]
+    shown = ", ".join(f"{value} AS {c.name}" for value, c in zip(values, columns, strict=True))
+    query = f"SELECT {shown} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+    known = {column.name: column for column in changes.columns}
+    if all(
+        known.get(value) == column._replace(name=value)
+        for value, column in zip(values, columns, strict=True)
+    ):  # nothing is converted
+        yield Staged(f"({query})", tuple(columns), _between(changes, values, columns, first, last))
+        return
+    with staged(engine, query, columns, is_many=not changes.is_small) as rows:
         yield rows
+
+
+def _between(
+    changes: Staged,
+    names: Sequence[str],
+    columns: Sequence[StagedColumn],
+    first: int,
+    last: int,
+) -> pa.Table | None:
+    """Columns of the changes from `first` to `last`, if they are here, with other names."""
+    if changes.rows is None:
+        return None
+    wanted = [first <= position <= last for position in changes.values("position")]
+    return changes.rows.filter(wanted).select(names).rename_columns([c.name for c in columns])
 
 
 @contextmanager
@@ -125,6 +143,8 @@ def moving_positions(
     Args:
         key: positions (from 1) of the key's columns among those that are sent.
     """
+    if _has_same_keys(changes, key):
+        return set()
     changed = " OR ".join(f"NOT (o{i} <=> n{i})" for i in key)
     found = engine.rows(
         f"SELECT DISTINCT position FROM {changes.view} WHERE action = 'U' AND ({changed})"
@@ -193,7 +213,20 @@ def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> s
     return replicate(value, source.typmod, column.type, column.typmod).text
 
 
+def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:
+    """Whether it can be told here that no update changes its key."""
+    if not changes.is_small:
+        return False
+    olds, news = ([changes.values(f"{image}{i}") for i in key] for image in "on")
+    return all(
+        action != "U" or all(old[row] == new[row] for old, new in zip(olds, news, strict=True))
+        for row, action in enumerate(changes.values("action"))
+    )
+
+
 def _moves_keys(engine: Engine, target: Target, changes: Staged) -> bool:
+    if _has_same_keys(changes, target.key):
+        return False
     changed = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key)
     return bool(
         engine.rows(f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({changed}) LIMIT 1")
@@ -241,7 +274,7 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
         f" {new}{_old_values(target, 'e')}"
         f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
     )
-    with _finished(engine, target, joined) as rows:
+    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield Outcome(target, rows, counts_missing=True)
 
 
@@ -285,7 +318,7 @@ def _moving_outcome(
         f" LEFT JOIN ({existing}) e ON ch.action <> 'I' AND {same_old}"
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
-    with _finished(engine, target, joined) as rows:
+    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield Outcome(target, rows, moves_keys=True, counts_missing=True)
 
 
@@ -351,13 +384,16 @@ def _whole_row_outcome(
         f" FROM {changes.view} ch"
         " WHERE action = 'I'"
     )
-    with _finished(engine, target, joined) as rows:
+    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield Outcome(target, rows, matching="sent columns", counts_missing=True)
 
 
-def _finished(engine: Engine, target: Target, joined: str) -> AbstractContextManager[Staged]:
+def _finished(
+    engine: Engine, target: Target, joined: str, *, is_many: bool
+) -> AbstractContextManager[Staged]:
     query = finished_sql(target, joined, action="action", counts_missing=True)
-    return staged(engine, query, outcome_columns(target, counts_missing=True))
+    columns = outcome_columns(target, counts_missing=True)
+    return staged(engine, query, columns, is_many=is_many)
 
 
 def _new_values(

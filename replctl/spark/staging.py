@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,38 +60,64 @@ class Staged:
 
 @contextmanager
 def staged(
-    engine: Engine, query: str, columns: Sequence[StagedColumn], *, is_repeatable: bool = False
+    engine: Engine,
+    query: str,
+    columns: Sequence[StagedColumn],
+    *,
+    is_repeatable: bool = False,
+    is_many: bool = False,
 ) -> Iterator[Staged]:
     """Compute a query once and keep its rows for other queries while the context lasts.
 
     Args:
         is_repeatable: the query gives the same rows whenever it runs, so that many need not be
             kept.
+        is_many: many rows have to be read for it: they are kept before it is seen how many it has.
     """
-    sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
-    first = engine.arrow(engine.sql(f"SELECT {sent} FROM ({query}) LIMIT {SMALL + 1}"))
-    if first.num_rows <= SMALL:
-        with local_view(engine, first, columns) as view:
-            yield Staged(view, tuple(columns), first)
-        return
-    names = ", ".join(column.name for column in columns)
-    frame = engine.sql(f"SELECT {names} FROM ({query})")
-    if is_repeatable:
-        with _named(engine, frame) as view:
-            engine.query_size.note_large(view)
-            yield Staged(view, tuple(columns), None)
-        return
+    with ExitStack() as stack:
+        view = stack.enter_context(_kept(engine, query, columns)) if is_many else None
+        sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
+        source = f"({query})" if view is None else view
+        first = engine.arrow(engine.sql(f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"))
+        if first.num_rows <= SMALL:
+            stack.pop_all().close()
+            few = stack.enter_context(local_view(engine, first, columns))
+            yield Staged(few, tuple(columns), first)
+            return
+        if view is None:
+            keep = _repeated if is_repeatable else _kept
+            view = stack.enter_context(keep(engine, query, columns))
+        yield Staged(view, tuple(columns), None)
+
+
+@contextmanager
+def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
+    """A view of many rows, which Spark keeps when they are read for the first time."""
     from pyspark import StorageLevel
 
+    frame = _projected(engine, query, columns)
     with engine.running():
         frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
         with _named(engine, frame) as view:
             engine.query_size.note_large(view)
-            yield Staged(view, tuple(columns), None)
+            yield view
     finally:
         with engine.running():
             frame.unpersist()
+
+
+@contextmanager
+def _repeated(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
+    """A view of many rows that are read anew each time."""
+    with _named(engine, _projected(engine, query, columns)) as view:
+        engine.query_size.note_large(view)
+        yield view
+
+
+def _projected(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> DataFrame:
+    names = ", ".join(column.name for column in columns)
+    return engine.sql(f"SELECT {names} FROM ({query})")
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
@@ -170,14 +196,14 @@ def wire_literal(type_name: str, typmod: int, value: Any) -> str:
 
 @contextmanager
 def _named(engine: Engine, frame: DataFrame) -> Iterator[str]:
-    view = f"replctl_{uuid.uuid4().hex}"
+    view, session = f"replctl_{uuid.uuid4().hex}", engine.session
     with engine.running():
         frame.createOrReplaceTempView(view)
     try:
         yield view
     finally:
         with engine.running():
-            engine.session.catalog.dropTempView(view)
+            session.catalog.dropTempView(view)
 
 
 def _sent(column: StagedColumn) -> str:

@@ -1,0 +1,82 @@
+"""Threads side by side.  What Spark keeps for a piece of work (its views) is a session's, and a
+session is a thread's: work that goes on with it has to go on in the same thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from replctl.errors import QueryCanceled
+from replctl.spark import cancel_jobs
+
+T = TypeVar("T")
+
+
+class Lane:
+    """A thread that does one piece of work after the other.
+
+    Args:
+        pool: of one thread; None: whichever thread asks.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
+        self._pool = pool
+        self._thread = None if pool is None else pool.submit(threading.get_ident).result()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Begin, or enqueue, a piece of work; what is asked for from the lane is done at once."""
+        if self._pool is not None and threading.get_ident() != self._thread:
+            return self._pool.submit(work)
+        done: Future[T] = Future()
+        try:
+            done.set_result(work())
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do a piece of work; what comes of it."""
+        return self.submit(work).result()
+
+
+#: The lane of what is not done side by side.
+OWN_LANE = Lane()
+
+
+@contextmanager
+def lanes(count: int, limit: int) -> Iterator[list[Lane]]:
+    """Lanes for so many pieces of work, in turn; no more at once than `limit`, and than this
+    machine has processors."""
+    width = min(count, limit, os.cpu_count() or 1)
+    if width < 2:
+        yield [OWN_LANE] * count
+        return
+    with ExitStack() as stack:
+        pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(width)]
+        chosen = [Lane(pool) for pool in pools]
+        yield [chosen[number % width] for number in range(count)]
+
+
+def side_by_side(work: Sequence[tuple[Lane, Callable[[], T]]]) -> list[T]:
+    """Do pieces of work, each in its lane; what has come of them, once all have ended.
+
+    Raises:
+        QueryCanceled: Ctrl-C, which ends Spark's jobs for all of them (57014).
+        Exception: that of the first piece that has failed.
+    """
+    begun: list[Future[T]] = []
+    try:
+        for lane, piece in work:
+            begun.append(lane.submit(piece))
+        wait(begun)
+    except KeyboardInterrupt:
+        cancel_jobs()
+        for future in begun:
+            future.cancel()
+        wait(begun)
+        raise QueryCanceled("canceling statement due to user request") from None
+    return [future.result() for future in begun]
