@@ -65,13 +65,19 @@ def side_by_side(work: Sequence[tuple[Lane, Callable[[], T]]]) -> list[T]:
     """Do pieces of work, each in its lane; what has come of them, once all have ended.
 
     Raises:
+        QueryCanceled, Exception: as `gathered`.
+    """
+    return gathered([lane.submit(piece) for lane, piece in work])
+
+
+def gathered(begun: Sequence[Future[T]]) -> list[T]:
+    """What has come of pieces of work, once all have ended.
+
+    Raises:
         QueryCanceled: Ctrl-C, which ends Spark's jobs for all of them (57014).
         Exception: that of the first piece that has failed.
     """
-    begun: list[Future[T]] = []
     try:
-        for lane, piece in work:
-            begun.append(lane.submit(piece))
         wait(begun)
     except KeyboardInterrupt:
         cancel_jobs()

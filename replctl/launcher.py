@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
 
 from replctl.catalog.pg_subscription import (
     Subscription,
@@ -28,9 +31,11 @@ from replctl.errors import (
     Notice,
     ObjectInUse,
     PostgresError,
+    QueryCanceled,
     UndefinedObject,
 )
 from replctl.lake.subscriber import LakeSubscriber
+from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction
@@ -99,6 +104,7 @@ class Launcher:
         self._is_stopping = is_stopping
         self._on_applied = on_applied
         self._held: dict[int, Subscription] = {}
+        self._copying = Lock()
 
     def sync(self, subscriptions: Sequence[Subscription]) -> list[SyncFailure]:
         """Run subscriptions until none of them has anything to do; those that could not go on.
@@ -129,8 +135,8 @@ class Launcher:
     def round(
         self, subscriptions: Sequence[Subscription], failures: list[SyncFailure]
     ) -> dict[str, Applied]:
-        """Run subscriptions, each once; those that had something to do, with what they have
-        written.
+        """Run subscriptions side by side, each once; those that had something to do, with what
+        they have written.
 
         Args:
             failures: what could not go on is added here.
@@ -138,9 +144,11 @@ class Launcher:
         Raises:
             Stopping: it was asked to stop.
         """
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
+            ended = gathered([begin(partial(self.run, item)) for item in subscriptions])
         moved = {}
-        for subscription in subscriptions:
-            applied, error = self.run(subscription)
+        for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
             if applied is not None:
                 moved[subscription.name] = applied
             if error is not None:
@@ -168,7 +176,13 @@ class Launcher:
             cluster.log.report_error(error, backend_type=_APPLY_WORKER)
             return None, error
         self._held[subscription.oid] = subscription
-        run = _Run(self._session, subscription, is_new=is_new, is_stopping=self._is_stopping)
+        run = _Run(
+            self._session,
+            subscription,
+            self._copying,
+            is_new=is_new,
+            is_stopping=self._is_stopping,
+        )
         try:
             has_moved = run.once()
         finally:
@@ -244,7 +258,7 @@ def finish_batches(session: Session) -> None:
             subscription = get_subscription(catalog, oid)
         if subscription is None:
             continue
-        run = _Run(session, subscription, only_unfinished=True)
+        run = _Run(session, subscription, Lock(), only_unfinished=True)
         run.once()
         with session.read() as catalog:
             is_finished = not list_apply_batches(catalog, oid)
@@ -280,6 +294,8 @@ class _Run:
     """One run of a subscription.
 
     Args:
+        copying: held while tables are synchronized; those of one subscription at a time take slots
+            and memory enough.
         is_new: this process has not been its worker before.
         only_unfinished: do nothing unless a batch is half written, which somebody waits for.
 
@@ -293,6 +309,7 @@ class _Run:
         self,
         session: Session,
         subscription: Subscription,
+        copying: Lock,
         *,
         is_new: bool = False,
         only_unfinished: bool = False,
@@ -300,6 +317,7 @@ class _Run:
     ) -> None:
         self._session = session
         self._subscription = subscription
+        self._copying = copying
         self._is_new = is_new
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
@@ -344,6 +362,8 @@ class _Run:
                 has_moved = self._run(publisher, subscriber)
                 self._report(publisher)
                 return has_moved
+        except QueryCanceled:
+            raise
         except PostgresError as error:
             if self.error is None:
                 self.error = error
@@ -407,6 +427,8 @@ class _Run:
             try:
                 with self._tablesync_worker(subscriber, name):
                     synchronize(publisher, subscriber, self._subscription, name)
+            except QueryCanceled:
+                raise
             except PostgresError as error:
                 self._failed(subscriber, error, "sync")
                 return None
@@ -416,11 +438,12 @@ class _Run:
             return name
 
         self._session.on_progress("copying tables", 0, len(names))
-        pool = ThreadPoolExecutor(max(1, workers))
-        try:
-            yield {pool.submit(bring_up, name) for name in names}
-        finally:
-            pool.shutdown(cancel_futures=True)
+        with self._copying:
+            pool = ThreadPoolExecutor(max(1, workers))
+            try:
+                yield {pool.submit(bring_up, name) for name in names}
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     @contextmanager
     def _tablesync_worker(
@@ -467,6 +490,8 @@ class _Run:
             return apply_changes(
                 publisher, subscriber, self._subscription, self._progress, self.applied.add
             )
+        except QueryCanceled:
+            raise
         except PostgresError as error:
             self._is_stopped = True
             self._failed(subscriber, error, "apply")

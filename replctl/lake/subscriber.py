@@ -60,6 +60,7 @@ from replctl.errors import (
     Notice,
     ObjectNotInPrerequisiteState,
     PostgresError,
+    QueryCanceled,
     SerializationFailure,
     WrongObjectType,
 )
@@ -809,7 +810,7 @@ class _Problems:
             yield
         except ReplicationConflict as conflict:
             self._found.append(conflict)
-        except (ConnectionFailure, SerializationFailure, InternalError):
+        except (ConnectionFailure, SerializationFailure, InternalError, QueryCanceled):
             raise
         except PostgresError as error:
             found = first_action()

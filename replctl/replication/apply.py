@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
-from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError
+from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError, QueryCanceled
 from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.replication.conflict import (
@@ -332,6 +332,8 @@ class _Worker:
             if before:
                 self._apply(batch, _Group(before), from_lsn)
             raise self._error(batch, conflict) from conflict
+        except QueryCanceled:
+            raise
         except PostgresError as error:
             if len(group.transactions) == 1:
                 (transaction,) = group.transactions

@@ -9,6 +9,7 @@ leaves, or one that enters.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
@@ -22,6 +23,8 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
+_FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
+_ESCAPED = re.compile(r"\\(.)")
 
 
 def changes_sql(change_source: ChangeSource) -> str:
@@ -209,6 +212,11 @@ def _feed(
         f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
         f" WHERE _commit_version IN ({wanted}){condition}"
     )
+
+
+def feeds_in(text: str) -> list[str]:
+    """The locations of the tables whose change feeds a statement reads."""
+    return [_ESCAPED.sub(r"\1", quoted) for quoted in _FEED.findall(text)]
 
 
 def _row(source: TableSource) -> str:

@@ -12,7 +12,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState, QueryCanceled
+from replctl.errors import (
+    FeatureNotSupported,
+    ObjectNotInPrerequisiteState,
+    QueryCanceled,
+    UndefinedFile,
+)
 from replctl.spark import (
     SparkConf,
     delta_table,
@@ -23,7 +28,7 @@ from replctl.spark import (
     replicated_change,
     uniqueness,
 )
-from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
+from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.merge import LeafChange
@@ -135,6 +140,18 @@ class Engine:
 
     def sql(self, text: str) -> DataFrame:
         """The result of a query, not yet computed; a command is carried out."""
+        try:
+            return self._sql(text)
+        except UndefinedFile:
+            # Once it has missed a table Spark finds its change feed again only after its rows
+            locations = feeds_in(text)
+            for location in locations:
+                self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0")
+            if not locations:
+                raise
+            return self._sql(text)
+
+    def _sql(self, text: str) -> DataFrame:
         with self.running():
             session = self.session
             self._python_functions.make_known(session, text)

@@ -48,6 +48,9 @@ _NOT_THERE = {
 #: The same, where a version is asked for.
 _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
+#: The same, where a change feed is asked for.
+_NO_VERSION = "exceeds the latest table version -1."
+
 #: Delta's conditions for "somebody else committed in between": the statement can be tried again.
 _CONCURRENT = (
     "DELTA_CONCURRENT_APPEND",
@@ -72,6 +75,8 @@ def translated(error: Exception) -> PostgresError:
     location = _missing_location(error, condition)
     if location is not None:
         return UndefinedFile(f'could not find the Delta table "{location}"')
+    if _NO_VERSION in message:
+        return UndefinedFile("could not find a Delta table")
     if condition.startswith(_CONCURRENT):
         return SerializationFailure(
             "could not serialize access due to concurrent update", detail=_first_line(message)

@@ -15,6 +15,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from replctl.spark.change_data_feed import feeds_in
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -27,7 +29,7 @@ _FOR_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.files.openCostInBytes": str(64 << 10),
 }
-_TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`|table_changes_by_path\('([^']*)'")
+_TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`")
 
 
 class QuerySize:
@@ -52,9 +54,9 @@ class QuerySize:
         """Set the session as the tables and views in a statement, or a table's name, ask for."""
         if text.startswith(("CREATE", "ALTER")):
             return
-        is_small = not any(view in text for view in self._large_views) and all(
-            _is_small(path.replace("``", "`") or feed) for path, feed in _TABLE.findall(text)
-        )
+        tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
+        has_large_view = any(view in text for view in self._large_views)
+        is_small = not has_large_view and all(map(_is_small, tables))
         if self._is_small.get(session, False) == is_small:
             return
         if session not in self._for_large:

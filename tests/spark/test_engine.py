@@ -1,0 +1,42 @@
+"""What Spark keeps in mind between statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replctl.errors import UndefinedFile
+from replctl.spark.change_data_feed import feeds_in
+from replctl.spark.data_type import quote
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@pytest.mark.spark
+def test_a_change_feed_is_found_again_after_its_table_was_away(
+    engine: Engine, tmp_path: Path
+) -> None:
+    table, hidden = tmp_path / "table", tmp_path / "hidden"
+    engine.run(
+        f"CREATE TABLE delta.`{table}` (id INT) USING delta"
+        " TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    engine.run(f"INSERT INTO delta.`{table}` VALUES (1)")
+    feed = f"SELECT id FROM table_changes_by_path('{table}', 1, 1)"
+    assert engine.rows(feed) == [(1,)]
+    for _attempt in range(2):
+        table.rename(hidden)
+        for _time in range(2):
+            with pytest.raises(UndefinedFile, match=str(table)):
+                engine.rows(feed)
+        hidden.rename(table)
+        assert engine.rows(feed) == [(1,)]
+
+
+def test_feeds_in_a_statement() -> None:
+    names = ["/a/b", "s3://x/o'clock", "a\\b"]
+    calls = [f"SELECT * FROM table_changes_by_path({quote(name)}, 1, 2)" for name in names]
+    assert feeds_in(" UNION ALL ".join(calls)) == names
