@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from replctl.catalog.worker import (
     release_worker,
     report_worker,
 )
-from replctl.conninfo import application_name
+from replctl.conninfo import application_name, connection_target
 from replctl.errors import (
     ConfigurationLimitExceeded,
     Notice,
@@ -41,6 +42,7 @@ from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
+from replctl.spark import SharedFeeds
 
 #: Seconds that changes of the ready tables wait for tables that are being copied.
 _PATIENCE = 1.0
@@ -144,9 +146,14 @@ class Launcher:
         Raises:
             Stopping: it was asked to stop.
         """
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        publishers = Counter(connection_target(item.conninfo) for item in subscriptions)
+        with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
             begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
-            ended = gathered([begin(partial(self.run, item)) for item in subscriptions])
+            begun = []
+            for item in subscriptions:
+                has_others = publishers[connection_target(item.conninfo)] > 1
+                begun.append(begin(partial(self.run, item, feeds if has_others else None)))
+            ended = gathered(begun)
         moved = {}
         for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
             if applied is not None:
@@ -156,9 +163,14 @@ class Launcher:
                 failures.append(SyncFailure(subscription.name, error, subscription.oid, database))
         return moved
 
-    def run(self, subscription: Subscription) -> tuple[Applied | None, PostgresError | None]:
+    def run(
+        self, subscription: Subscription, feeds: SharedFeeds | None = None
+    ) -> tuple[Applied | None, PostgresError | None]:
         """Copies of a subscription, then its changes; what it has written, None if there was
         nothing to do, and what has stopped it.
+
+        Args:
+            feeds: what other subscriptions read of the publisher, too.
 
         Raises:
             Stopping: it was asked to stop.
@@ -180,6 +192,7 @@ class Launcher:
             self._session,
             subscription,
             self._copying,
+            feeds=feeds,
             is_new=is_new,
             is_stopping=self._is_stopping,
         )
@@ -296,6 +309,7 @@ class _Run:
     Args:
         copying: held while tables are synchronized; those of one subscription at a time take slots
             and memory enough.
+        feeds: what other subscriptions read of the publisher, too.
         is_new: this process has not been its worker before.
         only_unfinished: do nothing unless a batch is half written, which somebody waits for.
 
@@ -311,6 +325,7 @@ class _Run:
         subscription: Subscription,
         copying: Lock,
         *,
+        feeds: SharedFeeds | None = None,
         is_new: bool = False,
         only_unfinished: bool = False,
         is_stopping: Callable[[], bool] = lambda: False,
@@ -318,6 +333,7 @@ class _Run:
         self._session = session
         self._subscription = subscription
         self._copying = copying
+        self._feeds = feeds
         self._is_new = is_new
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
@@ -357,7 +373,7 @@ class _Run:
     def _connect(self, subscriber: LakeSubscriber) -> bool:
         session, subscription = self._session, self._subscription
         try:
-            with open_publisher(session, subscription.conninfo) as publisher:
+            with open_publisher(session, subscription.conninfo, self._feeds) as publisher:
                 self._start_replication(publisher)
                 has_moved = self._run(publisher, subscriber)
                 self._report(publisher)

@@ -15,6 +15,7 @@ from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.replication.node import Publisher
 from replctl.session import Session
+from replctl.spark import SharedFeeds
 
 _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 _DEFAULT_USER = "postgres"
@@ -24,15 +25,20 @@ _MAX_PORT = 65535
 
 
 @contextmanager
-def open_publisher(session: Session, conninfo: str) -> Iterator[Publisher]:
+def open_publisher(
+    session: Session, conninfo: str, feeds: SharedFeeds | None = None
+) -> Iterator[Publisher]:
     """The publisher of a connection string: a database of this cluster, or of one in another
     directory.
+
+    Args:
+        feeds: what other subscriptions read of it, too.
 
     Raises:
         ConnectionFailure: there is no such directory, database or role (08006).
         FeatureNotSupported: it leads to a PostgreSQL server (0A000).
     """
-    yield _publisher(session, parse_conninfo(conninfo))
+    yield _publisher(session, parse_conninfo(conninfo), feeds)
 
 
 @contextmanager
@@ -52,7 +58,9 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     yield LakeSubscriber(own, subscription)
 
 
-def _publisher(session: Session, parameters: dict[str, str]) -> Publisher:
+def _publisher(
+    session: Session, parameters: dict[str, str], feeds: SharedFeeds | None
+) -> Publisher:
     _check_port(parameters.get("port", ""))
     host = parameters.get("hostaddr") or parameters.get("host", "")
     user = parameters.get("user", _DEFAULT_USER)
@@ -84,7 +92,7 @@ def _publisher(session: Session, parameters: dict[str, str]) -> Publisher:
             " FATAL:  permission denied to start WAL sender\n"
             "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process."
         )
-    return LakePublisher(remote)
+    return LakePublisher(remote, feeds)
 
 
 def _check_port(port: str) -> None:

@@ -95,16 +95,22 @@ from replctl.spark import (
     CopySource,
     FeedVersion,
     SentColumn,
+    SharedFeeds,
     copied_sql,
     untranslatable,
 )
 
 
 class LakePublisher:
-    """The publisher that a session's database is (see replication.node.Publisher)."""
+    """The publisher that a session's database is (see replication.node.Publisher).
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        feeds: what others read of its tables, too.
+    """
+
+    def __init__(self, session: Session, feeds: SharedFeeds | None = None) -> None:
         self._session = session
+        self._feeds = feeds
 
     # -- the log and slots
 
@@ -502,7 +508,7 @@ class LakePublisher:
         with ExitStack() as stack:
             try:
                 rows = stack.enter_context(
-                    self._session.engine().decoded(sources, _sent(remote), count)
+                    self._session.engine().decoded(sources, _sent(remote), count, self._feeds)
                 )
             except DataError as error:
                 raise DecodingFailure(error) from error

@@ -31,6 +31,7 @@ from replctl.spark.server import find_server as find_server
 from replctl.spark.server import start_server as start_server
 from replctl.spark.server import stop_server as stop_server
 from replctl.spark.server import temporary_server as temporary_server
+from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staging import LocalRows as LocalRows
 from replctl.spark.staging import StagedColumn as StagedColumn

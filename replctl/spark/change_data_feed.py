@@ -23,15 +23,22 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
+#: What stands for the values of a row without columns.
+_NO_VALUES = "1 AS c0"
 _FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def changes_sql(change_source: ChangeSource) -> str:
+def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
     """SQL of the changes that are sent: position, action (I, U, D), and the published columns of
-    the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table."""
+    the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table.
+
+    Args:
+        pairs: SQL of their pairs, `pairs_sql` if it is not given.
+    """
     columns = f"position, action{_sent_images(change_source)}"
-    return f"SELECT {columns} FROM ({_sent_changes(change_source)})"
+    sent = _sent_changes(change_source, pairs or pairs_sql(change_source))
+    return f"SELECT {columns} FROM ({sent})"
 
 
 def ordered_changes_sql(change_source: ChangeSource) -> str:
@@ -40,7 +47,7 @@ def ordered_changes_sql(change_source: ChangeSource) -> str:
     keys = [f"if(action = 'I', NULL, o.c{attnum})" for attnum in change_source.key]
     order = ", ".join(["position", "array_position(array('D', 'U', 'I'), action)", *keys, "place"])
     columns = f"position, action{_sent_images(change_source)}"
-    sent = _sent_changes(change_source, "monotonically_increasing_id()")
+    sent = _sent_changes(change_source, pairs_sql(change_source, "monotonically_increasing_id()"))
     return f"SELECT {columns} FROM ({sent}) ORDER BY {order}"
 
 
@@ -53,9 +60,26 @@ def _sent_images(change_source: ChangeSource) -> str:
     )
 
 
-def _sent_changes(change_source: ChangeSource, place: str = _NOWHERE) -> str:
+def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
     """The changes that are sent: position, action, the images o and n, and their place in the
     feed."""
+    numbers = ", ".join(f"{v.version}L, {v.position}L" for v in change_source.versions)
+    action = _action_sql(change_source)
+    transformed = (
+        f"SELECT element_at(map({numbers}), version) AS position, place, {action} AS action, o, n"
+        f" FROM ({pairs})"
+    )
+    images = "if(action = 'I', NULL, o) AS o, if(action = 'D', NULL, n) AS n"
+    return f"SELECT position, place, action, {images} FROM ({transformed}) WHERE action IS NOT NULL"
+
+
+def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
+    """SQL of the images of each change, paired, whoever may see them: version, place, kind (I, U,
+    D), o and n, whole rows, of which one may be missing.
+
+    Args:
+        place: SQL of the place of a row in the feed.
+    """
     has_row_ids = change_source.source.has_row_tracking
     by_key = tuple(v for v in change_source.versions if not (v.changes_keys and has_row_ids))
     by_row_id = tuple(v for v in change_source.versions if v.changes_keys and has_row_ids)
@@ -64,11 +88,29 @@ def _sent_changes(change_source: ChangeSource, place: str = _NOWHERE) -> str:
         parts.append(_pairs_by_key(change_source, by_key, place))
     if by_row_id:
         parts.append(_pairs_by_row_id(change_source, by_row_id, place))
-    pairs = " UNION ALL ".join(parts)
-    action = _action_sql(change_source)
-    transformed = f"SELECT position, place, {action} AS action, o, n FROM ({pairs})"
-    images = "if(action = 'I', NULL, o) AS o, if(action = 'D', NULL, n) AS n"
-    return f"SELECT position, place, action, {images} FROM ({transformed}) WHERE action IS NOT NULL"
+    return " UNION ALL ".join(parts)
+
+
+def paired_columns_sql(source: TableSource, pairs: str) -> str:
+    """SQL of pairs with a column for each of their values: version, kind, has_o, has_n, o<attnum>,
+    n<attnum>."""
+    values = "".join(
+        f", {image}.c{column.attnum} AS {image}{column.attnum}"
+        for column in source.columns
+        for image in "on"
+    )
+    there = "o IS NOT NULL AS has_o, n IS NOT NULL AS has_n"
+    return f"SELECT version, kind, {there}{values} FROM ({pairs})"
+
+
+def pairs_of_columns_sql(source: TableSource, view: str) -> str:
+    """SQL of the pairs in a view of `paired_columns_sql`."""
+    images = []
+    for image in "on":
+        values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
+        row = f"struct({values or _NO_VALUES})"
+        images.append(f"if(has_{image}, {row}, NULL) AS {image}")
+    return f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
 
 
 def inverse_sql(source: TableSource, version: int) -> str:
@@ -84,8 +126,9 @@ def inverse_sql(source: TableSource, version: int) -> str:
         f", {null} AS n{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
     )
     return (
-        f"SELECT position, 'D' AS action{old}{no_new} FROM ({feed}) WHERE kind IN {_NEW_TYPES}"
-        f" UNION ALL SELECT position, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}"
+        f"SELECT 1L AS position, 'D' AS action{old}{no_new} FROM ({feed})"
+        f" WHERE kind IN {_NEW_TYPES}"
+        f" UNION ALL SELECT 1L, 'I'{no_old}{new} FROM ({feed}) WHERE kind IN {_OLD_TYPES}"
     )
 
 
@@ -128,19 +171,19 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
     row = _row(change_source.source)
     if not change_source.key:
         return (
-            "SELECT position, place, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D'"
+            "SELECT version, place, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D'"
             " ELSE 'U' END AS kind,"
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
             f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
         )
     key = ", ".join(f"c{attnum}" for attnum in change_source.key)
     grouped = (
-        "SELECT position, min(place) AS place,"
+        "SELECT version, min(place) AS place,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
         " new_count,"
-        f" bool_or(kind LIKE 'update%') AS is_update FROM ({feed}) GROUP BY position, {key}"
+        f" bool_or(kind LIKE 'update%') AS is_update FROM ({feed}) GROUP BY version, {key}"
     )
     names = ", ".join(change_source.key_names)
     duplicate = raise_error_sql(
@@ -153,7 +196,7 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
         " 'I' ELSE 'D' END"
     )
-    return f"SELECT position, place, {kind} AS kind, o, n FROM ({grouped})"
+    return f"SELECT version, place, {kind} AS kind, o, n FROM ({grouped})"
 
 
 def _pairs_by_row_id(
@@ -167,7 +210,7 @@ def _pairs_by_row_id(
         before = scan(_at(source, version.version - 1), with_row_id=True)
         after = scan(_at(source, version.version), with_row_id=True)
         parts.append(
-            f"SELECT {version.position}L AS position, a.row_id AS place, 'U' AS kind, b.o, a.n FROM"
+            f"SELECT {version.version}L AS version, a.row_id AS place, 'U' AS kind, b.o, a.n FROM"
             f" (SELECT row_id, {row} AS n FROM ({after}) WHERE row_version = {version.version}) a"
             f" JOIN (SELECT row_id, {row} AS o FROM ({before})) b ON a.row_id = b.row_id"
         )
@@ -175,7 +218,7 @@ def _pairs_by_row_id(
     feed = _feed(source, versions, place, kinds="('insert', 'delete')")
     if not change_source.key:
         kept = (
-            f"SELECT position, place, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
+            f"SELECT version, place, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
             f" CASE WHEN kind = 'delete' THEN {row} END AS o, CASE WHEN kind = 'insert' THEN"
             f" {row} END AS n"
             f" FROM ({feed})"
@@ -183,11 +226,11 @@ def _pairs_by_row_id(
     else:
         key = ", ".join(f"c{attnum}" for attnum in change_source.key)
         kept = (
-            "SELECT position, place, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U'"
-            " WHEN n IS NOT NULL THEN 'I' ELSE 'D' END AS kind, o, n FROM (SELECT position,"
+            "SELECT version, place, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U'"
+            " WHEN n IS NOT NULL THEN 'I' ELSE 'D' END AS kind, o, n FROM (SELECT version,"
             f" min(place) AS place, any_value({row}) FILTER (WHERE kind = 'delete') AS o,"
             f" any_value({row}) FILTER (WHERE kind = 'insert') AS n FROM ({feed}) GROUP BY"
-            f" position, {key})"
+            f" version, {key})"
         )
     return f"{moved} UNION ALL {kept}"
 
@@ -198,16 +241,15 @@ def _feed(
     place: str = _NOWHERE,
     kinds: str = "",
 ) -> str:
-    """The change data feed of some versions, columns named after attnums, with the position of each
+    """The change data feed of some versions, columns named after attnums, with the version of each
     change and its place in the feed."""
     assert source.location is not None
     first, last = versions[0].version, versions[-1].version
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
-    numbers = ", ".join(f"{version.version}L, {version.position}L" for version in versions)
     wanted = ", ".join(str(version.version) for version in versions)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     return (
-        f"SELECT element_at(map({numbers}), _commit_version) AS position, _change_type AS"
+        "SELECT _commit_version AS version, _change_type AS"
         f" kind, {place} AS place{columns}"
         f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
         f" WHERE _commit_version IN ({wanted}){condition}"
@@ -221,7 +263,7 @@ def feeds_in(text: str) -> list[str]:
 
 def _row(source: TableSource) -> str:
     """All columns of a row as one value."""
-    return f"struct({', '.join(f'c{column.attnum}' for column in source.columns) or '1 AS c0'})"
+    return f"struct({', '.join(f'c{c.attnum}' for c in source.columns) or _NO_VALUES})"
 
 
 def _at(source: TableSource, version: int) -> TableSource:

@@ -8,7 +8,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_prob
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
 from replctl.spark.revert import revert
+from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
     ChangeSource,
@@ -260,16 +261,26 @@ class Engine:
 
     @contextmanager
     def decoded(
-        self, sources: Sequence[ChangeSource], sent: Sequence[SentColumn], count: int
+        self,
+        sources: Sequence[ChangeSource],
+        sent: Sequence[SentColumn],
+        count: int,
+        feeds: SharedFeeds | None = None,
     ) -> Iterator[Staged]:
         """The changes of one published relation, in however many tables they are.
 
         Args:
             count: how many changes are read for it, about.
+            feeds: what others read, too.
         """
-        query = " UNION ALL ".join(changes_sql(source) for source in sources)
-        with staged(self, query, _change_columns(sent), is_many=count > SMALL) as rows:
-            yield rows
+        with ExitStack() as stack:
+            pairs = [
+                None if feeds is None else stack.enter_context(feeds.pairs(self, source, count))
+                for source in sources
+            ]
+            query = " UNION ALL ".join(map(changes_sql, sources, pairs))
+            columns, is_many = _change_columns(sent), feeds is None and count > SMALL
+            yield stack.enter_context(staged(self, query, columns, is_many=is_many))
 
     def listed_changes(
         self, source: ChangeSource, sent: Sequence[SentColumn]

@@ -76,8 +76,14 @@ def _between(
     """Columns of the changes from `first` to `last`, if they are here, with other names."""
     if changes.rows is None:
         return None
-    wanted = [first <= position <= last for position in changes.values("position")]
-    return changes.rows.filter(wanted).select(names).rename_columns([c.name for c in columns])
+    import pyarrow as pa
+
+    is_wanted = [first <= position <= last for position in changes.values("position")]
+    return (
+        changes.rows.filter(pa.array(is_wanted, pa.bool_()))
+        .select(names)
+        .rename_columns([c.name for c in columns])
+    )
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def staged(
     *,
     is_repeatable: bool = False,
     is_many: bool = False,
+    is_shared: bool = False,
 ) -> Iterator[Staged]:
     """Compute a query once and keep its rows for other queries while the context lasts.
 
@@ -73,9 +74,11 @@ def staged(
         is_repeatable: the query gives the same rows whenever it runs, so that many need not be
             kept.
         is_many: many rows have to be read for it: they are kept before it is seen how many it has.
+        is_shared: other threads may ask for them; few they find in `rows` alone.
     """
     with ExitStack() as stack:
-        view = stack.enter_context(_kept(engine, query, columns)) if is_many else None
+        keep = _repeated if is_repeatable else _shared if is_shared else _kept
+        view = stack.enter_context(keep(engine, query, columns)) if is_many else None
         sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
         source = f"({query})" if view is None else view
         first = engine.arrow(engine.sql(f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"))
@@ -85,7 +88,6 @@ def staged(
             yield Staged(few, tuple(columns), first)
             return
         if view is None:
-            keep = _repeated if is_repeatable else _kept
             view = stack.enter_context(keep(engine, query, columns))
         yield Staged(view, tuple(columns), None)
 
@@ -105,6 +107,25 @@ def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterat
     finally:
         with engine.running():
             frame.unpersist()
+
+
+@contextmanager
+def _shared(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
+    """A view of many rows that all sessions have.  It is computed at once: the functions that it
+    may call are a session's own."""
+    with _kept(engine, query, columns) as own:
+        name = f"{own}_shared"
+        with engine.running():
+            frame = engine.session.table(own)
+            frame.createOrReplaceGlobalTempView(name)
+            session = engine.session
+        try:
+            view = f"global_temp.{name}"
+            engine.rows(f"SELECT count(*) FROM {view}")
+            yield view
+        finally:
+            with engine.running():
+                session.catalog.dropGlobalTempView(name)
 
 
 @contextmanager

@@ -1,0 +1,75 @@
+"""Change feeds that are read once for several subscriptions: images are paired once, and each
+subscription filters the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from replctl.spark.change_data_feed import paired_columns_sql, pairs_of_columns_sql, pairs_sql
+from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged
+from replctl.spark.values import ChangeSource
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+class SharedFeeds:
+    """The feeds that are read while it is open: by who asks for one first, for all others that ask
+    for the same."""
+
+    def __init__(self) -> None:
+        self._opening = Lock()
+        self._reading: dict[Hashable, Lock] = {}
+        self._read: dict[Hashable, Staged] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> SharedFeeds:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    @contextmanager
+    def pairs(self, engine: Engine, change_source: ChangeSource, count: int) -> Iterator[str]:
+        """SQL of the pairs of a table's changes (change_data_feed.pairs_sql).
+
+        Args:
+            count: how many changes there are, about.
+        """
+        rows = self._rows(engine, change_source, count)
+        if rows.rows is None:
+            yield pairs_of_columns_sql(change_source.source, rows.view)
+            return
+        with local_view(engine, rows.rows, rows.columns) as view:
+            yield pairs_of_columns_sql(change_source.source, view)
+
+    def _rows(self, engine: Engine, change_source: ChangeSource, count: int) -> Staged:
+        source, key = change_source.source, change_source.key
+        versions = tuple(
+            (version.version, version.changes_keys) for version in change_source.versions
+        )
+        feed = (source, key, versions)
+        with self._opening:
+            reading = self._reading.setdefault(feed, Lock())
+        with reading:
+            if feed not in self._read:
+                columns = [
+                    StagedColumn("version", "int8"),
+                    StagedColumn("kind", "text"),
+                    StagedColumn("has_o", "bool"),
+                    StagedColumn("has_n", "bool"),
+                ]
+                columns += [
+                    StagedColumn(f"{image}{column.attnum}", column.type, column.typmod)
+                    for column in source.columns
+                    for image in "on"
+                ]
+                query = paired_columns_sql(source, pairs_sql(change_source))
+                is_many = count > SMALL
+                self._read[feed] = self._stack.enter_context(
+                    staged(engine, query, columns, is_many=is_many, is_shared=True)
+                )
+            return self._read[feed]
