@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -83,6 +84,7 @@ class Cluster:
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
+        self._opening_other = Lock()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
@@ -134,14 +136,15 @@ class Cluster:
         resolved = path.resolve()
         if resolved == self.path.resolve():
             return self
-        known = self._others.get(resolved)
-        if known is not None and known[1] != _inode(resolved):  # it was made anew
-            known[0].close()
-            del self._others[resolved]
-        if resolved not in self._others:
-            cluster = Cluster.open(path)
-            self._others[resolved] = (cluster, _inode(resolved))
-        return self._others[resolved][0]
+        with self._opening_other:  # two threads are one process to it
+            known = self._others.get(resolved)
+            if known is not None and known[1] != _inode(resolved):  # it was made anew
+                known[0].close()
+                del self._others[resolved]
+            if resolved not in self._others:
+                cluster = Cluster.open(path)
+                self._others[resolved] = (cluster, _inode(resolved))
+            return self._others[resolved][0]
 
     def close(self) -> None:
         """Let go of the catalog and of this process's lock."""

@@ -90,3 +90,10 @@ def test_a_lock_is_one_process_s(cluster: Cluster) -> None:
         pass
     assert cluster.is_alive(cluster.backend)
     assert not cluster.is_alive("1-gone")
+
+
+def test_threads_are_one_process_to_another_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    Cluster.open(tmp_path / "other").close()
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(cluster.other, [tmp_path / "other"] * 8))
+    assert len({id(other) for other in opened}) == 1
