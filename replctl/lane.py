@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from replctl.errors import QueryCanceled
-from replctl.spark import cancel_jobs
 
 T = TypeVar("T")
 
@@ -61,26 +60,31 @@ def lanes(count: int, limit: int) -> Iterator[list[Lane]]:
         yield [chosen[number % width] for number in range(count)]
 
 
-def side_by_side(work: Sequence[tuple[Lane, Callable[[], T]]]) -> list[T]:
+def side_by_side(
+    work: Sequence[tuple[Lane, Callable[[], T]]], cancel: Callable[[], None]
+) -> list[T]:
     """Do pieces of work, each in its lane; what has come of them, once all have ended.
 
-    Raises:
-        QueryCanceled, Exception: as `gathered`.
+    Args, Raises:
+        as `gathered`.
     """
-    return gathered([lane.submit(piece) for lane, piece in work])
+    return gathered([lane.submit(piece) for lane, piece in work], cancel)
 
 
-def gathered(begun: Sequence[Future[T]]) -> list[T]:
+def gathered(begun: Sequence[Future[T]], cancel: Callable[[], None]) -> list[T]:
     """What has come of pieces of work, once all have ended.
 
+    Args:
+        cancel: ends what Spark does for them.
+
     Raises:
-        QueryCanceled: Ctrl-C, which ends Spark's jobs for all of them (57014).
+        QueryCanceled: Ctrl-C (57014).
         Exception: that of the first piece that has failed.
     """
     try:
         wait(begun)
     except KeyboardInterrupt:
-        cancel_jobs()
+        cancel()
         for future in begun:
             future.cancel()
         wait(begun)

@@ -42,7 +42,7 @@ from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
-from replctl.spark import SharedFeeds
+from replctl.spark import SharedFeeds, cancel_jobs
 
 #: Seconds that changes of the ready tables wait for tables that are being copied.
 _PATIENCE = 1.0
@@ -153,7 +153,7 @@ class Launcher:
             for item in subscriptions:
                 has_others = publishers[connection_target(item.conninfo)] > 1
                 begun.append(begin(partial(self.run, item, feeds if has_others else None)))
-            ended = gathered(begun)
+            ended = gathered(begun, cancel_jobs)
         moved = {}
         for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
             if applied is not None:

@@ -117,8 +117,8 @@ def _status(
         if subscription.slot_name is not None:
             try:
                 with open_publisher(session, subscription.conninfo) as publisher:
-                    end, position = _positions(publisher, subscriber, subscription.slot_name)
-                    starts = _starts(subscriber, position)
+                    end, position = positions(publisher, subscriber, subscription.slot_name)
+                    starts = table_positions(subscriber, position)
                     pending = publisher.pending(
                         subscription.publications, starts, subscription.origin, end
                     )
@@ -147,7 +147,7 @@ def _status(
     )
 
 
-def _starts(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
+def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
     """The tables whose rows are there, each with the LSN after which its changes are missing: where
     apply is, or the table's own synchronization."""
     return {
@@ -162,7 +162,7 @@ def _starts(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], 
     }
 
 
-def _positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
+def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
     """The end of the publisher's log, and where the subscription is in it."""
     end = publisher.current_lsn()
     return end, max(subscriber.progress(), publisher.slot_position(slot_name))

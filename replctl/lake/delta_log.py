@@ -42,6 +42,7 @@ class DeltaCommit:
         metrics: what the writer has counted, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
             changes; None if the writer has not counted them.
+        feed_size: bytes of the files that its change feed is read from.
     """
 
     version: int
@@ -52,6 +53,7 @@ class DeltaCommit:
     changes_schema: bool
     metrics: dict[str, str] = field(default_factory=dict, hash=False)
     file_rows: int | None = 0
+    feed_size: int = 0
 
     @property
     def changed_rows(self) -> int | None:
@@ -118,6 +120,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     info: dict[str, Any] = {}
     changes_data = changes_schema = False
     files: list[dict[str, Any]] = []
+    change_files: list[dict[str, Any]] = []
     for action in read_actions(location, version):
         if "commitInfo" in action:
             info = action["commitInfo"]
@@ -129,6 +132,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
             files.append(body)
         elif "cdc" in action:
             changes_data = True
+            change_files.append(action["cdc"])
     return DeltaCommit(
         version,
         int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
@@ -138,6 +142,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         changes_schema,
         info.get("operationMetrics") or {},
         _file_rows(files),
+        sum(int(body.get("size") or 0) for body in change_files or files),
     )
 
 

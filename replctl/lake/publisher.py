@@ -69,6 +69,7 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes
+from replctl.lake.delta_files import table_size
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
@@ -96,6 +97,7 @@ from replctl.spark import (
     FeedVersion,
     SentColumn,
     SharedFeeds,
+    cancel_jobs,
     copied_sql,
     untranslatable,
 )
@@ -357,6 +359,13 @@ class LakePublisher:
             return (nodes.Const("bool", "f"),)
         return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
 
+    def relation_size(self, schema_name: str, name: str) -> int:
+        """Bytes of the files that a relation's rows are in now."""
+        relation = self._relation(schema_name, name)
+        with self._session.read() as catalog:
+            leaves = leaf_partitions(catalog, relation)
+        return sum(table_size(leaf.storage.location) for leaf in leaves if leaf.storage is not None)
+
     # -- changes
 
     def definition_changes(
@@ -471,7 +480,8 @@ class LakePublisher:
                         ),
                     )
                     for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True)
-                ]
+                ],
+                cancel_jobs,
             )
             yield ChangeBatch(
                 from_lsn,

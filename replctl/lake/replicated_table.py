@@ -21,7 +21,7 @@ from replctl.session import Session
 from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
-    from replctl.spark.merge import LeafChange
+    from replctl.spark.merge import LeafChange, WritePath
     from replctl.spark.outcome import Outcome, Problem
     from replctl.spark.staging import Staged
 
@@ -39,6 +39,8 @@ class ReplicatedTable:
         is_emptied: the table is going to be emptied before the changes.
         is_replaced: the rows that are there are going to be replaced; they count for nothing.
         denied_actions: what the subscription may not do to the table, of I, U, D, and why.
+        is_trial: what comes of the changes is not going to be written: no values are taken from
+            sequences for it.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a column that is sent (55000).
@@ -52,6 +54,7 @@ class ReplicatedTable:
     is_replaced: bool = False
     is_emptied: bool = False
     denied_actions: Mapping[str, PostgresError] = field(default_factory=dict)
+    is_trial: bool = False
 
     def __post_init__(self) -> None:
         read = dict.fromkeys(self.family) if self.is_replaced or self.is_emptied else self.done
@@ -184,7 +187,12 @@ class ReplicatedTable:
             default = None if column.sent is not None else column.default
             for oid in () if default is None else sequences_of(default):
                 with self.session.read() as catalog:
-                    taken = self.session.sequences.take(catalog, oid, count())
+                    sequences = self.session.sequences
+                    taken = (
+                        range(1, count() + 1)
+                        if self.is_trial
+                        else sequences.take(catalog, oid, count())
+                    )
                 default = nodes.transform(default, _as_next_value)
                 column = replace(column, default=default, taken=taken)
             columns.append(column)
@@ -240,6 +248,15 @@ class TableOutcome:
     def _is_made(self, number: int) -> bool:
         storage = self.table.family[self.leaf_relid(number)].storage
         return storage is not None and storage.is_made
+
+    @property
+    def paths(self) -> set[WritePath]:
+        """How the leaves that change are going to be written."""
+        engine = self.table.session.engine()
+        return {
+            engine.write_path(self.outcome, self.leaf_changes[number])
+            for number in self.changed_leaves
+        }
 
     @property
     def changed_relids(self) -> set[int]:
@@ -326,6 +343,13 @@ def first_action(
 ) -> tuple[int, str] | None:
     """Position and action of the first change of a range that is sent, if there is one."""
     return session.engine().first_action(_staged(changes.rows), first, last)
+
+
+def count_actions(
+    session: Session, changes: RelationChanges, first: int, last: int
+) -> dict[str, int]:
+    """How many changes of each action are sent in a range."""
+    return session.engine().count_actions(_staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:

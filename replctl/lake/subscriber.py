@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 from replctl.catalog.aclchk import Privileges, denied
 from replctl.catalog.intent import Intent, insert_intent
@@ -72,6 +73,7 @@ from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import (
     ReplicatedTable,
     TableOutcome,
+    count_actions,
     first_action,
     undone_leaves,
     written_leaves,
@@ -91,6 +93,7 @@ from replctl.replication.node import (
 )
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
+from replctl.spark import LeafChange, cancel_jobs, estimated_path
 
 #: Relations with all that is in the same partition tree, by (schema, name).
 _Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
@@ -111,6 +114,34 @@ class _TableWork:
     lane: Lane
     outcome: TableOutcome
     missing: Mapping[ConflictType, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The part of a batch that is applied together.
+
+    Attributes:
+        first, last: the positions of its changes.
+        changes: of each relation those behind its last TRUNCATE, with the position that they start
+            from.
+    """
+
+    first: int
+    last: int
+    truncations: tuple[Truncation, ...]
+    changes: tuple[tuple[RelationChanges, int], ...]
+
+    @staticmethod
+    def of(batch: ChangeBatch, first: int, last: int) -> _Part:
+        """The changes of a batch at positions from `first` to `last`."""
+        truncations = tuple(t for t in batch.truncations if first <= t.position <= last)
+        starts = {name: t.position + 1 for t in truncations for name in t.relations}
+        changes = []
+        for item in batch.changes:
+            start = starts.get((item.relation.schema, item.relation.name), first)
+            if any(start <= position <= last for position in item.positions):
+                changes.append((item, start))
+        return _Part(first, last, truncations, tuple(changes))
 
 
 class LakeSubscriber:
@@ -359,6 +390,10 @@ class LakeSubscriber:
 
         commit(writer, note_state)
 
+    def count_copied(self, rows: Rows) -> int:
+        """How many rows a copy has."""
+        return self._session.engine().count_rows(cast("str", rows))
+
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
         part of it, is written."""
@@ -439,7 +474,7 @@ class LakeSubscriber:
         """The changes that cannot be composed with those of other transactions: they move keys, or
         their table has no key."""
         found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
-        return set().union(*side_by_side(found))
+        return set().union(*side_by_side(found, cancel_jobs))
 
     def _isolated(self, changes: RelationChanges) -> set[int]:
         try:
@@ -462,23 +497,10 @@ class LakeSubscriber:
     def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
         """A batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
-        truncations = [t for t in batch.truncations if first <= t.position <= last]
-        changes = _after_truncations(batch, truncations, first, last)
-        families: _Families = {}
+        part = _Part.of(batch, first, last)
         problems = _Problems()
-        for item, start in changes:
-            with problems.of(item, self._first_action(item, start, last)):
-                families |= self._families([(item.relation.schema, item.relation.name)])
-        for truncation in truncations:
-            with problems.of_truncation(truncation):
-                truncated = self._families(truncation.relations)
-                self._check_truncatable(truncated)
-                for root, family in truncated.values():
-                    if unfinished is None and (
-                        problem := self._denied_actions(root, family).get("T")
-                    ):
-                        raise problem
-                families |= truncated
+        families = self._families_of(part, problems, is_begun=unfinished is not None)
+        truncations = part.truncations
         with self._locked(families) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
@@ -486,27 +508,9 @@ class LakeSubscriber:
                     self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             done = written_leaves(tables, targets, self._application)
-
-            def find_outcome(item: RelationChanges, start: int) -> _TableWork | None:
-                root, family = families[item.relation.schema, item.relation.name]
-                with problems.of(item, self._first_action(item, start, last)):
-                    table = ReplicatedTable(
-                        self._session, root, family, item.relation, done, is_emptied=start > first
-                    )
-                    table.denied_actions = {} if unfinished else self._denied_actions(root, family)
-                    outcome = stack.enter_context(table.changed(item, start, last))
-                    return _TableWork(item.lane, outcome, outcome.missing)
-                return None
-
-            found = side_by_side(
-                [
-                    (item.lane, partial(find_outcome, item, start))
-                    for item, start in changes
-                    if (item.relation.schema, item.relation.name) in families
-                ]
+            works = self._works(
+                part, families, done, problems, stack, is_begun=unfinished is not None
             )
-            problems.raise_first()
-            works = [work for work in found if work is not None]
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
                 conflicts.update(work.missing)
@@ -532,10 +536,121 @@ class LakeSubscriber:
                 [
                     (work.lane, partial(self._write_table, writer, work, unfinished.targets))
                     for work in works
-                ]
+                ],
+                cancel_jobs,
             )
             injection_point("apply.after-tables")
             self._finish_batch(writer, to_lsn, conflicts)
+
+    @contextmanager
+    def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
+        """What `apply` would write now; nothing is locked, and nothing is written.
+
+        Raises:
+            ReplicationConflict: as `apply`.
+        """
+        unfinished = self.unfinished_batch()
+        is_begun = unfinished is not None
+        part = _Part.of(batch, first, last)
+        problems = _Problems()
+        families = self._families_of(part, problems, is_begun=is_begun)
+        leaves = {leaf.oid: leaf for entry in families.values() for leaf in _leaves(*entry)}
+        targets = {} if unfinished is None else unfinished.targets
+        done = written_leaves(leaves, targets, self._application)
+        with ExitStack() as stack:
+            works = self._works(
+                part, families, done, problems, stack, is_begun=is_begun, is_trial=True
+            )
+            yield [work.outcome for work in works]
+
+    def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
+        """How many changes of each action (I, U, D) a relation has at some positions."""
+        return count_actions(self._session, changes, first, last)
+
+    def estimated_paths(
+        self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
+    ) -> list[str]:
+        """How changes are probably written, if it cannot be known what rows they meet.
+
+        Args:
+            counts: as `count_sent` gives them.
+            first, last: the positions of the changes.
+        """
+        if not any(counts.values()):
+            return []
+        families = self._families([(changes.relation.schema, changes.relation.name)])
+        (root, family), *_ = families.values()
+        table = ReplicatedTable(self._session, root, family, changes.relation)
+        change = LeafChange(counts.get("D", 0), counts.get("U", 0), counts.get("I", 0))
+        keeps_keys = table.isolated_positions(changes).isdisjoint(range(first, last + 1))
+        return [estimated_path(change, is_by_key=bool(table.target.key) and keeps_keys)]
+
+    def _families_of(self, part: _Part, problems: _Problems, *, is_begun: bool) -> _Families:
+        """The tables that a part of a batch concerns, as far as there are such."""
+        families: _Families = {}
+        for item, start in part.changes:
+            with problems.of(item, self._first_action(item, start, part.last)):
+                families |= self._families([(item.relation.schema, item.relation.name)])
+        for truncation in part.truncations:
+            with problems.of_truncation(truncation):
+                truncated = self._families(truncation.relations)
+                self._check_truncatable(truncated)
+                for root, family in truncated.values():
+                    if not is_begun and (problem := self._denied_actions(root, family).get("T")):
+                        raise problem
+                families |= truncated
+        return families
+
+    def _works(
+        self,
+        part: _Part,
+        families: _Families,
+        done: Mapping[int, int | None],
+        problems: _Problems,
+        stack: ExitStack,
+        *,
+        is_begun: bool,
+        is_trial: bool = False,
+    ) -> list[_TableWork]:
+        """What is going to be written into each table.
+
+        Args:
+            done: tables into which it is written already, each with its version before that.
+            stack: keeps the outcomes.
+            is_begun: it was looked at before.
+            is_trial: it is not going to be written.
+
+        Raises:
+            ReplicationConflict: a change does not fit.
+        """
+
+        def find(item: RelationChanges, start: int) -> _TableWork | None:
+            root, family = families[item.relation.schema, item.relation.name]
+            with problems.of(item, self._first_action(item, start, part.last)):
+                table = ReplicatedTable(
+                    self._session,
+                    root,
+                    family,
+                    item.relation,
+                    done,
+                    is_emptied=start > part.first,
+                    is_trial=is_trial,
+                )
+                table.denied_actions = {} if is_begun else self._denied_actions(root, family)
+                outcome = stack.enter_context(table.changed(item, start, part.last))
+                return _TableWork(item.lane, outcome, outcome.missing)
+            return None
+
+        found = side_by_side(
+            [
+                (item.lane, partial(find, item, start))
+                for item, start in part.changes
+                if (item.relation.schema, item.relation.name) in families
+            ],
+            cancel_jobs,
+        )
+        problems.raise_first()
+        return [work for work in found if work is not None]
 
     # -- batches
 
@@ -863,20 +978,6 @@ def _leaves(root: Relation, family: dict[int, Relation]) -> list[Relation]:
         if root.oid in relation.parents:
             result += _leaves(relation, family)
     return result
-
-
-def _after_truncations(
-    batch: ChangeBatch, truncations: Sequence[Truncation], first: int, last: int
-) -> list[tuple[RelationChanges, int]]:
-    """The changes of a batch at positions from `first` to `last`, for each relation those behind
-    its last TRUNCATE, with the position that they start from."""
-    starts = {name: t.position + 1 for t in truncations for name in t.relations}
-    found = []
-    for item in batch.changes:
-        start = starts.get((item.relation.schema, item.relation.name), first)
-        if any(start <= position <= last for position in item.positions):
-            found.append((item, start))
-    return found
 
 
 def _truncated(truncations: Sequence[Truncation], families: _Families) -> list[Relation]:

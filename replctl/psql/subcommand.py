@@ -76,6 +76,12 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
         metrics_address: Annotated[
             str, typer.Option(help="Address to listen at for Prometheus.")
         ] = "127.0.0.1",
+        explain: Annotated[
+            bool, typer.Option("--explain", help="Say what would be done, and do nothing.")
+        ] = False,
+        as_json: Annotated[
+            bool, typer.Option("--json", help="For programs, with --explain.")
+        ] = False,
         max_batch_changes: Annotated[
             str | None,
             typer.Option(
@@ -92,6 +98,10 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
     ) -> None:
         if metrics_port is not None and not watch:
             raise typer.BadParameter("it needs --watch", param_hint="--metrics-port")
+        if as_json and not explain:
+            raise typer.BadParameter("it needs --explain", param_hint="--json")
+        if explain and watch:
+            raise typer.BadParameter("it does nothing to watch", param_hint="--explain")
         options = _options(database, role, home, is_quiet=quiet)
         options.keeps_running = watch
         _choose_spark(options, remote, master, conf)
@@ -103,6 +113,10 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             if max_batch_changes is not None:
                 assert settings.session is not None
                 settings.session.change_setting("replctl.max_batch_changes", max_batch_changes)
+            if explain:
+                from replctl.psql.explain import show_plan
+
+                return show_plan(settings, names, as_json=as_json)
             if not watch:
                 return sync_subscriptions(settings, names)
             metrics = None if metrics_port is None else (metrics_address, metrics_port)

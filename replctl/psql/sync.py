@@ -38,7 +38,7 @@ def sync_subscriptions(settings: PsqlSettings, names: Sequence[str]) -> bool:
     assert session is not None
     with reporting_errors(settings, None) as succeeded, showing_progress(settings):
         failures = sync(session, names)
-        _report(settings, failures)
+        report_failures(settings, failures)
         if failures:
             succeeded.clear()
     return bool(succeeded)
@@ -81,7 +81,7 @@ def watch_subscriptions(
                     timing.enter_context(metrics.rounds.time())
                 with reporting_errors(settings, None), showing_progress(settings):
                     failures = watch.round()
-                    _report(settings, failures)
+                    report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
             signals.sleep(interval)
@@ -166,7 +166,8 @@ class _StopSignals:
         return engine
 
 
-def _report(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
+def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
+    """Print what has stopped subscriptions."""
     for failure in failures:
         settings.messages.report(_with_subscription(failure.error, failure.subscription))
 

@@ -9,6 +9,7 @@ and nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
@@ -25,7 +26,7 @@ from replctl.replication.node import ChangeBatch, Publisher, RemoteTransaction, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """Transactions that are applied together."""
 
     transactions: tuple[RemoteTransaction, ...]
@@ -126,6 +127,70 @@ def catch_up(
     return max(start, to_lsn)
 
 
+def batch_ends(
+    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, start: int, end: int
+) -> Iterator[list[int]]:
+    """The LSNs up to which a range of the log is applied at once: a list for each part of it in
+    which definitions do not change, of pieces that the subscriber can take."""
+    changes = publisher.definition_changes(subscription.publications, start, end)
+    for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
+        yield publisher.batch_ends(
+            subscription.publications,
+            start,
+            segment_end,
+            subscriber.starts(),
+            subscription.origin,
+            subscriber.max_batch_changes,
+        )
+        start = segment_end
+
+
+def changes_between(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    from_lsn: int,
+    to_lsn: int,
+) -> AbstractContextManager[ChangeBatch]:
+    """What a subscriber takes of a range in which definitions do not change.
+
+    Raises:
+        PostgresError: as Publisher.changes.
+    """
+    return publisher.changes(
+        subscription.publications,
+        from_lsn,
+        to_lsn,
+        subscriber.starts(),
+        subscription.origin,
+        subscriber.opens,
+        subscriber.max_parallel_tables,
+    )
+
+
+def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
+    """The transactions of a batch as they are applied together.
+
+    Args:
+        skip_lsn: that of the transaction to skip, if there is one: the first may be it.
+    """
+    isolated = subscriber.isolated_positions(batch)
+    isolated |= {truncation.position for truncation in batch.truncations}
+    pending: list[RemoteTransaction] = []
+    for transaction in batch.transactions:
+        positions = range(transaction.first, transaction.last + 1)
+        may_be_skipped = skip_lsn and transaction is batch.transactions[0]
+        if isolated.isdisjoint(positions) and not may_be_skipped:
+            pending.append(transaction)
+            continue
+        if pending:
+            yield Group(tuple(pending))
+            pending = []
+        yield Group((transaction,))
+    if pending:
+        yield Group(tuple(pending))
+
+
 class _Worker:
     def __init__(
         self,
@@ -161,34 +226,24 @@ class _Worker:
         if start >= end:
             return False
         has_applied = False
-        changes = self._publisher.definition_changes(self._subscription.publications, start, end)
-        for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
-            has_applied |= self._batches(start, segment_end)
-            start = segment_end
+        for ends in batch_ends(self._publisher, self._subscriber, self._subscription, start, end):
+            has_applied |= self._batches(start, ends)
+            start = ends[-1]
         self._subscriber.advance(end)
         return has_applied
 
-    def _batches(self, start: int, end: int) -> bool:
-        """Apply a range of the log in which definitions do not change, in pieces that the
-        subscriber can take; after each of them it is known how far it has come.  Whether there was
-        any change.
+    def _batches(self, start: int, ends: Sequence[int]) -> bool:
+        """Apply a range of the log in which definitions do not change, in pieces; after each of
+        them it is known how far it has come.  Whether there was any change.
 
         Raises:
             PostgresError: as `segment`.
         """
-        ends = self._publisher.batch_ends(
-            self._subscription.publications,
-            start,
-            end,
-            self._subscriber.starts(),
-            self._subscription.origin,
-            self._subscriber.max_batch_changes,
-        )
         has_applied = False
         for number, batch_end in enumerate(ends, start=1):
             has_applied |= self.segment(start, batch_end)
             start = batch_end
-            if batch_end == end:
+            if number == len(ends):
                 break
             self._subscriber.advance(batch_end)
             injection_point("batches.between")
@@ -223,21 +278,15 @@ class _Worker:
             return self.segment(middle, to_lsn) or has_applied
 
     def _apply_segment(self, from_lsn: int, to_lsn: int) -> bool:
-        with self._publisher.changes(
-            self._subscription.publications,
-            from_lsn,
-            to_lsn,
-            self._subscriber.starts(),
-            self._subscription.origin,
-            self._subscriber.opens,
-            self._subscriber.max_parallel_tables,
+        with changes_between(
+            self._publisher, self._subscriber, self._subscription, from_lsn, to_lsn
         ) as batch:
             if not batch.transactions:
                 return False
             done, total = from_lsn, len(batch.transactions)
             applied = 0
             self._on_progress("applying transactions", applied, total)
-            for group in self._groups(batch):
+            for group in groups(self._subscriber, batch, skip_lsn=self._skip_lsn):
                 self._finish(batch, group, done)
                 done = group.to_lsn
                 applied += len(group.transactions)
@@ -246,14 +295,8 @@ class _Worker:
 
     def _replay(self, from_lsn: int, to_lsn: int) -> None:
         """The same changes in one group again."""
-        with self._publisher.changes(
-            self._subscription.publications,
-            from_lsn,
-            to_lsn,
-            self._subscriber.starts(),
-            self._subscription.origin,
-            self._subscriber.opens,
-            self._subscriber.max_parallel_tables,
+        with changes_between(
+            self._publisher, self._subscriber, self._subscription, from_lsn, to_lsn
         ) as batch:
             first = min((t.first for t in batch.transactions), default=1)
             last = max((t.last for t in batch.transactions), default=0)
@@ -263,24 +306,7 @@ class _Worker:
                 raise self._error(batch, conflict) from conflict
             self._on_applied(batch.transactions)
 
-    def _groups(self, batch: ChangeBatch) -> Iterator[_Group]:
-        isolated = self._subscriber.isolated_positions(batch)
-        isolated |= {truncation.position for truncation in batch.truncations}
-        pending: list[RemoteTransaction] = []
-        for transaction in batch.transactions:
-            positions = range(transaction.first, transaction.last + 1)
-            may_be_skipped = self._skip_lsn and transaction is batch.transactions[0]
-            if isolated.isdisjoint(positions) and not may_be_skipped:
-                pending.append(transaction)
-                continue
-            if pending:
-                yield _Group(tuple(pending))
-                pending = []
-            yield _Group((transaction,))
-        if pending:
-            yield _Group(tuple(pending))
-
-    def _finish(self, batch: ChangeBatch, group: _Group, from_lsn: int) -> None:
+    def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.
 
         Whichever transaction comes next after ALTER SUBSCRIPTION ... SKIP ends the skipping.
@@ -323,14 +349,14 @@ class _Worker:
         sqlstate = "01000" if severity == "WARNING" else "00000"
         self._subscriber.report(Notice(severity, message, sqlstate, detail=detail, context=context))
 
-    def _apply(self, batch: ChangeBatch, group: _Group, from_lsn: int) -> None:
+    def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group; if that fails, what precedes the transaction that fails."""
         try:
             self._subscriber.apply(batch, group.first, group.last, from_lsn, group.to_lsn)
         except ReplicationConflict as conflict:
             before = tuple(t for t in group.transactions if t.last < conflict.position)
             if before:
-                self._apply(batch, _Group(before), from_lsn)
+                self._apply(batch, Group(before), from_lsn)
             raise self._error(batch, conflict) from conflict
         except QueryCanceled:
             raise
@@ -340,7 +366,7 @@ class _Worker:
                 error.context = error_context(self._origin, transaction)
                 raise
             middle = len(group.transactions) // 2
-            left, right = _Group(group.transactions[:middle]), _Group(group.transactions[middle:])
+            left, right = Group(group.transactions[:middle]), Group(group.transactions[middle:])
             self._apply(batch, left, from_lsn)
             self._apply(batch, right, left.to_lsn)
         else:
@@ -354,15 +380,16 @@ class _Worker:
         """A conflict as PostgreSQL reports it; it is counted."""
         if conflict.type is not None:
             self._subscriber.count_conflicts({conflict.type: 1})
-        transaction = _transaction_at(batch.transactions, conflict.position)
-        conflict.error.context = error_context(
-            self._origin,
-            transaction,
-            conflict.relation,
-            conflict.message_type,
-            conflict.column,
-        )
-        return conflict.error
+        return conflict_error(self._origin, batch, conflict)
+
+
+def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
+    """A conflict as PostgreSQL reports it, with the transaction that it is in."""
+    transaction = _transaction_at(batch.transactions, conflict.position)
+    conflict.error.context = error_context(
+        origin, transaction, conflict.relation, conflict.message_type, conflict.column
+    )
+    return conflict.error
 
 
 def _transaction_at(transactions: Sequence[RemoteTransaction], position: int) -> RemoteTransaction:

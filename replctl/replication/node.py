@@ -119,11 +119,13 @@ class PendingChanges:
     Attributes:
         rows: as many as the transactions change, row filters aside; None where that is not known.
         oldest_commit_time: microseconds since 1970.
+        size: bytes that decoding them reads.
     """
 
     transactions: int
     rows: int | None
     oldest_commit_time: int
+    size: int
 
 
 class Publisher(Protocol):
@@ -192,6 +194,9 @@ class Publisher(Protocol):
         self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
         """The rows to copy of a relation at a snapshot."""
+
+    def relation_size(self, schema: str, name: str) -> int:
+        """Bytes that the rows of a relation take up."""
 
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int

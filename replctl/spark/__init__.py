@@ -22,6 +22,8 @@ from replctl.spark.expression import untranslatable as untranslatable
 from replctl.spark.functions import set_function_sql as set_function_sql
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.jvm import archive_classes as archive_classes
+from replctl.spark.merge import LeafChange as LeafChange
+from replctl.spark.merge import estimated_path as estimated_path
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf

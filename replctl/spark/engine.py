@@ -31,7 +31,7 @@ from replctl.spark import (
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
-from replctl.spark.merge import LeafChange
+from replctl.spark.merge import LeafChange, WritePath
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem, missing_rows
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
@@ -317,6 +317,14 @@ class Engine:
         listed = ", ".join(f"'{action}'" for action in actions)
         return bool(self.rows(f"SELECT 1 FROM {changes.view} WHERE action IN ({listed}) LIMIT 1"))
 
+    def count_actions(self, changes: Staged, first: int, last: int) -> dict[str, int]:
+        """How many changes of a range there are of each kind (I, U, D)."""
+        counted = self.rows(
+            f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND"
+            f" {last} GROUP BY action"
+        )
+        return {str(action): int(count) for action, count in counted}
+
     def first_action(
         self, changes: Staged, first: int, last: int, actions: str = "IUD"
     ) -> tuple[int, str] | None:
@@ -426,6 +434,10 @@ class Engine:
     def leaf_changes(self, outcome: Outcome) -> list[LeafChange]:
         """For each leaf of the target what an outcome does to it."""
         return merge.changes_of_leaves(self, outcome)
+
+    def write_path(self, outcome: Outcome, change: LeafChange) -> WritePath:
+        """How an outcome is going to be written into a leaf."""
+        return merge.write_path(outcome, change)
 
     def write_leaf(
         self, outcome: Outcome, number: int, leaf: Leaf, change: LeafChange, note: CommitNote

@@ -6,14 +6,16 @@ those that change their keys, by MERGE.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
-from replctl.spark.outcome import Outcome
-from replctl.spark.staging import Staged
+from replctl.spark.outcome import Matching, Outcome
+from replctl.spark.staging import SMALL, Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 
 if TYPE_CHECKING:
@@ -33,6 +35,37 @@ class LeafChange:
     @property
     def is_nothing(self) -> bool:
         return not (self.deleted or self.updated or self.inserted)
+
+
+class WritePath(StrEnum):
+    """How rows are written into a table."""
+
+    APPEND = "append"
+    REPLACE_WHERE = "replaceWhere"
+    MERGE = "MERGE"
+
+
+def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
+    """How an outcome is written into a leaf."""
+    return _chosen_path(
+        change, outcome.rows.is_small, outcome.matching == "key" and not outcome.moves_keys
+    )
+
+
+def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
+    """How changes of which the outcome is not known are probably written.
+
+    Args:
+        is_by_key: rows are found by a key that they keep.
+    """
+    count = change.deleted + change.updated + change.inserted
+    return _chosen_path(change, count <= SMALL, is_by_key)
+
+
+def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePath:
+    if not (change.deleted or change.updated):
+        return WritePath.APPEND
+    return WritePath.REPLACE_WHERE if is_small and is_by_key else WritePath.MERGE
 
 
 def changes_of_leaves(engine: Engine, outcome: Outcome) -> list[LeafChange]:
@@ -77,23 +110,19 @@ def write_leaf(
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None
     rows = outcome.rows
-    comes = f"new_leaf = {number} AND op IN ('I', 'U')"
-    if not (change.deleted or change.updated):
-        frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
-        delta_table.append(engine, location, _few_files(engine, frame, rows), note)
+    path = write_path(outcome, change)
+    if path is WritePath.MERGE:
+        merge = _MERGES[outcome.matching]
+        delta_table.execute(engine, merge(outcome, number, location, columns), note)
         return
-    match outcome.matching:
-        case "key" if rows.is_small and not outcome.moves_keys:
-            frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
-            predicate = _key_predicate(outcome, number, columns)
-            few = _few_files(engine, frame, rows)
-            delta_table.replace_where(engine, location, predicate, few, note)
-        case "key":
-            delta_table.execute(engine, _merge(outcome, number, location, columns), note)
-        case "sent columns":
-            delta_table.execute(engine, _multiset_merge(outcome, number, location, columns), note)
-        case "whole row":
-            delta_table.execute(engine, _whole_row_merge(outcome, number, location, columns), note)
+    comes = f"new_leaf = {number} AND op IN ('I', 'U')"
+    frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
+    few = _few_files(engine, frame, rows)
+    if path is WritePath.APPEND:
+        delta_table.append(engine, location, few, note)
+    else:
+        predicate = _key_predicate(outcome, number, columns)
+        delta_table.replace_where(engine, location, predicate, few, note)
 
 
 def replace_leaf(
@@ -207,6 +236,13 @@ def _whole_row_merge(
         f" WHEN MATCHED THEN UPDATE SET {assignments}"
         f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(columns)}"
     )
+
+
+_MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], str]] = {
+    "key": _merge,
+    "sent columns": _multiset_merge,
+    "whole row": _whole_row_merge,
+}
 
 
 def _insert(columns: tuple[TableColumn, ...]) -> str:

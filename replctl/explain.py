@@ -1,0 +1,281 @@
+"""What a sync would do, without doing it: what it reads, what is left behind the row filters, and
+how that is written.
+
+The publisher's log is gone through as apply does it, and the first changes of each table are met
+with the table's rows.  What later changes meet depends on those before: how they are written is
+estimated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
+from replctl.errors import PostgresError
+from replctl.lake.subscriber import LakeSubscriber
+from replctl.lane import side_by_side
+from replctl.launcher import enabled_subscriptions
+from replctl.open_node import open_publisher, open_subscriber
+from replctl.replication.apply import (
+    Group,
+    batch_ends,
+    changes_between,
+    conflict_error,
+    groups,
+)
+from replctl.replication.conflict import DecodingFailure, ReplicationConflict
+from replctl.replication.node import ChangeBatch, Publisher, Snapshot
+from replctl.session import Session
+from replctl.spark import cancel_jobs
+from replctl.status import positions, table_positions
+
+#: A relation of the publisher, by (schema, name).
+_Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What is written into a table at once.
+
+    Attributes:
+        to_lsn: where the table is then.
+        inserts, updates, deletes: that are sent: the row filters have let them pass.
+        path: how they are written: copy, append, replaceWhere, MERGE, TRUNCATE, skip or nothing;
+            several of them after commas.
+        is_estimated: it may come otherwise.
+    """
+
+    to_lsn: int
+    inserts: int
+    updates: int
+    deletes: int
+    path: str
+    is_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What is done to a table of a subscription.
+
+    Attributes:
+        state: that of pg_subscription_rel.
+        transactions: that have changed the published table, None for a copy.
+        rows_read: as many as they change, row filters aside; None where that is not known.
+        bytes_read: of change feeds, or of the table that is copied.
+    """
+
+    schema: str
+    name: str
+    state: str
+    transactions: int | None
+    rows_read: int | None
+    bytes_read: int
+    runs: tuple[RunPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionPlan:
+    """What a sync of a subscription would do, and what would stop it.
+
+    Attributes:
+        from_lsn, to_lsn: the part of the publisher's log that it would take.
+        tables: those to which something would be done.
+    """
+
+    name: str
+    database: str
+    from_lsn: int
+    to_lsn: int
+    tables: tuple[TablePlan, ...]
+    error: PostgresError | None
+
+
+def explain_sync(session: Session, names: Sequence[str] = ()) -> list[SubscriptionPlan]:
+    """What `launcher.sync` would do in its first round.
+
+    Args:
+        names: subscriptions, () for all that are enabled.
+
+    Raises:
+        UndefinedObject: there is no subscription of one of the names.
+        QueryCanceled: Ctrl-C.
+    """
+    return [_Explained(session, item).plan() for item in enabled_subscriptions(session, names)]
+
+
+class _Explained:
+    """One subscription."""
+
+    def __init__(self, session: Session, subscription: Subscription) -> None:
+        self._session = session
+        self._subscription = subscription
+        self._runs: dict[_Name, list[RunPlan]] = defaultdict(list)
+
+    def plan(self) -> SubscriptionPlan:
+        """What would be done to its tables, and what would stop it."""
+        subscription = self._subscription
+        tables: list[TablePlan] = []
+        start = end = 0
+        error: PostgresError | None = None
+        with open_subscriber(self._session, subscription) as subscriber:
+            try:
+                assert subscription.slot_name is not None
+                with open_publisher(self._session, subscription.conninfo) as publisher:
+                    end, start = positions(publisher, subscriber, subscription.slot_name)
+                    starts = table_positions(subscriber, start)
+                    pending = publisher.pending(
+                        subscription.publications, starts, subscription.origin, end
+                    )
+                    error = self._look(publisher, subscriber, start, end)
+                    for name, relation in sorted(subscriber.relations().items()):
+                        found, runs = pending.get(name), tuple(self._runs[name])
+                        if not relation.state.is_copied:
+                            read = publisher.relation_size(*name)
+                            tables.append(
+                                TablePlan(*name, relation.state.value, None, None, read, runs)
+                            )
+                        elif found is not None:
+                            tables.append(
+                                TablePlan(
+                                    *name,
+                                    relation.state.value,
+                                    found.transactions,
+                                    found.rows,
+                                    found.size,
+                                    runs,
+                                )
+                            )
+            except PostgresError as failure:
+                error = failure
+        database = self._session.cluster.database_name(subscription.database_oid)
+        return SubscriptionPlan(subscription.name, database, start, end, tuple(tables), error)
+
+    def _look(
+        self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
+    ) -> PostgresError | None:
+        """Go through copies and changes; what would stop them."""
+        error: PostgresError | None = None
+        for name, relation in sorted(subscriber.relations().items()):
+            try:
+                if not relation.state.is_copied:
+                    self._copy(publisher, subscriber, name, relation)
+                elif name not in subscriber.starts():
+                    table = subscriber.of_table(relation)
+                    self._changes(publisher, table, table.progress(), end)
+            except PostgresError as failure:
+                error = error or failure
+        try:
+            self._changes(publisher, subscriber, start, end)
+        except PostgresError as failure:
+            error = error or failure
+        return error
+
+    def _copy(
+        self,
+        publisher: Publisher,
+        subscriber: LakeSubscriber,
+        name: _Name,
+        relation: SubscriptionRelation,
+    ) -> None:
+        begun = relation.snapshot
+        snapshot = (
+            publisher.snapshot(*name)
+            if begun is None
+            else Snapshot(begun.lsn, begun.publisher_state)
+        )
+        _remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
+        count = subscriber.count_copied(rows)
+        self._runs[name].append(RunPlan(snapshot.lsn, count, 0, 0, "copy"))
+
+    def _changes(
+        self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
+    ) -> None:
+        """Go through what is left of the log.
+
+        Raises:
+            PostgresError: what would stop there.
+        """
+        for batch, group in self._groups(publisher, subscriber, start, end):
+            try:
+                self._group(subscriber, batch, group)
+            except ReplicationConflict as conflict:
+                raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
+
+    def _groups(
+        self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
+    ) -> Iterator[tuple[ChangeBatch, Group]]:
+        """What is applied together; a batch that a crash has left half written is finished as a
+        whole."""
+        subscription = self._subscription
+        unfinished = subscriber.unfinished_batch()
+        try:
+            if unfinished is not None:
+                span = (unfinished.from_lsn, unfinished.to_lsn)
+                with changes_between(publisher, subscriber, subscription, *span) as batch:
+                    yield batch, Group(batch.transactions)
+                start = unfinished.to_lsn
+            if start >= end:
+                return
+            for ends in batch_ends(publisher, subscriber, subscription, start, end):
+                for batch_end in ends:
+                    with changes_between(
+                        publisher, subscriber, subscription, start, batch_end
+                    ) as batch:
+                        skip_lsn = subscription.skip_lsn
+                        for group in groups(subscriber, batch, skip_lsn=skip_lsn):
+                            yield batch, group
+                    start = batch_end
+        except DecodingFailure as failure:
+            raise failure.error from failure
+
+    def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
+        if not group.transactions:
+            return
+        first, last = group.first, group.last
+        changed = [
+            changes
+            for changes in batch.changes
+            if any(first <= position <= last for position in changes.positions)
+        ]
+        counted = side_by_side(
+            [(item.lane, partial(subscriber.count_sent, item, first, last)) for item in changed],
+            cancel_jobs,
+        )
+        paths: dict[_Name, list[str]] = defaultdict(list)
+        for truncation in batch.truncations:
+            if first <= truncation.position <= last:
+                for name in truncation.relations:
+                    paths[name].append("TRUNCATE")
+        counts = {
+            (item.relation.schema, item.relation.name): sent
+            for item, sent in zip(changed, counted, strict=True)
+        }
+        names = counts.keys() | paths.keys()
+        is_known = all(not self._runs[name] for name in names)
+        if self._subscription.skip_lsn == group.to_lsn:
+            paths = defaultdict(list, {name: ["skip"] for name in names})
+        elif is_known:
+            with subscriber.planned(batch, first, last) as outcomes:
+                for outcome in outcomes:
+                    remote = outcome.table.remote
+                    paths[remote.schema, remote.name] += sorted(outcome.paths)
+        else:
+            for item in changed:
+                name = (item.relation.schema, item.relation.name)
+                estimate = partial(subscriber.estimated_paths, item, counts[name], first, last)
+                paths[name] += item.lane.run(estimate)
+        for name in names:
+            sent = counts.get(name, {})
+            self._runs[name].append(
+                RunPlan(
+                    group.to_lsn,
+                    sent.get("I", 0),
+                    sent.get("U", 0),
+                    sent.get("D", 0),
+                    ", ".join(paths[name]) or "nothing",
+                    is_estimated=not is_known,
+                )
+            )
