@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _ROUND = 60.0  # seconds between two readings
+_TABLES_AT_ONCE = 25
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class Soak:
     def build(self) -> None:
         """Tables without rows, so that there is nothing to copy, and a filter for every other
         subscription."""
+        slots = 2 * len(self._databases)
+        self.run("postgres", f"ALTER SYSTEM SET max_replication_slots = {slots}")
         made = [f"CREATE TABLE {table} (id int PRIMARY KEY, v text)" for table in self._tables]
         for database in ("pub", *self._databases):
             self.run("postgres", f"CREATE DATABASE {database}")
@@ -124,12 +127,20 @@ class Soak:
         for failure in failures:
             print(f"{failure.subscription}: {failure.error.message}")
         wrong = len(failures)
-        for table in self._tables:
-            rows = set(self.run("pub", f"SELECT id, v FROM {table}"))
-            for number, database in enumerate(self._databases):
-                expected = {row for row in rows if number % 2 == 0 or int(str(row[0])) % 2 == 0}
-                wrong += len(expected ^ set(self.run(database, f"SELECT id, v FROM {table}")))
+        rows = self._all_rows("pub")
+        for number, database in enumerate(self._databases):
+            expected = {row for row in rows if number % 2 == 0 or int(str(row[1])) % 2 == 0}
+            wrong += len(expected ^ self._all_rows(database))
         return wrong
+
+    def _all_rows(self, database: str) -> set[tuple[object, ...]]:
+        """The rows of all tables of a database, some tables at a time."""
+        queries = [f"SELECT '{table}', id, v FROM {table}" for table in self._tables]
+        rows: set[tuple[object, ...]] = set()
+        for first in range(0, len(queries), _TABLES_AT_ONCE):
+            together = " UNION ALL ".join(queries[first : first + _TABLES_AT_ONCE])
+            rows.update(self.run(database, together))
+        return rows
 
 
 def main() -> int:
