@@ -8,8 +8,9 @@ The words of a message belong to the place that finds the fault; the form in whi
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import ClassVar
+
+from replctl.record import dataclass
 
 
 class PostgresError(Exception):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
@@ -19,6 +18,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import side_by_side
 from replctl.launcher import enabled_subscriptions
 from replctl.open_node import open_publisher, open_subscriber
+from replctl.record import dataclass
 from replctl.replication.apply import (
     Group,
     batch_ends,

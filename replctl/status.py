@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -20,6 +19,7 @@ from replctl.catalog.worker import APPLY, Worker, live_workers
 from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
+from replctl.record import dataclass
 from replctl.replication.node import PendingChanges, Publisher
 from replctl.session import Session
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from replctl.errors import (
     SingletonJsonItemRequired,
     UndefinedObject,
 )
+from replctl.record import dataclass
 from replctl.types import jsonpath_node as node
 from replctl.types.jsonpath import parsed
 from replctl.types.jsonpath_node import Accessor, Node

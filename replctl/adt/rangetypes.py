@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from replctl.adt import numeric
 from replctl.errors import DataError, SqlSyntaxError
+from replctl.record import dataclass
 from replctl.types import text as type_text
 from replctl.types.ranges import Bound, Range, Subtype, range_in, range_out
 

@@ -3,12 +3,13 @@ literal ones.  PostgreSQL's regc_lex.c; documentation 9.7.3."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from replctl.adt.character_class import members
 from replctl.errors import InvalidRegularExpression
+from replctl.record import dataclass
 
 _CHARACTER_ESCAPES = {"a": 7, "b": 8, "B": 92, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _CLASS_ESCAPES = {"d": "digit", "s": "space", "w": "word"}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
 from replctl.adt import case_mapping
 from replctl.adt.character_class import LAST_CODE, Ranges, complement, merged, ranges
 from replctl.adt.regex_lexer import Kind, Lexer, Options, Token, invalid
+from replctl.record import dataclass
 
 _MOST_REPEATS = 255  # DUPMAX in regex.h
 _NEWLINE = ((10, 10),)

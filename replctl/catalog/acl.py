@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
 
 AclKind: TypeAlias = Literal[

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +31,7 @@ from replctl.catalog.pg_authid import (
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
+from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID
 
 #: What an error calls a relation of a kind (get_relkind_objtype).

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, delete, exists, func, or_, select, update
 
@@ -12,6 +11,7 @@ from replctl.catalog import schema
 from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

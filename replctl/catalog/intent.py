@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

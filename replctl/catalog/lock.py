@@ -8,13 +8,13 @@ that it is a part of, those that it uses, and its name.  Modes are three of Post
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from replctl.catalog import schema
+from replctl.record import dataclass
 
 
 class LockMode(IntEnum):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
+from replctl.record import dataclass
 
 DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
 READ_ALL_DATA, WRITE_ALL_DATA, CREATE_SUBSCRIPTION = 6181, 6182, 6304

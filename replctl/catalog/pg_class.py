@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import select, true
@@ -17,6 +17,7 @@ from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.types import builtin
 
 RelKind: TypeAlias = Literal["r", "p", "i", "I", "S", "v", "m", "c", "f"]

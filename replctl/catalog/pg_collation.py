@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

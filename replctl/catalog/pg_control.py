@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, select, update
 
 from replctl.catalog import schema
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

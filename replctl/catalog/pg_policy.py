@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
@@ -13,6 +12,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

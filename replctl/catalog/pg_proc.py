@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
@@ -10,6 +9,7 @@ from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InternalError
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

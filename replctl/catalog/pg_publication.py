@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
@@ -19,6 +18,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

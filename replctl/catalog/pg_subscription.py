@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
@@ -15,6 +15,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
+from replctl.record import dataclass
 
 
 class RelState(Enum):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from sqlalchemy import delete, func, insert, or_, select, update
 
@@ -17,6 +16,7 @@ from replctl.catalog.transaction import (
     commit_transaction,
     next_lsn,
 )
+from replctl.record import dataclass
 
 #: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`; `message`
 #: is what pg_logical_emit_message() wrote, of no relation.

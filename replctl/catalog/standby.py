@@ -11,7 +11,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
+from replctl.record import dataclass
 
 #: What a standby does not take over: it says what the standby's own processes do.
 _OWN_TABLES = (

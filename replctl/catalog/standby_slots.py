@@ -3,14 +3,13 @@ have it (StandbySlotsHaveCaughtup in slot.c)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_replication_slots import find_slot
 from replctl.catalog.worker import live_walsenders
 from replctl.lsn import INVALID_LSN
+from replctl.record import dataclass
 
 _PARAMETER = '"synchronized_standby_slots"'
 

@@ -8,7 +8,7 @@ when VACUUM or CHECKPOINT finds it behind the limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection, update
 
@@ -17,6 +17,7 @@ from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots
 from replctl.catalog.transaction import insert_lsn
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lsn import INVALID_LSN, format_lsn
+from replctl.record import dataclass
 
 WAL_REMOVED = "wal_removed"
 _MEGABYTE = 1024 * 1024

@@ -9,7 +9,6 @@ takes over.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
@@ -18,6 +17,7 @@ from replctl.catalog import schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_replication_slots import note_inactive
 from replctl.errors import ConfigurationLimitExceeded, ObjectInUse, TooManyConnections
+from replctl.record import dataclass
 
 #: The relation of an apply worker's row.
 APPLY = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation, children_of, descendants_of, update_column
 from replctl.catalog.pg_publication import published_tables
@@ -42,6 +42,7 @@ from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage import renew_storage_column
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.spark import column_sql, storage_type, stored_sql, to_sql
 from replctl.types.quote import quote_identifier
 from replctl.types.type_modifier import is_wider

@@ -5,7 +5,7 @@ transformColumnDefinition() in parse_utilcmd.c and BuildDescForRelation() in tab
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Column
@@ -20,6 +20,7 @@ from replctl.errors import (
 )
 from replctl.expr.type_names import type_of
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.types.builtin import Type, system_columns
 
 _SERIAL = {

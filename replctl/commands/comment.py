@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation
 from replctl.catalog.pg_description import set_comment
@@ -28,6 +26,7 @@ from replctl.errors import (
 )
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.session import Session
 
 _RELKINDS = {"table": "rp", "view": "v", "materialized view": "m", "index": "iI", "sequence": "S"}

@@ -6,7 +6,7 @@ transformIndexConstraints() in parse_utilcmd.c; AddRelationNewConstraints() in h
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.pg_class import (
@@ -32,6 +32,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.types.builtin import system_columns
 

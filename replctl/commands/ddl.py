@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
 from replctl.lake.table_write import recover
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn
 

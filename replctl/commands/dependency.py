@@ -7,7 +7,7 @@ publications go with it without a word.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog import schema
@@ -70,6 +70,7 @@ from replctl.commands.view_dependency import (
 from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
 from replctl.expr.environment import user_collation
+from replctl.record import dataclass
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS

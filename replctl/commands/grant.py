@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
@@ -44,6 +43,7 @@ from replctl.errors import (
 )
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 

@@ -6,7 +6,7 @@ An index is catalog only: Spark needs none, but unique ones are enforced, and id
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.pg_class import (
@@ -43,6 +43,7 @@ from replctl.expr.sorting import is_sortable
 from replctl.lake.table_read import table_source
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.types.builtin import SystemRelation, system_columns

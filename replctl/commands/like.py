@@ -5,7 +5,7 @@ expandTableLikeClause() in parse_utilcmd.c).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.pg_class import Column, Relation
 from replctl.commands.column import ColumnDraft
@@ -17,6 +17,7 @@ from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
 _OPTIONS = frozenset(("constraints", "defaults", "generated", "identity", "indexes"))

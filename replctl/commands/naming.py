@@ -9,7 +9,6 @@ and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in pg_constraint.c.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from replctl.catalog import schema
 from replctl.catalog.namespace import CatalogEnvironment
@@ -17,6 +16,7 @@ from replctl.catalog.pg_class import find_relation_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidSchemaName
 from replctl.expr.environment import SYSTEM_SCHEMA
+from replctl.record import dataclass
 
 _MAX_NAME = 63  # NAMEDATALEN - 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import (
@@ -49,6 +49,7 @@ from replctl.lake.definition import changing_definitions
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
 from replctl.query.range_table import FromScope
+from replctl.record import dataclass
 from replctl.replication.row_filter import analyze_row_filter
 from replctl.session import Session
 from replctl.types import builtin

@@ -6,7 +6,6 @@ What PostgreSQL does with most of them has no counterpart in a lake; they are ch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from replctl.catalog.pg_class import DELETION_VECTORS
 from replctl.commands.define import get_boolean
@@ -17,6 +16,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.types.guc import plain_number
 
 _MAX_INT = 2**31 - 1

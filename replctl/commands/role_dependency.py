@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from replctl.catalog import schema
@@ -13,6 +12,7 @@ from replctl.catalog.pg_default_acl import OBJECT_TYPES
 from replctl.catalog.pg_policy import list_policies
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import Kind, Object, describe, relation_object
+from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
 
 

@@ -4,7 +4,7 @@ generateSerialExtraStmts() in parse_utilcmd.c)."""
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.pg_class import (
@@ -35,6 +35,7 @@ from replctl.errors import (
 )
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.quote import quote_qualified_identifier
 

@@ -4,7 +4,7 @@ subscriptioncmds.c)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from replctl.catalog.pg_replication_slots import validate_slot_name
@@ -12,6 +12,7 @@ from replctl.catalog.pg_subscription import Subscription
 from replctl.commands.define import get_boolean, get_string, options_by_name
 from replctl.errors import InvalidParameterValue, SqlSyntaxError
 from replctl.parser import ast
+from replctl.record import dataclass
 
 _SYNCHRONOUS_COMMIT = ("local", "remote_write", "remote_apply", "on", "off")
 _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
@@ -61,6 +61,7 @@ from replctl.errors import (
 )
 from replctl.lake.storage import give_storage
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.types.builtin import Type
 

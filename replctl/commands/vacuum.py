@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import (
@@ -27,6 +26,7 @@ from replctl.expr.type_names import schema_of_relation
 from replctl.lake.retention import check_slots, invalidate_slots
 from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.session import Session
 
 #: Options of PostgreSQL that are switches; most have no meaning over a lake.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from replctl import __version__
 from replctl.catalog.namespace import CatalogEnvironment
@@ -13,6 +12,7 @@ from replctl.dump import definition, replication, rows, security, table, view
 from replctl.dump.dialect import QUESTION, is_told_apart
 from replctl.dump.entry import Entry, in_order
 from replctl.dump.source import Source
+from replctl.record import dataclass
 from replctl.session import Session
 
 _PREAMBLE = """\

@@ -6,8 +6,10 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from replctl.record import dataclass
 
 #: An object of a catalog: the catalog's name and its OID.
 ObjectKey: TypeAlias = tuple[str, int]

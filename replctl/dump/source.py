@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
@@ -13,6 +13,7 @@ from replctl.catalog.pg_type import type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.types.builtin import FIRST_USER_OID
 from replctl.types.quote import quote_identifier, quote_qualified_identifier, quote_string
 

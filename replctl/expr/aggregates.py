@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from replctl.errors import (
@@ -23,6 +22,7 @@ from replctl.expr.functions import FoundFunction, ResolvedCall
 from replctl.expr.location import expr_location
 from replctl.expr.sorting import check_equality, is_sortable, known_type, sort_key
 from replctl.parser import ast
+from replctl.record import dataclass
 from replctl.types.builtin import Function
 
 if TYPE_CHECKING:

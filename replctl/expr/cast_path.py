@@ -5,13 +5,13 @@ can_coerce_type() of PostgreSQL's parse_coerce.c; the documentation's chapter "T
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
 from replctl.expr.environment import Environment
 from replctl.expr.polymorphic import is_consistent
 from replctl.expr.type_facts import TypeFacts
+from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
 UNKNOWN = "unknown"  # the type of a literal until its place tells

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from replctl.errors import CannotCoerce, DatatypeMismatch, InternalError, PostgresError
@@ -12,6 +11,7 @@ from replctl.expr import nodes
 from replctl.expr.cast_path import UNKNOWN, CastContext, CastPath, CastPaths
 from replctl.expr.environment import Environment
 from replctl.expr.location import expr_location
+from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Cast
 
 #: The pseudo-types whose arguments stay as they are.

@@ -4,7 +4,6 @@ wording of parse_agg.c, parse_func.c and parse_expr.c.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from replctl.errors import (
@@ -13,6 +12,7 @@ from replctl.errors import (
     PostgresError,
     WindowingError,
 )
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, assert_never
 
 from replctl.errors import FeatureNotSupported
@@ -13,6 +13,7 @@ from replctl.expr.deparse_constant import constant, is_bare_under_cast
 from replctl.expr.deparse_name import NamePrinter
 from replctl.expr.environment import Environment
 from replctl.expr.scope import RelationScope
+from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
 

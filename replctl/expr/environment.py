@@ -5,7 +5,6 @@ in which nobody has made anything yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Protocol
@@ -13,6 +12,7 @@ from typing import Protocol
 from replctl.errors import FeatureNotSupported, InvalidTextRepresentation
 from replctl.expr import nodes, object_identifier
 from replctl.expr.composite import composite_in
+from replctl.record import dataclass
 from replctl.types import builtin, text
 from replctl.types.array_ import array_form
 from replctl.types.builtin import Cast, Function, Operator, Type

@@ -4,13 +4,13 @@ named ones.  PostgreSQL's FuncnameGetCandidates() in namespace.c, func_get_detai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from replctl.expr import nodes
 from replctl.expr.candidates import best_candidate, callable_candidates
 from replctl.expr.cast_path import CastContext, CastPaths
 from replctl.expr.type_names import check_schema, split_name
+from replctl.record import dataclass
 from replctl.types.builtin import Function
 
 if TYPE_CHECKING:

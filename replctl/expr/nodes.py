@@ -10,8 +10,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, Union
+
+from replctl.record import dataclass
 
 CoercionForm: TypeAlias = Literal["call", "explicit", "implicit", "sql"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from replctl.errors import (
     AmbiguousFunction,
@@ -20,6 +19,7 @@ from replctl.expr.cast_path import UNKNOWN, CastPaths
 from replctl.expr.coerce import Coercion
 from replctl.expr.polymorphic import resolve
 from replctl.expr.type_names import check_schema, split_name
+from replctl.record import dataclass
 from replctl.types.builtin import POLYMORPHIC, Operator
 
 

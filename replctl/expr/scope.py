@@ -6,7 +6,7 @@ A `Scope` looks names up; `column_reference.py` decides what a dotted name means
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from replctl.expr import nodes
 from replctl.expr.context import ExprContext
 from replctl.expr.edit_distance import edit_distance
 from replctl.expr.environment import Column
+from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 
 _MAX_FUZZY_DISTANCE = 3

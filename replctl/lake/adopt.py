@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog import schema
@@ -14,6 +13,7 @@ from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import schema_at
+from replctl.record import dataclass
 from replctl.types.numeric import numeric_typmod
 
 _SIMPLE = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
 from replctl.lake.table_folder import TableFolder
+from replctl.record import dataclass
 
 LOG_FOLDER = "_delta_log"
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")

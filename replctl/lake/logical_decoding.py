@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from replctl.catalog.pg_class import Column, Relation, load_relations
@@ -26,6 +26,7 @@ from replctl.expr.environment import Environment
 from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
 from replctl.lake.table_write import recover
+from replctl.record import dataclass
 from replctl.replication.output_plugin import (
     Change,
     DecodedColumn,

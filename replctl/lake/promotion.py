@@ -8,7 +8,6 @@ their commit, and are undone as after a crash.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_abandoned
@@ -21,6 +20,7 @@ from replctl.catalog.transaction import Catalog, next_xid
 from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.record import dataclass
 
 #: How many tables a message names.
 _MOST_SHOWN = 10

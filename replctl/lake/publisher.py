@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, pairwise
 
@@ -75,6 +75,7 @@ from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
 from replctl.lane import Lane, lanes, side_by_side
+from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
 from replctl.replication.node import (
     ChangeBatch,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from replctl.catalog.horizon import first_change_behind
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
@@ -22,6 +21,7 @@ from replctl.catalog.wal_availability import (
 from replctl.catalog.worker import held_slots
 from replctl.lake.delta_files import has_changes
 from replctl.lake.delta_log import is_in_log, table_properties
+from replctl.record import dataclass
 from replctl.session import Session
 
 #: The part of a table's retention after which a slot that has not moved is warned of.

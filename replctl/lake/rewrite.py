@@ -9,7 +9,6 @@ behind that no relation has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
@@ -20,6 +19,7 @@ from replctl.lake.delta_log import latest_version, stored_names
 from replctl.lake.repeat import repeated
 from replctl.lake.storage import free_name
 from replctl.lake.table_write import TableWriter, writing_locked
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import TableColumn
 

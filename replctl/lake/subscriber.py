@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -82,6 +82,7 @@ from replctl.lake.table_write import TableWriter, commit, recover, undo_or_leave
 from replctl.lake.truncation import check_truncatable
 from replctl.lake.waiting import when_free
 from replctl.lane import Lane, side_by_side
+from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import (
     ChangeBatch,

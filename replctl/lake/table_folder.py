@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

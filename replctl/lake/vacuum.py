@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from replctl.catalog.horizon import (
@@ -35,6 +34,7 @@ from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import recover
+from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote

@@ -4,16 +4,17 @@ tables.
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 
 from lark import Token
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
 from replctl.parser.node import start_of
+from replctl.record import dataclass
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Continuation(ast.Node):
     """A publication object without TABLE or TABLES IN SCHEMA: it is of the kind of the one
     before it.
@@ -117,7 +118,7 @@ class PublicationBuilder:
         return ast.DefElem(str(name), None, pos=start_of(name))
 
     def def_elem(self, name: Token, value: ast.DefElem) -> ast.DefElem:
-        return dataclasses.replace(value, name=str(name), pos=start_of(name))
+        return replace(value, name=str(name), pos=start_of(name))
 
     def def_qualified(
         self, namespace: Token, name: Token, value: ast.DefElem | None
@@ -125,7 +126,7 @@ class PublicationBuilder:
         qualified = f"{namespace}.{name}"
         if value is None:
             return ast.DefElem(qualified, None, pos=start_of(namespace))
-        return dataclasses.replace(value, name=qualified, pos=start_of(namespace))
+        return replace(value, name=qualified, pos=start_of(namespace))
 
     def def_name(self, word: Token) -> ast.DefElem:
         return ast.DefElem("", str(word), is_name=True)

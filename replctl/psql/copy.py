@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO
 
 from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
@@ -17,6 +16,7 @@ from replctl.psql.scan_slash import Argument, SlashScanner
 from replctl.psql.send_query import Delivery, send_query
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from replctl.psql.print_table import Alignment, Table
 from replctl.psql.scan_slash import dequote
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 
 _MAX_COLUMNS = 1600
 

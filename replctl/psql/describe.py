@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, schema
@@ -24,6 +23,7 @@ from replctl.psql.pattern import NamePattern, parse_pattern
 from replctl.psql.print_table import PrintOptions, Table
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation, system_relations_by_oid
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ As get_qual_from_partbound in partbounds.c, but in text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from replctl.catalog import pg_class, ruleutils
@@ -15,6 +14,7 @@ from replctl.catalog.pg_class import PartitionBound, RangeDatum, Relation
 from replctl.expr import nodes
 from replctl.expr.deparse_constant import constant
 from replctl.psql.describe import Described
+from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
 
 

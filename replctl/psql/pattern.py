@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from replctl.errors import InvalidRegularExpression
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 
 _SPECIAL = frozenset("|*+?()[]{}.^$\\")
 

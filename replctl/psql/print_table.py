@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TextIO, TypeAlias, assert_never
+
+from replctl.record import dataclass
 
 Format: TypeAlias = Literal[
     "aligned",

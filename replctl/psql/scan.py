@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from replctl.psql.interpolate import NAME, REFERENCE, Input, Interpolation
 from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.variables import Variables
+from replctl.record import dataclass
 
 
 class Prompt(Enum):

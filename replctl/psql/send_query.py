@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from replctl.errors import InternalError, PostgresError, QueryCanceled
 from replctl.psql.copy_data import CopyData
@@ -14,6 +13,7 @@ from replctl.psql.output import Output
 from replctl.psql.print_table import Alignment, PrintOptions, Table
 from replctl.psql.settings import PsqlSettings, TransactionStatus
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 from replctl.result import Result
 
 #: Types whose values stand at the right of their columns (column_type_alignment in print.c).

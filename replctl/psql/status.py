@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from replctl.psql.print_table import Alignment, Table
+from replctl.record import dataclass
 
 if TYPE_CHECKING:
     from replctl.psql.settings import PsqlSettings

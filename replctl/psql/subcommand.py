@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from replctl.psql.mainloop import ExitCode
 from replctl.psql.options import Options
 from replctl.psql.settings import PsqlSettings
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

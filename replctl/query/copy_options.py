@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from replctl.adt.encoding import find_encoding
@@ -14,6 +13,7 @@ from replctl.errors import (
     SqlSyntaxError,
 )
 from replctl.parser import ast
+from replctl.record import dataclass
 
 Header: TypeAlias = Literal["no", "yes", "match"]
 #: Of FORCE_QUOTE and its like: `*`, or names.

@@ -4,7 +4,7 @@ ruleutils.c)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
@@ -28,6 +28,7 @@ from replctl.query.tree import (
     Query,
     SetOperation,
 )
+from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import compress
 
 from replctl.adt.fold import simplified
@@ -35,6 +34,7 @@ from replctl.query.sql import QueryWriter
 from replctl.query.tree import Output, Query
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import modified_relation, plan_of, written
+from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import StagedColumn

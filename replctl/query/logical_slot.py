@@ -8,7 +8,6 @@ has to be one of constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from replctl.adt.functions import arguments
 from replctl.catalog.functions import EVALUATED_BEFORE, FunctionContext
@@ -31,6 +30,7 @@ from replctl.expr import nodes
 from replctl.lsn import format_lsn, parse_lsn
 from replctl.query.sqlite import run_query
 from replctl.query.tree import Output, Query, functions_of
+from replctl.record import dataclass
 from replctl.replication.output_plugin import DecodedTransaction, OutputPlugin
 from replctl.replication.pgoutput import PgOutput
 from replctl.replication.test_decoding import TestDecoding

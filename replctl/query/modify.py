@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
@@ -25,6 +25,7 @@ from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import Plan, WrittenTable, modified_relation, plan_of, written
+from replctl.record import dataclass
 from replctl.replication.replica_identity import check_replica_identity
 from replctl.result import Result
 from replctl.session import Session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from replctl.catalog.aclchk import Privileges
@@ -13,6 +13,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.query import stored
 from replctl.query.tree import FromTable, Output, Query, transform
+from replctl.record import dataclass
 
 #: The number of the policy's table in a stored condition, and of the one that a statement changes.
 POLICY_VARNO = 0x7FFF

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from replctl.catalog.pg_class import Relation
@@ -22,6 +21,7 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
 from replctl.expr.scope import ScopeRelation, missing_column
+from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation, system_columns
 
 #: Name and expression of a column that FROM offers.

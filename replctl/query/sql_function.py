@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replctl.adt.functions import arguments
 from replctl.catalog.functions import FunctionContext
@@ -24,6 +24,7 @@ from replctl.query.analyze import QueryAnalyzer
 from replctl.query.inline_function import error_context, mismatch, result_as, user_call
 from replctl.query.sqlite import run_query
 from replctl.query.tree import Output, Query
+from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
 

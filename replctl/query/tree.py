@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from replctl.catalog.pg_class import Relation
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
 

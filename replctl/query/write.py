@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
@@ -18,6 +18,7 @@ from replctl.lake.target import local_target, references_of, references_to
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import RelState, Subscription
 from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError, QueryCanceled
 from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
+from replctl.record import dataclass
 from replctl.replication.conflict import (
     DecodingFailure,
     ReplicationConflict,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
+from replctl.record import dataclass
 
 if TYPE_CHECKING:
     from replctl.replication.conflict import ConflictType

@@ -6,9 +6,9 @@ PostgreSQL's reorderbuffer.h and output_plugin.h.  Values are canonical texts, N
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
+from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
 Values: TypeAlias = tuple[str | None, ...]

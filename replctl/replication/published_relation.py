@@ -8,7 +8,7 @@ and of pg_get_publication_tables() for tables to copy.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
 from replctl.catalog.pg_publication import (
@@ -20,6 +20,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.replication.column_list import published_columns
 from replctl.replication.update_transformation import Action
 

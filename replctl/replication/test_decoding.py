@@ -8,10 +8,10 @@ COMMIT 750
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from replctl.errors import DataError, InvalidParameterValue
+from replctl.record import dataclass
 from replctl.replication.output_plugin import (
     Change,
     DecodedColumn,

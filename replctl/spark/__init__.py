@@ -7,10 +7,11 @@ relation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from replctl.record import dataclass
 from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import storage_type as storage_type

@@ -7,11 +7,11 @@ Spark's comparisons are PostgreSQL's wherever that can be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
+from replctl.record import dataclass
 from replctl.spark.sql_value import SqlValue
 from replctl.types import builtin, text
 from replctl.types.numeric import precision_and_scale

@@ -99,6 +99,8 @@ def translated(error: Exception) -> PostgresError:
             return InvalidTextRepresentation("invalid input syntax", detail=_first_line(message))
         case "OPERATION_CANCELED" | "OPERATION_CANCELLED":
             return QueryCanceled("canceling statement due to user request")
+    if "[SPARK_JOB_CANCELLED]" in message:  # for all threads, or in Spark's own user interface
+        return QueryCanceled("canceling statement due to user request")
     if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
         return ConnectionFailure(
             "the Java process that runs Spark has ended",

@@ -9,13 +9,14 @@ in Python, with all that is below it (python_program.py); what Python has not ei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from replctl.adt import fold
 from replctl.adt import functions as adt_functions
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.spark import (
     aggregates,
     comparison,

@@ -7,10 +7,10 @@ those that change their keys, by MERGE.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from replctl.record import dataclass
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage

@@ -7,10 +7,11 @@ The outcome is computed as a whole before anything is written; writing it is mer
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from replctl.expr.nodes import Expr, Var, walk
+from replctl.record import dataclass
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.expression import to_sql

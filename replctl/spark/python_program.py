@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from replctl.adt import interpret
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.spark.data_type import element_type, storage_type, to_wire_value, wire
 from replctl.spark.sql_value import SqlValue, raised_text
 from replctl.types import text

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 
 from replctl.errors import ConnectionFailure
 from replctl.file_lock import is_locked
+from replctl.record import dataclass
 from replctl.spark import jvm
 
 _START_TIMEOUT = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from replctl.errors import FeatureNotSupported, PostgresError, error_class
+from replctl.record import dataclass
 
 #: What an expression raises on purpose: raise_error('replctl:22003|integer out of
 #: range|detail|end').

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from replctl.record import dataclass
 from replctl.spark.data_type import value_literal, wire, wire_of_text
 
 if TYPE_CHECKING:

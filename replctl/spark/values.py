@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from replctl.catalog.pg_class import PartitionBound
 from replctl.expr.nodes import Expr
+from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
 

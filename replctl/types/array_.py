@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
 from replctl.errors import ArraySubscriptError, InvalidTextRepresentation, ProgramLimitExceeded
+from replctl.record import dataclass
 from replctl.types.integer import decimal_int
 from replctl.types.text_form import BLANKS, TextForm
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from replctl.record import dataclass
 
 FIRST_USER_OID = 16384  # FirstNormalObjectId in transam.h
 

@@ -8,7 +8,6 @@ its ParseDateTime().
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from replctl.errors import (
@@ -19,6 +18,7 @@ from replctl.errors import (
     InvalidParameterValue,
     InvalidTimeZoneDisplacementValue,
 )
+from replctl.record import dataclass
 from replctl.types.integer import decimal_int
 
 MAX_FIELDS = 25  # MAXDATEFIELDS in datetime.h

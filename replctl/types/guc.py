@@ -8,10 +8,11 @@ what replctl adds, stands below.  A value is kept in the setting's own unit, as 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from replctl.errors import InvalidName, InvalidParameterValue, UndefinedObject
+from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
 
 #: What another value has here than a server is built with.

@@ -7,12 +7,12 @@ as `(1 + 2)`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import TypeAlias, assert_never
 
 from replctl.errors import SqlSyntaxError
+from replctl.record import dataclass
 from replctl.types.numeric import numeric_out
 
 LAST_LEVEL = 2**32 - 1  # what `last` is in .**{2 to last}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 
 from replctl.errors import InvalidTextRepresentation, SqlSyntaxError, UntranslatableCharacter
+from replctl.record import dataclass
 
 _KEYWORDS = """
     abs bigint boolean ceiling date datetime decimal double exists flag floor integer is keyvalue

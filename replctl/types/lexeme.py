@@ -3,9 +3,8 @@ PostgreSQL's tsvector_parser.c."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from replctl.errors import SqlSyntaxError
+from replctl.record import dataclass
 
 MAX_WORD_LENGTH = 2047  # bytes, one more than a word may have: MAXSTRLEN in ts_type.h
 

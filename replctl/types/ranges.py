@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -17,6 +17,7 @@ from replctl.errors import (
     InvalidTextRepresentation,
     NumericValueOutOfRange,
 )
+from replctl.record import dataclass
 from replctl.types import date, integer, numeric, timestamp
 from replctl.types.text_form import BLANKS, TextForm
 

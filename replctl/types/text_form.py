@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+
+from replctl.record import dataclass
 
 V = TypeVar("V")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from replctl.record import dataclass
 from replctl.types.integer import decimal_int
 from replctl.types.julian import date_from_days, days_from_date
 

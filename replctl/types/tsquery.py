@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from replctl.errors import (
@@ -11,6 +10,7 @@ from replctl.errors import (
     ProgramLimitExceeded,
     SqlSyntaxError,
 )
+from replctl.record import dataclass
 from replctl.types.integer import decimal_int
 from replctl.types.lexeme import BLANKS, MAX_WORD_LENGTH, quote, read_lexeme, syntax_error
 from replctl.types.text_form import text_form

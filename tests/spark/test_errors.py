@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import UnknownException
 
-from replctl.errors import InternalError
+from replctl.errors import InternalError, QueryCanceled
 from replctl.spark.errors import translated
 
 
@@ -45,6 +45,16 @@ def test_a_table_that_is_not_there(error: Exception) -> None:
         "58P01",
         'could not find the Delta table "/lake/t"',
     )
+
+
+def test_a_job_that_was_cancelled() -> None:
+    error = Exception(
+        "An error occurred while calling o208.getResult.\n"
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult:\n"
+        "Caused by: org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 0 cancelled as part"
+        " of cancellation of all jobs SQLSTATE: XXKDA"
+    )
+    assert type(translated(error)) is QueryCanceled
 
 
 def test_other_files() -> None:

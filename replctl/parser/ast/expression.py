@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from replctl.parser.ast.node import Node
+from replctl.record import dataclass
 
 if TYPE_CHECKING:
     from replctl.parser.ast.query import SelectStmt

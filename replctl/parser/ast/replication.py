@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from replctl.parser.ast.expression import RangeVar, RawExpr
 from replctl.parser.ast.node import Node
+from replctl.record import dataclass
 
 # ---------------------------------------------------------------------------------------------
 # Options

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
 from replctl.parser.ast.node import Node
 from replctl.parser.ast.query import SelectStmt
 from replctl.parser.ast.replication import DefElem
+from replctl.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from replctl.parser.ast.expression import RangeVar, RawExpr, TypeName
 from replctl.parser.ast.node import Node
 from replctl.parser.ast.query import Delete, Insert, SelectStmt, Update
 from replctl.parser.ast.replication import DefElem
+from replctl.record import dataclass
 
 
 class SpecialRole(str):

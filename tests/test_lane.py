@@ -1,0 +1,66 @@
+"""Threads side by side."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from functools import partial
+from threading import Event, get_ident
+
+import pytest
+
+from replctl.errors import QueryCanceled
+from replctl.lane import OWN_LANE, lanes, side_by_side
+
+
+def test_what_is_in_a_lane_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    with lanes(5, 2) as chosen:
+        first = side_by_side([(lane, get_ident) for lane in chosen], lambda: None)
+        again = side_by_side([(lane, partial(lane.run, get_ident)) for lane in chosen], int)
+    assert len(set(first)) == 2
+    assert get_ident() not in first
+    assert again[0] == again[-1]
+    assert set(again) <= set(first)
+
+
+@pytest.mark.parametrize(("count", "limit"), [(1, 4), (3, 1), (3, 0)])
+def test_one_at_a_time_is_done_here(count: int, limit: int) -> None:
+    with lanes(count, limit) as chosen:
+        assert chosen == [OWN_LANE] * count
+        assert side_by_side([(lane, get_ident) for lane in chosen], lambda: None) == (
+            [get_ident()] * count
+        )
+
+
+def test_all_end_before_the_first_failure_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    has_ended = Event()
+
+    def fail() -> None:
+        raise ValueError("first")
+
+    def end() -> None:
+        has_ended.wait(0.1)
+        has_ended.set()
+
+    with lanes(2, 2) as (one, other), pytest.raises(ValueError, match="first"):
+        side_by_side([(one, fail), (other, end)], lambda: None)
+    assert has_ended.is_set()
+
+
+def test_ctrl_c_cancels_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    is_cancelled, begun = Event(), threading.Barrier(3)
+
+    def work() -> bool:
+        begun.wait(10)
+        return is_cancelled.wait(10)
+
+    def interrupt() -> None:
+        begun.wait(10)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
+    with lanes(2, 2) as chosen, pytest.raises(QueryCanceled):
+        side_by_side([(lane, work) for lane in chosen], is_cancelled.set)
