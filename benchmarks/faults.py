@@ -54,11 +54,11 @@ CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
 CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (500);
 CREATE TABLE parted_high PARTITION OF parted FOR VALUES FROM (500) TO (MAXVALUE);
 """
-#: The publication's tables: what a subscriber has of each.
+#: The publication's tables: their rows, and which of them a subscriber has.
 _PUBLISHED = {
-    "keyed": "SELECT id, region, v FROM keyed WHERE region = 'NSW'",
-    "loose": "SELECT a, b FROM loose",
-    "parted": "SELECT id, v FROM parted WHERE id % 2 = 0",
+    "keyed": ("SELECT 'keyed', id, region, v FROM keyed", "region = 'NSW'"),
+    "loose": ("SELECT 'loose', a, b, NULL FROM loose", "TRUE"),
+    "parted": ("SELECT 'parted', id, v, NULL FROM parted", "id % 2 = 0"),
 }
 #: What the subscriptions, named as their databases, subscribe to.
 _SUBSCRIBED = {"sub1": ("keyed", "loose", "parted"), "sub2": ("keyed", "loose")}
@@ -225,14 +225,15 @@ class Lake:
 
     def compare(self, outcome: Outcome) -> None:
         """Count the rows that a subscriber lacks, and those that it should not have."""
-        expected = {t: self.rows(self.publisher, "pub", q) for t, q in _PUBLISHED.items()}
+        filtered = [f"{rows} WHERE {condition}" for rows, condition in _PUBLISHED.values()]
+        sent = self.rows(self.publisher, "pub", " UNION ALL ".join(filtered))
         for database, tables in _SUBSCRIBED.items():
-            for table in tables:
-                key = "a" if table == "loose" else "id"
-                own = f"SELECT * FROM ({_PUBLISHED[table]}) q WHERE {key} < {_OWN_ID}"
-                actual = self.rows(self.subscriber, database, own)
-                outcome.lost += (expected[table] - actual).total()
-                outcome.doubled += (actual - expected[table]).total()
+            expected = Counter({row: count for row, count in sent.items() if row[0] in tables})
+            there = " UNION ALL ".join(_PUBLISHED[table][0] for table in tables)
+            not_own = f"SELECT * FROM ({there}) AS q (name, key) WHERE key < {_OWN_ID}"
+            actual = self.rows(self.subscriber, database, not_own)
+            outcome.lost += (expected - actual).total()
+            outcome.doubled += (actual - expected).total()
 
 
 # ---------------------------------------------------------------------------------------------
