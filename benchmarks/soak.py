@@ -187,7 +187,7 @@ def _watched(soak: Soak, home: str, remote: str, minutes: float) -> tuple[list[R
         is_done.set()
         writer.join()
         applier.send_signal(signal.SIGTERM)
-        applier.wait(120)
+        applier.wait(600)  # it finishes a batch of as many tables as have changed
     return readings, changes
 
 
