@@ -186,8 +186,8 @@ class _Explained:
             if begun is None
             else Snapshot(begun.lsn, begun.publisher_state)
         )
-        _remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
-        count = subscriber.count_copied(rows)
+        remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
+        count = subscriber.planned_copy(remote, rows)
         self._runs[name].append(RunPlan(snapshot.lsn, count, 0, 0, "copy"))
 
     def _changes(
@@ -202,6 +202,8 @@ class _Explained:
             try:
                 self._group(subscriber, batch, group)
             except ReplicationConflict as conflict:
+                before = tuple(t for t in group.transactions if t.last < conflict.position)
+                self._group(subscriber, batch, Group(before))
                 raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
 
     def _groups(

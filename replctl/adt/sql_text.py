@@ -14,7 +14,7 @@ _ESCAPE = re.compile(
 )
 _BLANKS = " \t\n\r\f\v"
 _QUOTED = re.compile(r'"((?:[^"]|"")*+)"', re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*")
+_NAME = re.compile(r"[^\x00-@\[-^`{-\x7f][^\x00-#%-/:-@\[-^`{-\x7f]*")  # letters, digits, _ and $
 
 
 def _unistr(text: str) -> str:

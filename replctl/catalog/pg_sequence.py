@@ -151,6 +151,19 @@ def _select(catalog: Catalog, *where: ColumnElement[bool]) -> list[Sequence]:
     ]
 
 
+def _next_values(catalog: Catalog, connection: Connection, relid: int, count: int) -> range:
+    relation, sequence = _sequence(catalog, relid)
+    values = _values_after(sequence, *_state(connection, relid), count)
+    if values is None:
+        end, limit = "maximum", sequence.maximum
+        if sequence.increment < 0:
+            end, limit = "minimum", sequence.minimum
+        raise SequenceGeneratorLimitExceeded(
+            f'nextval: reached {end} value of sequence "{relation.name}" ({limit})'
+        )
+    return values
+
+
 @dataclass
 class SequenceValues:
     """What a session takes from sequences; what is taken is gone, also if its statement fails.
@@ -173,23 +186,23 @@ class SequenceValues:
             SequenceGeneratorLimitExceeded: it has not so many left (2200H).
             WrongObjectType: it is no sequence (42809).
         """
-        relation, sequence = _sequence(catalog, relid)
         with self.cluster.begin(write=True) as connection:
-            last_value, is_called = _state(connection, relid)
-            values = _values_after(sequence, last_value, is_called, count)
-            if values is None:
-                end, limit = "maximum", sequence.maximum
-                if sequence.increment < 0:
-                    end, limit = "minimum", sequence.minimum
-                raise SequenceGeneratorLimitExceeded(
-                    f'nextval: reached {end} value of sequence "{relation.name}" ({limit})'
-                )
+            values = _next_values(catalog, connection, relid, count)
             if values:
                 _put_state(connection, relid, values[-1], is_called=True)
         if values:
             self._current[relid] = values[-1]
             self._last = relid
         return values
+
+    def upcoming(self, catalog: Catalog, relid: int, count: int) -> range:
+        """The values that `take` would give; they are not taken.
+
+        Raises:
+            SequenceGeneratorLimitExceeded, WrongObjectType: as `take`.
+        """
+        with self.cluster.begin(write=False) as connection:
+            return _next_values(catalog, connection, relid, count)
 
     def current(self, catalog: Catalog, relid: int) -> int:
         """The value that this session has taken last from a sequence (currval).

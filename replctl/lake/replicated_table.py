@@ -188,11 +188,8 @@ class ReplicatedTable:
             for oid in () if default is None else sequences_of(default):
                 with self.session.read() as catalog:
                     sequences = self.session.sequences
-                    taken = (
-                        range(1, count() + 1)
-                        if self.is_trial
-                        else sequences.take(catalog, oid, count())
-                    )
+                    take = sequences.upcoming if self.is_trial else sequences.take
+                    taken = take(catalog, oid, count())
                 default = nodes.transform(default, _as_next_value)
                 column = replace(column, default=default, taken=taken)
             columns.append(column)

@@ -391,8 +391,17 @@ class LakeSubscriber:
 
         commit(writer, note_state)
 
-    def count_copied(self, rows: Rows) -> int:
-        """How many rows a copy has."""
+    def planned_copy(self, remote: RemoteRelation, rows: Rows) -> int:
+        """How many rows a copy would write; nothing is written, and they are not looked at.
+
+        Raises:
+            PostgresError: there is no table for them, or it may not be written.
+        """
+        families = self._families([(remote.schema, remote.name)])
+        (root, family), *_ = families.values()
+        ReplicatedTable(self._session, root, family, remote)
+        if (problem := self._denied_actions(root, family).get("I")) is not None:
+            raise problem
         return self._session.engine().count_rows(cast("str", rows))
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:

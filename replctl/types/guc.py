@@ -58,7 +58,9 @@ _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
 _TIME = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000,
          "ms": 1000, "us": 1}  # fmt: skip
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)")
-_CUSTOM_NAME = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$]*(?:\.[A-Za-z_\x80-\U0010ffff][\w$]*)+")
+_LETTER = r"[^\x00-@\[-^`{-\x7f]"  # or _; a class up to U+10FFFF takes longer to compile
+_WORD = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
+_CUSTOM_NAME = re.compile(rf"{_WORD}(?:\.{_WORD})+")
 _MAX_INT, _MIN_INT = 2**31 - 1, -(2**31)
 
 

@@ -15,7 +15,7 @@ CONTEXT_LENGTH = 50  # bytes of the line that an error shows
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER_START = re.compile(r"-?(?:0|[1-9]\d*|)(?:\.\d*)?(?:[eE][+-]?\d*)?", re.ASCII)
-_WORD = re.compile(r"[0-9A-Za-z_\x80-\U0010ffff]+")
+_WORD = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")  # letters, digits and _
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX = re.compile(r"[0-9a-fA-F]{0,4}")
 

@@ -97,14 +97,16 @@ def test_what_would_stop_it(publisher: Database, subscriber: Database) -> None:
         "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=test_pub' PUBLICATION p"
         " WITH (copy_data = false)"
     )
+    publisher.run("INSERT INTO u VALUES (2)")
     publisher.run("INSERT INTO u VALUES (1)")
     subscriber.run("INSERT INTO u VALUES (1)")
     plan = _plan(subscriber)
+    assert _runs(plan) == {"u": [(1, 0, 0, "append", False)]}
     assert plan.error is not None
     assert plan.error.message == 'duplicate key value violates unique constraint "u_pkey"'
     assert plan.error.context is not None
     subscriber.run("DELETE FROM u")
-    assert _runs(_plan(subscriber)) == {"u": [(1, 0, 0, "append", False)]}
+    assert _runs(_plan(subscriber)) == {"u": [(2, 0, 0, "append", False)]}
 
 
 def test_the_command_says_what_it_finds(psql: Psql) -> None:
