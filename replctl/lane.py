@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
@@ -68,20 +68,24 @@ def side_by_side(
     Args, Raises:
         as `gathered`.
     """
-    return gathered([lane.submit(piece) for lane, piece in work], cancel)
+    return gathered((lane.submit(piece) for lane, piece in work), cancel)
 
 
-def gathered(begun: Sequence[Future[T]], cancel: Callable[[], None]) -> list[T]:
+def gathered(work: Iterable[Future[T]], cancel: Callable[[], None]) -> list[T]:
     """What has come of pieces of work, once all have ended.
 
     Args:
+        work: begins them one after the other.
         cancel: ends what Spark does for them.
 
     Raises:
         QueryCanceled: Ctrl-C (57014).
         Exception: that of the first piece that has failed.
     """
+    begun: list[Future[T]] = []
     try:
+        for future in work:
+            begun.append(future)
         wait(begun)
     except KeyboardInterrupt:
         cancel()

@@ -149,11 +149,12 @@ class Launcher:
         publishers = Counter(connection_target(item.conninfo) for item in subscriptions)
         with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
             begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
-            begun = []
-            for item in subscriptions:
-                has_others = publishers[connection_target(item.conninfo)] > 1
-                begun.append(begin(partial(self.run, item, feeds if has_others else None)))
-            ended = gathered(begun, cancel_jobs)
+            shared = {
+                item.oid: feeds if publishers[connection_target(item.conninfo)] > 1 else None
+                for item in subscriptions
+            }
+            runs = (begin(partial(self.run, item, shared[item.oid])) for item in subscriptions)
+            ended = gathered(runs, cancel_jobs)
         moved = {}
         for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
             if applied is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
+from contextlib import ExitStack
 from functools import partial
 from threading import Event, get_ident
 
@@ -61,6 +63,9 @@ def test_ctrl_c_cancels_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         begun.wait(10)
         _thread.interrupt_main()
 
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it
     threading.Thread(target=interrupt).start()
-    with lanes(2, 2) as chosen, pytest.raises(QueryCanceled):
-        side_by_side([(lane, work) for lane in chosen], is_cancelled.set)
+    with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGINT, handler)
+        with lanes(2, 2) as chosen, pytest.raises(QueryCanceled):
+            side_by_side([(lane, work) for lane in chosen], is_cancelled.set)
