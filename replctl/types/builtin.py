@@ -7,7 +7,6 @@ its catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from functools import cache
 from importlib.resources import files
@@ -334,4 +333,5 @@ def _split_defaults(text: str) -> list[str]:
 def builtin_rows(name: str) -> list[dict[str, str]]:
     """The rows of data/NAME.tsv, which is in COPY's text format without escapes worth undoing."""
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+    header, *rows = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(header, row, strict=True)) for row in rows]
