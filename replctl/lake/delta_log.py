@@ -61,7 +61,12 @@ class DeltaCommit:
         """How many rows it inserts, updates and deletes; None if the writer has not counted."""
         names = _ROW_METRICS.get(self.operation, ())
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
-        return sum(counts) if counts else None
+        if not counts:
+            return None
+        copied = self.metrics.get("numCopiedRows", "0") if self.operation == "WRITE" else "0"
+        return sum(counts) - int(
+            copied
+        )  # rows beside those that replaceWhere replaces are output, too
 
     @property
     def decoded_rows(self) -> int | None:

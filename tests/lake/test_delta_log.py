@@ -59,6 +59,7 @@ def _file(path: str, rows: int | None, deleted: int = 0) -> dict[str, Any]:
         ("WRITE", {"numOutputRows": "5"}, [_file("a", 5)], [], 5),
         ("WRITE", {"numOutputRows": "5"}, [_file("a", 5)], [_file("b", 7, 1)], 11),
         ("WRITE", {"numOutputRows": "5"}, [_file("a", None)], [], 5),
+        ("WRITE", {"numOutputRows": "9", "numCopiedRows": "8"}, [_file("a", None)], [], 1),
         ("WRITE", {}, [_file("a", None)], [], None),
         ("DELETE", {"numDeletedRows": "2"}, [_file("a", 900)], [_file("a", 902)], 2),
         ("DELETE", {}, [_file("a", 900, 5)], [_file("a", 900, 2)], 3),
