@@ -61,6 +61,10 @@ _CONCURRENT = (
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
 )
+#: The same, where they come as exceptions of Java.
+_CONCURRENT_EXCEPTION = re.compile(
+    r"io\.delta\.exceptions\.(?:Concurrent\w+|MetadataChanged|ProtocolChanged)Exception:"
+)
 
 
 def translated(error: Exception) -> PostgresError:
@@ -77,7 +81,7 @@ def translated(error: Exception) -> PostgresError:
         return UndefinedFile(f'could not find the Delta table "{location}"')
     if _NO_VERSION in message:
         return UndefinedFile("could not find a Delta table")
-    if condition.startswith(_CONCURRENT):
+    if condition.startswith(_CONCURRENT) or _CONCURRENT_EXCEPTION.search(message):
         return SerializationFailure(
             "could not serialize access due to concurrent update", detail=_first_line(message)
         )

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import UnknownException
 
-from replctl.errors import InternalError, QueryCanceled
+from replctl.errors import InternalError, QueryCanceled, SerializationFailure
 from replctl.spark.errors import translated
 
 
@@ -45,6 +45,15 @@ def test_a_table_that_is_not_there(error: Exception) -> None:
         "58P01",
         'could not find the Delta table "/lake/t"',
     )
+
+
+def test_another_writer_was_first() -> None:
+    error = Exception(
+        "An error occurred while calling o170.sql.\n"
+        ": io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND.WITHOUT_HINT]"
+        " Transaction conflict detected. a concurrent UPDATE added data"
+    )
+    assert type(translated(error)) is SerializationFailure
 
 
 def test_a_job_that_was_cancelled() -> None:
