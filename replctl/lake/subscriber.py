@@ -15,17 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
-from replctl.catalog.aclchk import Privileges, denied
 from replctl.catalog.intent import Intent, insert_intent
-from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
     Relation,
-    find_relation_oid,
     load_relations,
 )
-from replctl.catalog.pg_namespace import find_schema
-from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_replication_slots import (
     advance_origin,
     create_origin,
@@ -53,20 +47,14 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
 from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
 from replctl.errors import (
-    ConnectionFailure,
     DataCorrupted,
-    FeatureNotSupported,
-    InsufficientPrivilege,
-    InternalError,
     Notice,
-    ObjectNotInPrerequisiteState,
     PostgresError,
-    QueryCanceled,
     SerializationFailure,
-    WrongObjectType,
 )
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
+from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.partition import partition_tree
 from replctl.lake.repeat import repeated
@@ -74,14 +62,18 @@ from replctl.lake.replicated_table import (
     ReplicatedTable,
     TableOutcome,
     count_actions,
-    first_action,
     undone_leaves,
     written_leaves,
 )
 from replctl.lake.table_write import TableWriter, commit, recover, undo_or_leave, undo_relation
-from replctl.lake.truncation import check_truncatable
+from replctl.lake.target_relations import (
+    Families,
+    TargetRelations,
+    leaves_of_families,
+    leaves_of_root,
+)
 from replctl.lake.waiting import when_free
-from replctl.lane import Lane, side_by_side
+from replctl.lane import side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import (
@@ -92,12 +84,8 @@ from replctl.replication.node import (
     Snapshot,
     Truncation,
 )
-from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import LeafChange, cancel_jobs, estimated_path
-
-#: Relations with all that is in the same partition tree, by (schema, name).
-_Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,43 +94,6 @@ class _Locked:
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _TableWork:
-    """What is going to be written into a table, where that is done, and what has found no row."""
-
-    lane: Lane
-    outcome: TableOutcome
-    missing: Mapping[ConflictType, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The part of a batch that is applied together.
-
-    Attributes:
-        first, last: the positions of its changes.
-        changes: of each relation those behind its last TRUNCATE, with the position that they start
-            from.
-    """
-
-    first: int
-    last: int
-    truncations: tuple[Truncation, ...]
-    changes: tuple[tuple[RelationChanges, int], ...]
-
-    @staticmethod
-    def of(batch: ChangeBatch, first: int, last: int) -> _Part:
-        """The changes of a batch at positions from `first` to `last`."""
-        truncations = tuple(t for t in batch.truncations if first <= t.position <= last)
-        starts = {name: t.position + 1 for t in truncations for name in t.relations}
-        changes = []
-        for item in batch.changes:
-            start = starts.get((item.relation.schema, item.relation.name), first)
-            if any(start <= position <= last for position in item.positions):
-                changes.append((item, start))
-        return _Part(first, last, truncations, tuple(changes))
 
 
 class LakeSubscriber:
@@ -162,6 +113,7 @@ class LakeSubscriber:
         self._session = session
         self._subscription = subscription
         self._table = table
+        self._local = TargetRelations(session, subscription)
 
     # -- state
 
@@ -299,7 +251,7 @@ class LakeSubscriber:
         """Note what a copy reads, and the versions of the tables that it writes: state d."""
         with self._writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
-            leaves = _leaves(loaded, partition_tree(catalog, loaded))
+            leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
             for leaf in leaves:
                 self._pass_forgotten_steps(catalog, leaf)
                 commit_log.enter_versions(catalog, self._session.cluster, leaf)
@@ -332,7 +284,7 @@ class LakeSubscriber:
         """A copy; when it is overtaken, a part of it may be written."""
         copied = relation.snapshot
         assert copied is not None
-        families = self._families([(remote.schema, remote.name)])
+        families = self._local.families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
         with self._locked(families) as locked, ExitStack() as stack:
             tables = locked.relations
@@ -342,8 +294,7 @@ class LakeSubscriber:
             table = ReplicatedTable(
                 self._session, root, family, remote, done, is_replaced=relation.replaces
             )
-            if (problem := self._denied_actions(root).get("I")) is not None:
-                raise problem
+            self._local.check_copy(root)
             try:
                 outcome = stack.enter_context(table.copied(rows))
             except ReplicationConflict as conflict:
@@ -397,11 +348,8 @@ class LakeSubscriber:
         Raises:
             PostgresError: there is no table for them, or it may not be written.
         """
-        families = self._families([(remote.schema, remote.name)])
-        (root, family), *_ = families.values()
-        ReplicatedTable(self._session, root, family, remote)
-        if (problem := self._denied_actions(root, family).get("I")) is not None:
-            raise problem
+        table = self._local.table(remote)
+        self._local.check_copy(table.relation)
         return self._session.engine().count_rows(cast("str", rows))
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
@@ -445,37 +393,13 @@ class LakeSubscriber:
 
     # -- changes
 
-    def target_oid(self, schema_name: str, name: str) -> int:
-        """The OID of the local table for a published one.
-
-        Raises:
-            ObjectNotInPrerequisiteState: there is none (55000).
-            WrongObjectType: it is not a table (42809).
-        """
-        with self._session.read() as catalog:
-            schema_oid = find_schema(catalog, schema_name)
-            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
-            relation = None if oid is None else load_relations(catalog, [oid])[oid]
-        if relation is None:
-            raise ObjectNotInPrerequisiteState(
-                f'logical replication target relation "{schema_name}.{name}" does not exist'
-            )
-        if relation.kind not in ("r", "p"):
-            raise WrongObjectType(
-                f'cannot use relation "{schema_name}.{name}" as logical replication target',
-                detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
-            )
-        return relation.oid
-
     def opens(self, remote: RemoteRelation) -> bool:
         """Whether there is a table that changes of a relation fit; apply asks also for relations
         that it does not apply, as PostgreSQL's does."""
         if self._table is not None:
             return True
         try:
-            families = self._families([(remote.schema, remote.name)])
-            (root, family), *_ = families.values()
-            ReplicatedTable(self._session, root, family, remote)
+            self._local.table(remote)
         except PostgresError:
             return False
         return True
@@ -488,9 +412,7 @@ class LakeSubscriber:
 
     def _isolated(self, changes: RelationChanges) -> set[int]:
         try:
-            families = self._families([(changes.relation.schema, changes.relation.name)])
-            (root, family), *_ = families.values()
-            table = ReplicatedTable(self._session, root, family, changes.relation)
+            table = self._local.table(changes.relation)
         except PostgresError:  # it is reported for the first of its changes (apply)
             return set()
         return table.isolated_positions(changes)
@@ -507,28 +429,23 @@ class LakeSubscriber:
     def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
         """A batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
-        part = _Part.of(batch, first, last)
-        problems = _Problems()
-        families = self._families_of(part, problems, is_begun=unfinished is not None)
-        truncations = part.truncations
-        with self._locked(families) as locked, ExitStack() as stack:
+        part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
+        with self._locked(part.families) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
                 for leaf in tables.values():
                     self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             done = written_leaves(tables, targets, self._application)
-            works = self._works(
-                part, families, done, problems, stack, is_begun=unfinished is not None
-            )
+            works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
                 conflicts.update(work.missing)
             injection_point("apply.before-batch")
             leaves = {relid for work in works for relid in work.outcome.changed_relids}
-            leaves |= {leaf.oid for leaf in _truncated(truncations, families)}
+            leaves |= part.truncated
             if unfinished is None:
-                if not leaves and not truncations:
+                if not leaves and not part.truncations:
                     self._finish_empty(to_lsn, conflicts)
                     return
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to_lsn)
@@ -540,8 +457,8 @@ class LakeSubscriber:
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
             writer = self._writer(locked, unfinished.xid)
-            for truncation in truncations:
-                self._truncate(writer, truncation, families, unfinished, done)
+            for truncation in part.truncations:
+                self._truncate(writer, truncation, part.families, unfinished, done)
             side_by_side(
                 [
                     (work.lane, partial(self._write_table, writer, work, unfinished.targets))
@@ -561,17 +478,11 @@ class LakeSubscriber:
         """
         unfinished = self.unfinished_batch()
         is_begun = unfinished is not None
-        part = _Part.of(batch, first, last)
-        problems = _Problems()
-        families = self._families_of(part, problems, is_begun=is_begun)
-        leaves = {leaf.oid: leaf for entry in families.values() for leaf in _leaves(*entry)}
+        part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
         targets = {} if unfinished is None else unfinished.targets
-        done = written_leaves(leaves, targets, self._application)
+        done = written_leaves(leaves_of_families(part.families), targets, self._application)
         with ExitStack() as stack:
-            works = self._works(
-                part, families, done, problems, stack, is_begun=is_begun, is_trial=True
-            )
-            yield [work.outcome for work in works]
+            yield [work.outcome for work in part.works(done, stack)]
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
         """How many changes of each action (I, U, D) a relation has at some positions."""
@@ -588,79 +499,10 @@ class LakeSubscriber:
         """
         if not any(counts.values()):
             return []
-        families = self._families([(changes.relation.schema, changes.relation.name)])
-        (root, family), *_ = families.values()
-        table = ReplicatedTable(self._session, root, family, changes.relation)
+        table = self._local.table(changes.relation)
         change = LeafChange(counts.get("D", 0), counts.get("U", 0), counts.get("I", 0))
         keeps_keys = table.isolated_positions(changes).isdisjoint(range(first, last + 1))
         return [estimated_path(change, is_by_key=bool(table.target.key) and keeps_keys)]
-
-    def _families_of(self, part: _Part, problems: _Problems, *, is_begun: bool) -> _Families:
-        """The tables that a part of a batch concerns, as far as there are such."""
-        families: _Families = {}
-        for item, start in part.changes:
-            with problems.of(item, self._first_action(item, start, part.last)):
-                families |= self._families([(item.relation.schema, item.relation.name)])
-        for truncation in part.truncations:
-            with problems.of_truncation(truncation):
-                truncated = self._families(truncation.relations)
-                self._check_truncatable(truncated)
-                for root, family in truncated.values():
-                    if not is_begun and (problem := self._denied_actions(root, family).get("T")):
-                        raise problem
-                families |= truncated
-        return families
-
-    def _works(
-        self,
-        part: _Part,
-        families: _Families,
-        done: Mapping[int, int | None],
-        problems: _Problems,
-        stack: ExitStack,
-        *,
-        is_begun: bool,
-        is_trial: bool = False,
-    ) -> list[_TableWork]:
-        """What is going to be written into each table.
-
-        Args:
-            done: tables into which it is written already, each with its version before that.
-            stack: keeps the outcomes.
-            is_begun: it was looked at before.
-            is_trial: it is not going to be written.
-
-        Raises:
-            ReplicationConflict: a change does not fit.
-        """
-
-        def find(item: RelationChanges, start: int) -> _TableWork | None:
-            root, family = families[item.relation.schema, item.relation.name]
-            with problems.of(item, self._first_action(item, start, part.last)):
-                table = ReplicatedTable(
-                    self._session,
-                    root,
-                    family,
-                    item.relation,
-                    done,
-                    is_emptied=start > part.first,
-                    is_trial=is_trial,
-                )
-                table.denied_actions = {} if is_begun else self._denied_actions(root, family)
-                outcome = stack.enter_context(table.changed(item, start, part.last))
-                return _TableWork(item.lane, outcome, outcome.missing)
-            return None
-
-        found = side_by_side(
-            [
-                (item.lane, partial(find, item, start))
-                for item, start in part.changes
-                if (item.relation.schema, item.relation.name) in families
-            ],
-            cancel_jobs,
-        )
-        problems.raise_first()
-        return [work for work in found if work is not None]
 
     # -- batches
 
@@ -721,7 +563,7 @@ class LakeSubscriber:
     # -- tables
 
     def _write_table(
-        self, writer: TableWriter, work: _TableWork, targets: dict[int, tuple[int | None, int]]
+        self, writer: TableWriter, work: TableWork, targets: dict[int, tuple[int | None, int]]
     ) -> None:
         for number in work.outcome.changed_leaves:
             self._write_leaf(writer, work.outcome, number, targets)
@@ -754,43 +596,11 @@ class LakeSubscriber:
             undo_relation(writer, relid)
             raise
 
-    def _denied_actions(
-        self, relation: Relation, family: Mapping[int, Relation] | None = None
-    ) -> dict[str, PostgresError]:
-        """What the subscription may not do to a table, of I, U, D and T, and why: with the
-        privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
-        does (SwitchToUntrustedUser, TargetPrivilegesCheck).
-
-        Args:
-            family: the table's partitions, if policies of these count, too.
-
-        Raises:
-            InsufficientPrivilege: it may not become the table's owner (42501).
-        """
-        with self._session.read() as catalog:
-            owner = privileges = Privileges(catalog, self._subscription.owner)
-            if not self._subscription.run_as_owner:
-                names = role_names(catalog)
-                if not owner.may_become(relation.owner):
-                    raise InsufficientPrivilege(
-                        f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
-                        f' "{names[relation.owner]}"'
-                    )
-                privileges = Privileges(catalog, relation.owner)
-            tables = (relation, *(family or {}).values())
-            needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
-            found = {}
-            for action, letters in needed.items():
-                problem = _problem_of(owner if action == "T" else privileges, tables, letters)
-                if problem is not None:
-                    found[action] = problem
-        return found
-
     def _truncate(
         self,
         writer: TableWriter,
         truncation: Truncation,
-        families: _Families,
+        families: Families,
         batch: ApplyBatch,
         done: dict[int, int | None],
     ) -> None:
@@ -802,7 +612,7 @@ class LakeSubscriber:
         for name in truncation.relations:
             root, family = families[name]
             writer.truncations[root.oid] = detail
-            for leaf in _leaves(root, family):
+            for leaf in leaves_of_root(root, family):
                 writer.truncations[leaf.oid] = detail
                 storage = leaf.storage
                 if storage is None or not storage.is_made or leaf.oid in done:
@@ -813,38 +623,11 @@ class LakeSubscriber:
                 )
                 self._session.engine().truncate(storage.location, note)
 
-    def _first_action(
-        self, changes: RelationChanges, first: int, last: int
-    ) -> Callable[[], tuple[int, str] | None]:
-        return lambda: changes.lane.run(lambda: first_action(self._session, changes, first, last))
-
-    def _check_truncatable(self, families: _Families) -> None:
-        emptied = {root.oid: root for root, _family in families.values()}
-        emptied |= {leaf.oid: leaf for entry in families.values() for leaf in _leaves(*entry)}
-        with self._session.read() as catalog:
-            check_truncatable(catalog, emptied)
-
-    def _families(self, names: Sequence[tuple[str, str]]) -> _Families:
-        """The local tables of published relations, with their partition trees.
-
-        Raises:
-            ObjectNotInPrerequisiteState, WrongObjectType: as `target_oid`.
-        """
-        oids = {name: self.target_oid(*name) for name in names}
-        with self._session.read() as catalog:
-            loaded = load_relations(catalog, oids.values())
-            return {
-                name: (loaded[oid], partition_tree(catalog, loaded[oid]))
-                for name, oid in oids.items()
-            }
-
     @contextmanager
-    def _locked(self, families: _Families) -> Iterator[_Locked]:
+    def _locked(self, families: Families) -> Iterator[_Locked]:
         """Hold the locks of all tables that may be written, and know what others have done to
         them."""
-        relids = sorted(
-            {leaf.oid for root, family in families.values() for leaf in _leaves(root, family)}
-        )
+        relids = sorted(leaves_of_families(families))
         with ExitStack() as stack:
             when_free(self._session, lambda: self._session.lock_relations(relids, stack))
             recover(self._session, relids)
@@ -915,85 +698,5 @@ class LakeSubscriber:
             yield catalog
 
 
-class _Problems:
-    """What the tables of a batch do not take: of several problems the first is reported."""
-
-    def __init__(self) -> None:
-        self._found: list[ReplicationConflict] = []
-
-    @contextmanager
-    def of(
-        self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
-    ) -> Iterator[None]:
-        """What fails here concerns changes of one relation; if nothing else is known, the first of
-        them.  It is no problem if nothing is sent.
-
-        Args:
-            first_action: finds that change's position and action.
-        """
-        try:
-            yield
-        except ReplicationConflict as conflict:
-            self._found.append(conflict)
-        except (ConnectionFailure, SerializationFailure, InternalError, QueryCanceled):
-            raise
-        except PostgresError as error:
-            found = first_action()
-            if found is not None:
-                position, action = found
-                self._found.append(ReplicationConflict(position, error, "", Action(action).name))
-
-    @contextmanager
-    def of_truncation(self, truncation: Truncation) -> Iterator[None]:
-        """What fails here concerns a TRUNCATE."""
-        try:
-            yield
-        except PostgresError as error:
-            self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
-
-    def raise_first(self) -> None:
-        """Raise the problem of the earliest change, if there is one."""
-        first = min(self._found, key=lambda conflict: conflict.position, default=None)
-        if first is not None:
-            raise first
-
-
-def _problem_of(
-    privileges: Privileges, tables: Sequence[Relation], letters: str
-) -> PostgresError | None:
-    """Why a role may not change a table, the first of these, with its partitions: privileges of
-    these letters are missing, or policies count."""
-    relation = tables[0]
-    if not all(privileges.has_on_relation(relation, letter) for letter in letters):
-        return denied("table", relation.name)
-    for table in tables:
-        if is_row_security_active(privileges, table):
-            return FeatureNotSupported(
-                f'user "{privileges.role.name}" cannot replicate into relation with row-level'
-                f' security enabled: "{table.name}"'
-            )
-    return None
-
-
 def _by_name(counts: Mapping[ConflictType, int]) -> dict[str, int]:
     return {kind.value: count for kind, count in counts.items()}
-
-
-def _leaves(root: Relation, family: dict[int, Relation]) -> list[Relation]:
-    """The tables that hold a relation's rows."""
-    if not root.is_partitioned:
-        return [root]
-    result = []
-    for relation in family.values():
-        if root.oid in relation.parents:
-            result += _leaves(relation, family)
-    return result
-
-
-def _truncated(truncations: Sequence[Truncation], families: _Families) -> list[Relation]:
-    return [
-        leaf
-        for truncation in truncations
-        for name in truncation.relations
-        for leaf in _leaves(*families[name])
-    ]

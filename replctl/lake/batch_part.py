@@ -1,0 +1,211 @@
+"""The part of a batch that is applied together, and what it does to the tables: asked for before it
+is written, and by who only wants to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import (
+    ConnectionFailure,
+    InternalError,
+    PostgresError,
+    QueryCanceled,
+    SerializationFailure,
+)
+from replctl.lake.replicated_table import ReplicatedTable, TableOutcome, first_action
+from replctl.lake.target_relations import (
+    Families,
+    TargetRelations,
+    leaves_of_families,
+    leaves_of_root,
+)
+from replctl.lake.truncation import check_truncatable
+from replctl.lane import Lane, side_by_side
+from replctl.record import dataclass
+from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.node import ChangeBatch, RelationChanges, Truncation
+from replctl.replication.update_transformation import Action
+from replctl.spark import cancel_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class TableWork:
+    """What is going to be written into a table, where that is done, and what has found no row."""
+
+    lane: Lane
+    outcome: TableOutcome
+    missing: Mapping[ConflictType, int]
+
+
+class BatchPart:
+    """The changes of a batch at some positions.
+
+    Args:
+        first, last: the positions.
+        is_begun: it has been found to fit, and a part of it may be written.
+        is_trial: it is not going to be written.
+
+    Attributes:
+        families: the tables that it concerns, as far as there are such.
+    """
+
+    def __init__(
+        self,
+        relations: TargetRelations,
+        batch: ChangeBatch,
+        first: int,
+        last: int,
+        *,
+        is_begun: bool,
+        is_trial: bool = False,
+    ) -> None:
+        self._relations = relations
+        self._first, self._last = first, last
+        self._is_begun, self._is_trial = is_begun, is_trial
+        self.truncations = tuple(t for t in batch.truncations if first <= t.position <= last)
+        self._changes = list(_after_truncations(batch, self.truncations, first, last))
+        self._problems = _Problems()
+        self.families: Families = {}
+        self._find_families()
+
+    def _find_families(self) -> None:
+        relations = self._relations
+        for item, start in self._changes:
+            with self._problems.of(item, self._first_action(item, start)):
+                self.families |= relations.families([(item.relation.schema, item.relation.name)])
+        for truncation in self.truncations:
+            with self._problems.of_truncation(truncation):
+                truncated = relations.families(truncation.relations)
+                self._check_truncatable(truncated)
+                for root, family in truncated.values():
+                    if not self._is_begun and (
+                        problem := relations.denied_actions(root, family).get("T")
+                    ):
+                        raise problem
+                self.families |= truncated
+
+    @property
+    def truncated(self) -> set[int]:
+        """The OIDs of the tables that TRUNCATE empties."""
+        return {
+            leaf.oid
+            for truncation in self.truncations
+            for name in truncation.relations
+            for leaf in leaves_of_root(*self.families[name])
+        }
+
+    def works(self, done: Mapping[int, int | None], stack: ExitStack) -> list[TableWork]:
+        """What is going to be written into each table.
+
+        Args:
+            done: tables into which it is written already, each with its version before that.
+            stack: keeps the outcomes.
+
+        Raises:
+            ReplicationConflict: a change does not fit.
+        """
+        found = side_by_side(
+            [
+                (item.lane, partial(self._work, item, start, done, stack))
+                for item, start in self._changes
+                if (item.relation.schema, item.relation.name) in self.families
+            ],
+            cancel_jobs,
+        )
+        self._problems.raise_first()
+        return [work for work in found if work is not None]
+
+    def _work(
+        self,
+        item: RelationChanges,
+        start: int,
+        done: Mapping[int, int | None],
+        stack: ExitStack,
+    ) -> TableWork | None:
+        root, family = self.families[item.relation.schema, item.relation.name]
+        with self._problems.of(item, self._first_action(item, start)):
+            table = ReplicatedTable(
+                self._relations.session,
+                root,
+                family,
+                item.relation,
+                done,
+                is_emptied=start > self._first,
+                is_trial=self._is_trial,
+            )
+            if not self._is_begun:
+                table.denied_actions = self._relations.denied_actions(root, family)
+            outcome = stack.enter_context(table.changed(item, start, self._last))
+            return TableWork(item.lane, outcome, outcome.missing)
+        return None
+
+    def _first_action(
+        self, changes: RelationChanges, start: int
+    ) -> Callable[[], tuple[int, str] | None]:
+        session = self._relations.session
+        find = partial(first_action, session, changes, start, self._last)
+        return lambda: changes.lane.run(find)
+
+    def _check_truncatable(self, families: Families) -> None:
+        emptied: dict[int, Relation] = {root.oid: root for root, _family in families.values()}
+        emptied |= leaves_of_families(families)
+        with self._relations.session.read() as catalog:
+            check_truncatable(catalog, emptied)
+
+
+class _Problems:
+    """What the tables of a batch do not take: of several problems the first is reported."""
+
+    def __init__(self) -> None:
+        self._found: list[ReplicationConflict] = []
+
+    @contextmanager
+    def of(
+        self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
+    ) -> Iterator[None]:
+        """What fails here concerns changes of one relation; if nothing else is known, the first of
+        them.  It is no problem if nothing is sent.
+
+        Args:
+            first_action: finds that change's position and action.
+        """
+        try:
+            yield
+        except ReplicationConflict as conflict:
+            self._found.append(conflict)
+        except (ConnectionFailure, SerializationFailure, InternalError, QueryCanceled):
+            raise
+        except PostgresError as error:
+            found = first_action()
+            if found is not None:
+                position, action = found
+                self._found.append(ReplicationConflict(position, error, "", Action(action).name))
+
+    @contextmanager
+    def of_truncation(self, truncation: Truncation) -> Iterator[None]:
+        """What fails here concerns a TRUNCATE."""
+        try:
+            yield
+        except PostgresError as error:
+            self._found.append(ReplicationConflict(truncation.position, error, "", "TRUNCATE"))
+
+    def raise_first(self) -> None:
+        """Raise the problem of the earliest change, if there is one."""
+        first = min(self._found, key=lambda conflict: conflict.position, default=None)
+        if first is not None:
+            raise first
+
+
+def _after_truncations(
+    batch: ChangeBatch, truncations: tuple[Truncation, ...], first: int, last: int
+) -> Iterator[tuple[RelationChanges, int]]:
+    """The changes of a batch at positions from `first` to `last`, for each relation those behind
+    its last TRUNCATE, with the position that they start from."""
+    starts = {name: t.position + 1 for t in truncations for name in t.relations}
+    for item in batch.changes:
+        start = starts.get((item.relation.schema, item.relation.name), first)
+        if any(start <= position <= last for position in item.positions):
+            yield item, start

@@ -1,0 +1,156 @@
+"""The tables of a subscriber's database that have the names of published relations, and what a
+subscription may do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from replctl.catalog.aclchk import Privileges, denied
+from replctl.catalog.pg_authid import role_names
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    Relation,
+    find_relation_oid,
+    load_relations,
+)
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    WrongObjectType,
+)
+from replctl.lake.partition import partition_tree
+from replctl.lake.replicated_table import ReplicatedTable
+from replctl.replication.node import RemoteRelation
+from replctl.session import Session
+
+#: Relations with all that is in the same partition tree, by (schema, name).
+Families = dict[tuple[str, str], tuple[Relation, dict[int, Relation]]]
+
+
+class TargetRelations:
+    """The tables that a subscription of a session's database writes into."""
+
+    def __init__(self, session: Session, subscription: Subscription) -> None:
+        self.session = session
+        self._subscription = subscription
+
+    def families(self, names: Iterable[tuple[str, str]]) -> Families:
+        """The local tables of published relations, with their partition trees.
+
+        Raises:
+            ObjectNotInPrerequisiteState: there is none (55000).
+            WrongObjectType: it is not a table (42809).
+        """
+        oids = {name: self._oid(*name) for name in names}
+        with self.session.read() as catalog:
+            loaded = load_relations(catalog, oids.values())
+            return {
+                name: (loaded[oid], partition_tree(catalog, loaded[oid]))
+                for name, oid in oids.items()
+            }
+
+    def table(self, remote: RemoteRelation) -> ReplicatedTable:
+        """The local table of one published relation.
+
+        Raises:
+            ObjectNotInPrerequisiteState: there is none, or it lacks a column that is sent (55000).
+            WrongObjectType: it is not a table (42809).
+        """
+        ((root, family),) = self.families([(remote.schema, remote.name)]).values()
+        return ReplicatedTable(self.session, root, family, remote)
+
+    def denied_actions(
+        self, relation: Relation, family: Mapping[int, Relation] | None = None
+    ) -> dict[str, PostgresError]:
+        """What the subscription may not do to a table, of I, U, D and T, and why: with the
+        privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
+        does (SwitchToUntrustedUser, TargetPrivilegesCheck).
+
+        Args:
+            family: the table's partitions, if policies of these count, too.
+
+        Raises:
+            InsufficientPrivilege: it may not become the table's owner (42501).
+        """
+        with self.session.read() as catalog:
+            owner = privileges = Privileges(catalog, self._subscription.owner)
+            if not self._subscription.run_as_owner:
+                names = role_names(catalog)
+                if not owner.may_become(relation.owner):
+                    raise InsufficientPrivilege(
+                        f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
+                        f' "{names[relation.owner]}"'
+                    )
+                privileges = Privileges(catalog, relation.owner)
+            tables = (relation, *(family or {}).values())
+            needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
+            found = {}
+            for action, letters in needed.items():
+                problem = _problem_of(owner if action == "T" else privileges, tables, letters)
+                if problem is not None:
+                    found[action] = problem
+        return found
+
+    def check_copy(self, relation: Relation) -> None:
+        """Whether the subscription may copy rows into a table.
+
+        Raises:
+            PostgresError: it may not.
+        """
+        if (problem := self.denied_actions(relation).get("I")) is not None:
+            raise problem
+
+    def _oid(self, schema_name: str, name: str) -> int:
+        with self.session.read() as catalog:
+            schema_oid = find_schema(catalog, schema_name)
+            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+            relation = None if oid is None else load_relations(catalog, [oid])[oid]
+        if relation is None:
+            raise ObjectNotInPrerequisiteState(
+                f'logical replication target relation "{schema_name}.{name}" does not exist'
+            )
+        if relation.kind not in ("r", "p"):
+            raise WrongObjectType(
+                f'cannot use relation "{schema_name}.{name}" as logical replication target',
+                detail=f"This operation is not supported for {RELKIND_PLURAL[relation.kind]}.",
+            )
+        return relation.oid
+
+
+def _problem_of(
+    privileges: Privileges, tables: Sequence[Relation], letters: str
+) -> PostgresError | None:
+    """Why a role may not change a table, the first of these, with its partitions: privileges of
+    these letters are missing, or policies count."""
+    relation = tables[0]
+    if not all(privileges.has_on_relation(relation, letter) for letter in letters):
+        return denied("table", relation.name)
+    for table in tables:
+        if is_row_security_active(privileges, table):
+            return FeatureNotSupported(
+                f'user "{privileges.role.name}" cannot replicate into relation with row-level'
+                f' security enabled: "{table.name}"'
+            )
+    return None
+
+
+def leaves_of_root(root: Relation, family: Mapping[int, Relation]) -> list[Relation]:
+    """The tables that hold a relation's rows."""
+    if not root.is_partitioned:
+        return [root]
+    result = []
+    for relation in family.values():
+        if root.oid in relation.parents:
+            result += leaves_of_root(relation, family)
+    return result
+
+
+def leaves_of_families(families: Families) -> dict[int, Relation]:
+    """The tables that hold the rows of relations, by OID."""
+    found = (leaf for entry in families.values() for leaf in leaves_of_root(*entry))
+    return {leaf.oid: leaf for leaf in found}
