@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
-from replctl.errors import PostgresError
+from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import side_by_side
 from replctl.launcher import enabled_subscriptions
@@ -148,6 +148,8 @@ class _Explained:
                                     runs,
                                 )
                             )
+            except QueryCanceled:
+                raise
             except PostgresError as failure:
                 error = failure
         database = self._session.cluster.database_name(subscription.database_oid)
@@ -157,20 +159,22 @@ class _Explained:
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> PostgresError | None:
         """Go through copies and changes; what would stop them."""
-        error: PostgresError | None = None
+        looks = []
         for name, relation in sorted(subscriber.relations().items()):
+            if not relation.state.is_copied:
+                looks.append(partial(self._copy, publisher, subscriber, name, relation))
+            elif relation.state is not RelState.READY:
+                table = subscriber.of_table(relation)
+                looks.append(partial(self._changes, publisher, table, table.progress(), end))
+        looks.append(partial(self._changes, publisher, subscriber, start, end))
+        error: PostgresError | None = None
+        for look in looks:
             try:
-                if not relation.state.is_copied:
-                    self._copy(publisher, subscriber, name, relation)
-                elif name not in subscriber.starts():
-                    table = subscriber.of_table(relation)
-                    self._changes(publisher, table, table.progress(), end)
+                look()
+            except QueryCanceled:
+                raise
             except PostgresError as failure:
                 error = error or failure
-        try:
-            self._changes(publisher, subscriber, start, end)
-        except PostgresError as failure:
-            error = error or failure
         return error
 
     def _copy(

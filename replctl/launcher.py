@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from threading import Lock
 
@@ -38,6 +38,7 @@ from replctl.errors import (
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber
+from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
@@ -146,14 +147,16 @@ class Launcher:
         Raises:
             Stopping: it was asked to stop.
         """
-        publishers = Counter(connection_target(item.conninfo) for item in subscriptions)
+        publishers = {item.oid: connection_target(item.conninfo) for item in subscriptions}
+        followed = Counter(publishers.values())
         with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
             begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
-            shared = {
-                item.oid: feeds if publishers[connection_target(item.conninfo)] > 1 else None
+            runs = (
+                begin(
+                    partial(self.run, item, feeds if followed[publishers[item.oid]] > 1 else None)
+                )
                 for item in subscriptions
-            }
-            runs = (begin(partial(self.run, item, shared[item.oid])) for item in subscriptions)
+            )
             ended = gathered(runs, cancel_jobs)
         moved = {}
         for subscription, (applied, error) in zip(subscriptions, ended, strict=True):
@@ -444,8 +447,6 @@ class _Run:
             try:
                 with self._tablesync_worker(subscriber, name):
                     synchronize(publisher, subscriber, self._subscription, name)
-            except QueryCanceled:
-                raise
             except PostgresError as error:
                 self._failed(subscriber, error, "sync")
                 return None
@@ -507,14 +508,15 @@ class _Run:
             return apply_changes(
                 publisher, subscriber, self._subscription, self._progress, self.applied.add
             )
-        except QueryCanceled:
-            raise
         except PostgresError as error:
             self._is_stopped = True
             self._failed(subscriber, error, "apply")
             return False
 
     def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> None:
+        """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's."""
+        if isinstance(error, QueryCanceled):
+            raise error
         self.error = self.error or error
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 else:
     import dataclasses
 
-    def dataclass(*, frozen, slots=False, eq=True, repr=True):
-        """As dataclasses.dataclass, of frozen classes."""
-        assert frozen
+    def dataclass(cls=None, /, *, frozen=False, slots=False, eq=True, repr=True):
+        """As dataclasses.dataclass, which declares those that are not frozen."""
+        if not frozen:
+            return dataclasses.dataclass(cls, slots=slots, eq=eq, repr=repr)
 
         def declare(cls):
             own = vars(cls)

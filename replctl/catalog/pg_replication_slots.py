@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
@@ -23,6 +22,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.lsn import INVALID_LSN
+from replctl.record import dataclass
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]+")
 _MAX_NAME = 63  # bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
@@ -20,6 +20,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr import nodes
+from replctl.record import dataclass
 from replctl.types import builtin
 
 _NEXTVAL = 1574  # nextval(regclass) in pg_proc

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -31,6 +31,7 @@ from sqlalchemy import (
 from replctl.catalog import schema
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
 from replctl.errors import InternalError, TransactionInProgress
+from replctl.record import dataclass
 
 #: Bytes of log that a record takes: LSNs grow by it (a commit record of PostgreSQL has about this
 #: size).

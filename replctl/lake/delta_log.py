@@ -63,10 +63,9 @@ class DeltaCommit:
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
         if not counts:
             return None
-        copied = self.metrics.get("numCopiedRows", "0") if self.operation == "WRITE" else "0"
-        return sum(counts) - int(
-            copied
-        )  # rows beside those that replaceWhere replaces are output, too
+        if self.operation == "WRITE":  # replaceWhere outputs what lies beside what it replaces, too
+            return sum(counts) - int(self.metrics.get("numCopiedRows", 0))
+        return sum(counts)
 
     @property
     def decoded_rows(self) -> int | None:

@@ -4,13 +4,13 @@ is not needed."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import LogEntry, entries_between
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
-from replctl.lake.delta_log import DeltaCommit, read_commit
+from replctl.lake.delta_log import read_commit
 from replctl.replication.node import PendingChanges
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
@@ -32,15 +32,7 @@ def pending_changes(
     for entry in entries:
         if _is_wanted(entry, published, starts, origin):
             groups[published[entry.relid]].append(entry)
-    return {
-        name: PendingChanges(
-            len({entry.xid for entry in group}),
-            _changed_rows(group, relations),
-            min(entry.commit_time for entry in group),
-            _feed_size(group, relations),
-        )
-        for name, group in groups.items()
-    }
+    return {name: _pending(group, relations) for name, group in groups.items()}
 
 
 def batch_ends(
@@ -110,27 +102,25 @@ def _published_names(
     return names
 
 
-def _changed_rows(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> int | None:
-    """As Delta's log has it; None if it is silent about one of them."""
-    try:
-        rows = [commit.changed_rows for commit in _commits(entries, relations)]
-    except ObjectNotInPrerequisiteState:  # the log is not there any more
-        return None
-    known = [count for count in rows if count is not None]
-    return sum(known) if len(known) == len(rows) else None
-
-
-def _feed_size(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> int:
-    try:
-        return sum(commit.feed_size for commit in _commits(entries, relations))
-    except ObjectNotInPrerequisiteState:
-        return 0
-
-
-def _commits(
-    entries: Sequence[LogEntry], relations: Mapping[int, Relation]
-) -> Iterator[DeltaCommit]:
+def _pending(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> PendingChanges:
+    """As Delta's log has it; its rows are None if it is silent about one of them."""
+    rows: int | None = 0
+    size = 0
     for entry in entries:
         storage = relations[entry.relid].storage
-        if storage is not None and entry.version is not None:
-            yield read_commit(storage.location, entry.version)
+        if storage is None or entry.version is None:
+            continue
+        try:
+            commit = read_commit(storage.location, entry.version)
+        except ObjectNotInPrerequisiteState:  # the log is not there any more
+            rows = None
+            continue
+        changed = commit.changed_rows
+        rows = None if rows is None or changed is None else rows + changed
+        size += commit.feed_size
+    return PendingChanges(
+        len({entry.xid for entry in entries}),
+        rows,
+        min(entry.commit_time for entry in entries),
+        size,
+    )

@@ -472,18 +472,11 @@ class LakePublisher:
             if placed.entry.action == CHANGE:
                 groups[published[placed.entry.relid].published_as.oid].append(placed)
         with lanes(len(groups), max_parallel) as chosen, ExitStack() as stack:
-            changes = side_by_side(
-                [
-                    (
-                        lane,
-                        partial(
-                            stack.enter_context, self._relation_changes(published, group, lane)
-                        ),
-                    )
-                    for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True)
-                ],
-                cancel_jobs,
-            )
+            decoding = []
+            for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True):
+                decoded = self._relation_changes(published, group, lane)
+                decoding.append((lane, partial(stack.enter_context, decoded)))
+            changes = side_by_side(decoding, cancel_jobs)
             yield ChangeBatch(
                 from_lsn,
                 to_lsn,
@@ -514,7 +507,7 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
-        relations = {relid: item.relation for relid, item in published.items()}
+        relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, unknown=0) for placed in entries)
         with ExitStack() as stack:
             try:

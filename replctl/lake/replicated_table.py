@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
 from replctl.catalog.pg_class import Relation
@@ -14,6 +14,7 @@ from replctl.expr import nodes
 from replctl.lake.delta_log import applied_step, commits_after, latest_version
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
+from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import RelationChanges, RemoteRelation, Rows
 from replctl.replication.update_transformation import Action

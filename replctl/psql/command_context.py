@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
@@ -13,6 +12,7 @@ from replctl.psql.scan_slash import SlashScanner
 from replctl.psql.send_query import Delivery
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
 
 
 class CommandStatus(Enum):

@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope
 from replctl.query.sql import QueryWriter
 from replctl.query.write import plan_of, written
+from replctl.record import dataclass
 from replctl.result import Result
 from replctl.session import Session
 from replctl.spark import LocalRows, StagedColumn
