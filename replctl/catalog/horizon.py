@@ -8,6 +8,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, Select, delete, exists, func, or_, select, update
 
 from replctl.catalog import schema
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
@@ -58,6 +59,20 @@ def oldest_xid_behind(connection: Connection, lsn: int) -> int:
     return next_xid(connection) if oldest is None else int(oldest)
 
 
+@dataclass(frozen=True, slots=True)
+class OldestChange:
+    """The oldest commit of a table that a slot has still to send.
+
+    Attributes:
+        version: Delta's.
+        time: of the commit, in microseconds since 1970.
+    """
+
+    relation: Relation
+    version: int
+    time: int
+
+
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
     """The Delta version of a relation that all changes behind the horizon start from; None if it
     has none."""
@@ -78,23 +93,27 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
     return last_logged_version(catalog, relid) if first is None else int(first) - 1
 
 
-def first_change_behind(catalog: Catalog, relid: int, lsn: int) -> tuple[int, int] | None:
-    """The first version of a relation that was committed after an LSN, and when."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
+    """The first change of each adopted table that was committed after an LSN."""
+    wal, xact, storage = schema.pg_wal, schema.pg_xact, schema.storage_table
+    # Beside min() SQLite takes the other columns from the row that has it.
     query = (
-        select(wal.c.version, xact.c.commit_time)
+        select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
         .join(xact, xact.c.xid == wal.c.xid)
+        .join(storage, storage.c.relid == wal.c.relid)
         .where(
-            wal.c.relid == relid,
+            storage.c.is_adopted,
             wal.c.action == CHANGE,
             xact.c.status == "c",
             xact.c.commit_lsn > lsn,
         )
-        .order_by(wal.c.version)
-        .limit(1)
+        .group_by(wal.c.relid)
     )
-    row = catalog.connection.execute(query).first()
-    return None if row is None else (int(row.version), int(row.commit_time))
+    found = {int(row.relid): row for row in catalog.connection.execute(query)}
+    return [
+        OldestChange(relation, int(found[oid].version), int(found[oid].commit_time))
+        for oid, relation in load_relations(catalog, found).items()
+    ]
 
 
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:

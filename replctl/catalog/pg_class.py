@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import select, true
+from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
 from replctl.catalog.acl import AclKind
@@ -259,6 +259,22 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
     return result
 
 
+def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[str, str]]:
+    """The (schema, name) of the relations with these OIDs that there are."""
+    pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
+    wanted = set(oids)
+    query = (
+        select(pg_class.c.oid, pg_namespace.c.nspname, pg_class.c.relname)
+        .join(pg_namespace, pg_namespace.c.oid == pg_class.c.relnamespace)
+        .where(catalog.visible(pg_class), catalog.visible(pg_namespace))
+    )
+    return {
+        int(row.oid): (str(row.nspname), str(row.relname))
+        for row in catalog.connection.execute(query)
+        if row.oid in wanted
+    }
+
+
 def index_table_oid(catalog: Catalog, index_oid: int) -> int:
     """The OID of the table that an index is on."""
     row = catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
@@ -331,12 +347,19 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
             pg_namespace, pg_namespace.c.oid.in_({row.relnamespace for row in class_rows})
         )
     }
-    columns = _load_columns(catalog, oids)
+    pg_attribute = schema.pg_attribute
+    attributes = catalog.select(
+        pg_attribute,
+        pg_attribute.c.attrelid.in_(oids),
+        order_by=[pg_attribute.c.attrelid, pg_attribute.c.attnum],
+    )
+    columns = _load_columns(catalog, oids, attributes)
     indexes = _load_indexes(catalog, oids)
     constraints = _load_constraints(catalog, oids)
     parents = _load_parents(catalog, oids)
-    partition_keys = _load_partition_keys(catalog, oids)
-    storages = _load_storage(catalog, oids)
+    partitioned = [int(row.oid) for row in class_rows if row.relkind == "p"]
+    partition_keys = _load_partition_keys(catalog, partitioned) if partitioned else {}
+    storages = _load_storage(catalog, oids, attributes)
     result = {}
     for row in class_rows:
         oid = int(row.oid)
@@ -368,19 +391,17 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
     return result
 
 
-def _load_columns(catalog: Catalog, oids: list[int]) -> dict[int, list[Column]]:
-    pg_attribute, pg_attrdef = schema.pg_attribute, schema.pg_attrdef
+def _load_columns(
+    catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
+) -> dict[int, list[Column]]:
+    pg_attrdef = schema.pg_attrdef
     defaults = {
         (int(row.adrelid), int(row.adnum)): nodes.loads(row.adbin)
         for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
     result: dict[int, list[Column]] = defaultdict(list)
-    for row in catalog.select(
-        pg_attribute,
-        pg_attribute.c.attrelid.in_(oids),
-        order_by=[pg_attribute.c.attrelid, pg_attribute.c.attnum],
-    ):
+    for row in attributes:
         result[int(row.attrelid)].append(
             Column(
                 attnum=int(row.attnum),
@@ -405,6 +426,8 @@ def _load_columns(catalog: Catalog, oids: list[int]) -> dict[int, list[Column]]:
 def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
     pg_index, pg_class, pg_inherits = schema.pg_index, schema.pg_class, schema.pg_inherits
     rows = catalog.select(pg_index, pg_index.c.indrelid.in_(oids))
+    if not rows:
+        return {}
     index_oids = [int(row.indexrelid) for row in rows]
     names = {
         int(row.oid): str(row.relname)
@@ -485,13 +508,14 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
     }
 
 
-def _load_storage(catalog: Catalog, oids: list[int]) -> dict[int, Storage]:
-    table, column, attribute = schema.storage_table, schema.storage_column, schema.pg_attribute
+def _load_storage(
+    catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
+) -> dict[int, Storage]:
+    table, column = schema.storage_table, schema.storage_column
     numbers = {
         (int(row.attrelid), int(row.attfilenode)): int(row.attnum)
-        for row in catalog.select(
-            attribute, attribute.c.attrelid.in_(oids), attribute.c.attfilenode != 0
-        )
+        for row in attributes
+        if row.attfilenode != 0
     }
     current = {(relid, attnum): number for (relid, number), attnum in numbers.items()}
     columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)

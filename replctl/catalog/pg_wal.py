@@ -58,12 +58,37 @@ class Commit:
     entries: tuple[LogEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LoggedTable:
+    """Where a table is stored, and the newest Delta version of it that is in the log."""
+
+    relid: int
+    location: str
+    version: int | None
+
+
 def last_logged_version(catalog: Catalog, relid: int) -> int | None:
     """The newest Delta version of a relation that is in the log."""
     wal = schema.pg_wal
     return catalog.connection.execute(
         select(func.max(wal.c.version)).where(wal.c.relid == relid)
     ).scalar_one_or_none()
+
+
+def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
+    """The tables of the database, all or some, whose Delta tables have been made."""
+    pg_class, storage, wal = schema.pg_class, schema.storage_table, schema.pg_wal
+    newest = select(func.max(wal.c.version)).where(wal.c.relid == storage.c.relid).scalar_subquery()
+    query = (
+        select(storage.c.relid, storage.c.location, newest.label("version"))
+        .join(pg_class, pg_class.c.oid == storage.c.relid)
+        .where(storage.c.is_made, pg_class.c.relkind == "r", catalog.visible(pg_class))
+        .order_by(storage.c.relid)
+    )
+    if relids is not None:
+        query = query.where(storage.c.relid.in_(relids))
+    rows = catalog.connection.execute(query)
+    return [LoggedTable(int(row.relid), str(row.location), row.version) for row in rows]
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:

@@ -153,7 +153,7 @@ class BuiltinEnvironment:
         return builtin.function_by_oid()[oid]
 
     def operator(self, oid: int) -> Operator:
-        return _operator_by_oid()[oid]
+        return builtin.operator_by_oid()[oid]
 
     def function_schema(self, oid: int) -> str:
         return SYSTEM_SCHEMA
@@ -307,8 +307,3 @@ def _system_functions(name: str) -> tuple[tuple[int, Function], ...]:
 @cache
 def _system_operators(name: str) -> tuple[tuple[int, Operator], ...]:
     return tuple((0, operator) for operator in builtin.operators().get(name, ()))
-
-
-@cache
-def _operator_by_oid() -> dict[int, Operator]:
-    return {op.oid: op for group in builtin.operators().values() for op in group}

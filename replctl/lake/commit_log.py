@@ -9,10 +9,10 @@ relation is entered, the versions that others made are, as they are found in Del
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_wal import (
     CHANGE,
@@ -22,6 +22,7 @@ from replctl.catalog.pg_wal import (
     is_logged_in_progress,
     known_origin_lsn,
     last_logged_version,
+    logged_tables,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import UndefinedFile
@@ -57,12 +58,33 @@ def has_unlogged_versions(
     if newest is None:
         if may_be_missing:
             return False
-        raise UndefinedFile(
-            f'could not find the Delta table "{storage.location}"',
-            detail=f'Table "{relation.qualified_name}" is stored there.',
-        )
+        raise _missing(storage.location, relation)
     logged = last_logged_version(catalog, relation.oid)
     return newest > (-1 if logged is None else logged)
+
+
+def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
+    """The tables of the database, all or some, of which that is so.
+
+    Raises:
+        UndefinedFile: one is not there (58P01).
+    """
+    behind = []
+    for table in logged_tables(catalog, relids):
+        newest = latest_version(table.location)
+        if newest is None:
+            raise _missing(table.location, get_relation(catalog, table.relid))
+        if table.version is None or newest > table.version:
+            behind.append(table.relid)
+    return behind
+
+
+def _missing(location: str, relation: Relation | None) -> UndefinedFile:
+    assert relation is not None
+    return UndefinedFile(
+        f'could not find the Delta table "{location}"',
+        detail=f'Table "{relation.qualified_name}" is stored there.',
+    )
 
 
 def unlogged_commits(catalog: Catalog, relation: Relation) -> Iterator[DeltaCommit]:

@@ -17,7 +17,6 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
     leaf_partitions,
     load_relations,
-    relation_oids,
 )
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_namespace import find_schema
@@ -120,9 +119,7 @@ class LakePublisher:
     def current_lsn(self) -> int:
         """The end of the log; what foreign writers have committed is entered first, without
         Spark."""
-        with self._session.read() as catalog:
-            relations = load_relations(catalog, relation_oids(catalog, "r"))
-        enter_foreign_versions(self._session, list(relations.values()))
+        enter_foreign_versions(self._session)
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)
 
@@ -284,10 +281,11 @@ class LakePublisher:
         relation = self._relation(schema_name, name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
-        recover(self._session, [leaf.oid for leaf in leaves])
-        enter_foreign_versions(self._session, leaves)
+        oids = [leaf.oid for leaf in leaves]
+        recover(self._session, oids)
+        enter_foreign_versions(self._session, oids)
         with self._session.read() as catalog:
-            versions = {str(leaf.oid): last_committed_version(catalog, leaf.oid) for leaf in leaves}
+            versions = {str(oid): last_committed_version(catalog, oid) for oid in oids}
             return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
 
     def copy(

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 
-from replctl.catalog.horizon import first_change_behind
-from replctl.catalog.pg_class import Relation, load_relations, relation_oids
+from replctl.catalog.horizon import oldest_adopted_changes
 from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots
 from replctl.catalog.wal_availability import (
     WAL_REMOVED,
@@ -21,7 +19,6 @@ from replctl.catalog.wal_availability import (
 from replctl.catalog.worker import held_slots
 from replctl.lake.delta_files import has_changes
 from replctl.lake.delta_log import is_in_log, table_properties
-from replctl.record import dataclass
 from replctl.session import Session
 
 #: The part of a table's retention after which a slot that has not moved is warned of.
@@ -32,20 +29,6 @@ _RETENTIONS = {
 }
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _INTERVAL = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class _OldestChange:
-    """The oldest commit of a table that a slot has still to send.
-
-    Attributes:
-        version: Delta's.
-        time: of the commit, in microseconds since 1970.
-    """
-
-    relation: Relation
-    version: int
-    time: int
 
 
 def invalidate_slots(session: Session) -> None:
@@ -107,7 +90,9 @@ def check_slots(session: Session) -> None:
 
 
 def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
-    for change in _oldest_changes(session, slot):
+    with session.read() as catalog:
+        changes = oldest_adopted_changes(catalog, slot.restart_lsn)
+    for change in changes:
         storage = change.relation.storage
         assert storage is not None
         name, retention = _shortest_retention(storage.location)
@@ -138,16 +123,6 @@ def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> Replicatio
                 " its retention.",
             )
     return slot
-
-
-def _oldest_changes(session: Session, slot: ReplicationSlot) -> Iterator[_OldestChange]:
-    with session.read() as catalog:
-        for relation in load_relations(catalog, relation_oids(catalog, "r")).values():
-            if relation.storage is None or not relation.storage.is_adopted:
-                continue
-            first = first_change_behind(catalog, relation.oid, slot.restart_lsn)
-            if first is not None:
-                yield _OldestChange(relation, *first)
 
 
 def _shortest_retention(location: str) -> tuple[str, float]:

@@ -16,10 +16,7 @@ from functools import partial
 from typing import cast
 
 from replctl.catalog.intent import Intent, insert_intent
-from replctl.catalog.pg_class import (
-    Relation,
-    load_relations,
-)
+from replctl.catalog.pg_class import Relation, load_relations, relation_names
 from replctl.catalog.pg_replication_slots import (
     advance_origin,
     create_origin,
@@ -162,12 +159,8 @@ class LakeSubscriber:
         out."""
         with self._session.read() as catalog:
             states = subscription_relations(catalog, self._subscription.oid)
-            loaded = load_relations(catalog, [state.relid for state in states])
-        return {
-            (loaded[state.relid].schema, loaded[state.relid].name): state
-            for state in states
-            if state.relid in loaded
-        }
+            names = relation_names(catalog, [state.relid for state in states])
+        return {names[state.relid]: state for state in states if state.relid in names}
 
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Note a table's new state; one that is ready has no progress of its own any more."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 from replctl.catalog.intent import versions_before_blocks
@@ -112,17 +112,13 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
     return {relid: version for relid, version in versions.items() if relid in relids}
 
 
-def enter_foreign_versions(session: Session, relations: Sequence[Relation]) -> None:
-    """Enter what others have committed to relations: a listing of each one's log, and no Spark.  A
-    standby hears of it from its primary."""
+def enter_foreign_versions(session: Session, relids: Collection[int] | None = None) -> None:
+    """Enter what others have committed to the database's tables, all or some: a listing of each
+    one's log, and no Spark.  A standby hears of it from its primary."""
     if session.cluster.is_in_recovery:
         return
     with session.cluster.read(session.database_oid) as catalog:
-        behind = [
-            relation.oid
-            for relation in relations
-            if commit_log.has_unlogged_versions(catalog, relation)
-        ]
+        behind = commit_log.tables_behind(catalog, relids)
     if not behind:
         return
     with session.cluster.write(session.database_oid) as catalog:

@@ -80,7 +80,7 @@ def vacuum_table(
         if relation is None or not _is_ours(relation.storage):
             return None
         recover(session, [oid])
-        enter_foreign_versions(session, [relation])
+        enter_foreign_versions(session, [relation.oid])
         assert relation.storage is not None
         location = relation.storage.location
         if is_full:
@@ -105,7 +105,7 @@ def _compact(session: Session, relation: Relation, location: str) -> None:
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
     session.engine().optimize(location, [c.name for c in stored] if is_there else [], note)
-    enter_foreign_versions(session, [relation])
+    enter_foreign_versions(session, [relation.oid])
 
 
 def _clean(location: str, version: int, horizon: Horizon) -> Vacuumed:

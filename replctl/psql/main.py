@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 _RECURSION_LIMIT = 20000
 
 
-def main() -> None:
-    """Entry point of the console script: run, and exit with psql's exit code."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(argv: list[str]) -> int:
     """Do what the command line says; the exit code."""
     sys.setrecursionlimit(_RECURSION_LIMIT)

@@ -8,8 +8,10 @@ its catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import TypeVar
 
 from replctl.record import dataclass
 
@@ -91,6 +93,10 @@ class Function:
     columns: tuple[tuple[str, str], ...]  # (name, type) of OUT and TABLE arguments
 
 
+_T = TypeVar("_T")
+_WithOid = TypeVar("_WithOid", bound=Operator | Function)
+
+
 @dataclass(frozen=True, slots=True)
 class Cast:
     """A row of pg_cast: context i(mplicit), a(ssignment), e(xplicit); method f(unction), b(inary),
@@ -152,41 +158,27 @@ def types_by_oid() -> dict[int, Type]:
 
 
 @cache
-def operators() -> dict[str, tuple[Operator, ...]]:
+def operators() -> _Named[Operator]:
     """All built-in operators by operator name, in the order of their OIDs."""
-    result: dict[str, list[Operator]] = defaultdict(list)
-    for row in builtin_rows("pg_operator"):
-        result[row["oprname"]].append(
-            Operator(
-                oid=int(row["oid"]),
-                name=row["oprname"],
-                left=row["oprleft"] or None,
-                right=row["oprright"],
-                result=row["oprresult"],
-                function=row["oprcode"],
-                function_oid=int(row["oprcode_oid"]),
-                commutator=row["oprcom"] or None,
-                negator=row["oprnegate"] or None,
-                volatility=row["provolatile"],
-                is_strict=row["proisstrict"] == "t",
-            )
-        )
-    return {name: tuple(group) for name, group in result.items()}
+    return _Named("pg_operator", "oprname", _operator)
 
 
 @cache
-def functions() -> dict[str, tuple[Function, ...]]:
+def operator_by_oid() -> Mapping[int, Operator]:
+    """All built-in operators by OID."""
+    return _ByOid(operators())
+
+
+@cache
+def functions() -> _Named[Function]:
     """All built-in functions and aggregates by name, in the order of their OIDs."""
-    result: dict[str, list[Function]] = defaultdict(list)
-    for row in builtin_rows("pg_proc"):
-        result[row["proname"]].append(_function(row))
-    return {name: tuple(group) for name, group in result.items()}
+    return _Named("pg_proc", "proname", _function)
 
 
 @cache
-def function_by_oid() -> dict[int, Function]:
+def function_by_oid() -> Mapping[int, Function]:
     """All built-in functions by OID."""
-    return {function.oid: function for group in functions().values() for function in group}
+    return _ByOid(functions())
 
 
 @cache
@@ -285,6 +277,69 @@ def keywords() -> dict[str, tuple[str, bool]]:
     }
 
 
+class _Named(Mapping[str, tuple[_T, ...]]):
+    """The rows of a file by name; what a row says is made of it when its name is asked for, since a
+    short command asks for few of thousands."""
+
+    def __init__(self, file: str, name: str, make: Callable[[dict[str, str]], _T]) -> None:
+        self._header, rows = _lines(file)
+        self._make = make
+        self._made: dict[str, tuple[_T, ...]] = {}
+        column, oid = self._header.index(name), self._header.index("oid")
+        self._rows: dict[str, list[list[str]]] = defaultdict(list)
+        #: The names of the rows, by their OIDs.
+        self.names: dict[int, str] = {}
+        for row in rows:
+            self._rows[row[column]].append(row)
+            self.names[int(row[oid])] = row[column]
+
+    def __getitem__(self, name: str) -> tuple[_T, ...]:
+        if name not in self._made:
+            if name not in self._rows:
+                raise KeyError(name)
+            rows = (dict(zip(self._header, row, strict=True)) for row in self._rows[name])
+            self._made[name] = tuple(self._make(row) for row in rows)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+class _ByOid(Mapping[int, _WithOid]):
+    """The same by OID."""
+
+    def __init__(self, named: _Named[_WithOid]) -> None:
+        self._named: _Named[_WithOid] = named
+
+    def __getitem__(self, oid: int) -> _WithOid:
+        return next(item for item in self._named[self._named.names[oid]] if item.oid == oid)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._named.names)
+
+    def __len__(self) -> int:
+        return len(self._named.names)
+
+
+def _operator(row: dict[str, str]) -> Operator:
+    return Operator(
+        oid=int(row["oid"]),
+        name=row["oprname"],
+        left=row["oprleft"] or None,
+        right=row["oprright"],
+        result=row["oprresult"],
+        function=row["oprcode"],
+        function_oid=int(row["oprcode_oid"]),
+        commutator=row["oprcom"] or None,
+        negator=row["oprnegate"] or None,
+        volatility=row["provolatile"],
+        is_strict=row["proisstrict"] == "t",
+    )
+
+
 def _function(row: dict[str, str]) -> Function:
     argument_types = tuple(filter(None, row["proargtypes"].split(",")))
     names = row["proargnames"].split(",") if row["proargnames"] else []
@@ -331,7 +386,14 @@ def _split_defaults(text: str) -> list[str]:
 
 
 def builtin_rows(name: str) -> list[dict[str, str]]:
-    """The rows of data/NAME.tsv, which is in COPY's text format without escapes worth undoing."""
+    """The rows of data/NAME.tsv."""
+    header, rows = _lines(name)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _lines(name: str) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns of data/NAME.tsv, and its rows; it is in COPY's text format without
+    escapes worth undoing."""
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
     header, *rows = (line.split("\t") for line in text.splitlines())
-    return [dict(zip(header, row, strict=True)) for row in rows]
+    return header, rows
