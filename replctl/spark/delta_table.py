@@ -148,8 +148,8 @@ def overwrite(engine: Engine, location: str, frame: DataFrame, note: CommitNote)
 def replace_where(
     engine: Engine, location: str, predicate: str, frame: DataFrame, note: CommitNote
 ) -> None:
-    """Put rows in the place of those that satisfy `predicate`, in one commit."""
-    engine.query_size.choose(engine.session, table_name(location))
+    """Put few rows in the place of those that satisfy `predicate`, in one commit."""
+    engine.query_size.choose(engine.session, table_name(location), has_few_rows=True)
     _write(engine, location, frame, note, "overwrite", {"replaceWhere": predicate})
 
 

@@ -139,24 +139,28 @@ class Engine:
             ended = next((thread for thread in self._sessions if not thread.is_alive()), None)
             return None if ended is None else self._sessions.pop(ended)
 
-    def sql(self, text: str) -> DataFrame:
-        """The result of a query, not yet computed; a command is carried out."""
+    def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
+        """The result of a query, not yet computed; a command is carried out.
+
+        Args:
+            has_few_rows: few rows of large tables are read.
+        """
         try:
-            return self._sql(text)
+            return self._sql(text, has_few_rows)
         except UndefinedFile:
             # Once it has missed a table Spark finds its change feed again only after its rows
             locations = feeds_in(text)
             for location in locations:
-                self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0")
+                self._sql(f"SELECT 1 FROM {table_name(location)} LIMIT 0", has_few_rows)
             if not locations:
                 raise
-            return self._sql(text)
+            return self._sql(text, has_few_rows)
 
-    def _sql(self, text: str) -> DataFrame:
+    def _sql(self, text: str, has_few_rows: bool) -> DataFrame:
         with self.running():
             session = self.session
             self._python_functions.make_known(session, text)
-            self.query_size.choose(session, text)
+            self.query_size.choose(session, text, has_few_rows=has_few_rows)
             return session.sql(text)
 
     def run(self, text: str) -> list[tuple[Any, ...]]:
@@ -279,7 +283,8 @@ class Engine:
                 for source in sources
             ]
             query = " UNION ALL ".join(map(changes_sql, sources, pairs))
-            columns, is_many = _change_columns(sent), feeds is None and count > SMALL
+            columns = _change_columns(sent)
+            is_many = count > SMALL if feeds is None else None
             yield stack.enter_context(staged(self, query, columns, is_many=is_many))
 
     def listed_changes(

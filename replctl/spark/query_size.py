@@ -1,9 +1,10 @@
-"""Settings for queries of small tables and of large ones, chosen for each query.
+"""Settings for queries of small tables, of few rows of large ones, and of many.
 
 Over small tables it takes longer to compile a query than to interpret it, and what is divided among
 tasks costs more than one task.  Measured: statements and syncs of tables with few rows take two
 thirds of the time when they are interpreted (benchmarks/small.py), and a fifth less again where one
-task sorts and groups, and no plan is adapted between stages.
+task sorts and groups, and no plan is adapted between stages.  The latter is so for few rows of a
+large table, too: what Delta asks of its own log, which is small, are half of such a query's jobs.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
 #: Up to so many bytes of Parquet a table is small.
 _SMALL_TABLE = 8 << 20
-_FOR_SMALL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+_FOR_FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
+}
+_FOR_SMALL_TABLES = _FOR_FEW_ROWS | {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.files.openCostInBytes": str(64 << 10),
 }
 _TABLE = re.compile(r"delta\.`((?:[^`]|``)+)`")
@@ -40,33 +43,44 @@ class QuerySize:
     """
 
     def __init__(self, chosen: Collection[str]) -> None:
-        self._for_small = {n: value for n, value in _FOR_SMALL.items() if n not in chosen}
-        #: What sessions had before, and whether they are set for small queries now.
-        self._for_large: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
-        self._is_small: WeakKeyDictionary[SparkSession, bool] = WeakKeyDictionary()
+        self._chosen = frozenset(chosen)
+        #: What sessions had before, and what they have now.
+        self._for_many: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+        self._current: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
         self._large_views: set[str] = set()
 
     def note_large(self, view: str) -> None:
         """A view has many rows."""
         self._large_views.add(view)
 
-    def choose(self, session: SparkSession, text: str) -> None:
-        """Set the session as the tables and views in a statement, or a table's name, ask for."""
+    def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
+        """Set the session as the tables and views in a statement, or a table's name, ask for.
+
+        Args:
+            has_few_rows: few rows come from large tables, or go there.
+        """
         if text.startswith(("CREATE", "ALTER")):
             return
+        if session not in self._current:
+            own = {n: str(session.conf.get(n)) for n in _FOR_SMALL_TABLES.keys() - self._chosen}
+            self._for_many[session], self._current[session] = own, dict(own)
+        current = self._current[session]
+        changed: dict[str, str] = {}
+        if self.is_small(text):
+            changed = _FOR_SMALL_TABLES
+        elif has_few_rows:
+            changed = _FOR_FEW_ROWS
+        for name, before in self._for_many[session].items():
+            value = changed.get(name, before)
+            if current[name] != value:
+                session.conf.set(name, value)
+                current[name] = value
+
+    def is_small(self, text: str) -> bool:
+        """Whether all that a statement reads is small."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
         has_large_view = any(view in text for view in self._large_views)
-        is_small = not has_large_view and all(map(_is_small, tables))
-        if self._is_small.get(session, False) == is_small:
-            return
-        if session not in self._for_large:
-            self._for_large[session] = {
-                name: str(session.conf.get(name)) for name in self._for_small
-            }
-        settings = self._for_small if is_small else self._for_large[session]
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        self._is_small[session] = is_small
+        return not has_large_view and all(map(_is_small, tables))
 
 
 def _is_small(location: str) -> bool:

@@ -94,17 +94,19 @@ def outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome
     """
     moves = not target.key or _moves_keys(engine, target, changes)
     with ExitStack() as stack:
+        existing, has_values = stack.enter_context(
+            _existing_rows(engine, target, changes, needs_values=moves)
+        )
         settled = "FALSE"
         if moves and _has_several_positions(engine, changes):
-            existing = existing_rows_sql(target, _key_conditions(target, changes))
             changes = stack.enter_context(net_changes(engine, target, changes, existing))
             settled = "ch.is_settled"
         if not target.key:
             chosen = _whole_row_outcome(engine, target, changes, settled)
         elif moves:
-            chosen = _moving_outcome(engine, target, changes, settled)
+            chosen = _moving_outcome(engine, target, changes, existing, settled)
         else:
-            chosen = _keyed_outcome(engine, target, changes)
+            chosen = _keyed_outcome(engine, target, changes, existing, has_values=has_values)
         yield stack.enter_context(chosen)
 
 
@@ -247,11 +249,56 @@ def _key_conditions(target: Target, changes: Staged) -> list[str]:
 
 
 @contextmanager
-def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+def _existing_rows(
+    engine: Engine, target: Target, changes: Staged, *, needs_values: bool
+) -> Iterator[tuple[str, bool]]:
+    """SQL of the target's rows that changes may concern, and whether it has all their values.
+
+    Few rows of a large table come here, in one pass over it.  All its columns are read only if they
+    are needed, or if an update changes no value, as its row may be what it is going to be; of other
+    updates the row before is known to be another one, but for what was written here.
+    """
+    conditions = _key_conditions(target, changes)
+    query = existing_rows_sql(target, conditions)
+    if not conditions or engine.query_size.is_small(query):
+        yield query, True
+        return
+    has_values = needs_values or _repeats_rows(target, changes)
+    read = [
+        column
+        for column in target.columns
+        if has_values
+        or column.attnum in target.key
+        or (column.sent is None and column.generated is None)
+    ]
+    columns = [StagedColumn("leaf", "int4")]
+    columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
+    with staged(engine, query, columns, is_repeatable=True, is_many=False) as rows:
+        values = "".join(f", {'' if c in read else _null_as(c)}c{c.attnum}" for c in target.columns)
+        yield f"SELECT leaf{values} FROM {rows.view}", has_values
+
+
+def _null_as(column: TargetColumn) -> str:
+    return f"CAST(NULL AS {storage_type(column.type, column.typmod)}) AS "
+
+
+def _repeats_rows(target: Target, changes: Staged) -> bool:
+    """Whether an update leaves all values that are sent as they were."""
+    sent = [column.attnum for column in target.columns if column.sent is not None]
+    images = [(changes.values(f"o{attnum}"), changes.values(f"n{attnum}")) for attnum in sent]
+    return any(
+        action == "U" and all(old[row] == new[row] for old, new in images)
+        for row, action in enumerate(changes.values("action"))
+    )
+
+
+@contextmanager
+def _keyed_outcome(
+    engine: Engine, target: Target, changes: Staged, existing: str, *, has_values: bool
+) -> Iterator[Outcome]:
     """The outcome of changes that leave keys as they are."""
     image = [str(column.attnum) for column in target.columns if column.sent is not None]
     net = net_effects_sql(changes.view, [str(attnum) for attnum in target.key], image)
-    existing = existing_rows_sql(target, _key_conditions(target, changes))
     on = " AND ".join(f"n.k{i} = e.c{attnum}" for i, attnum in enumerate(target.key, start=1))
     is_there = "e.leaf IS NOT NULL"
     missing = {x: f"gone_{x} + if({is_there}, 0L, found_{x})" for x in "ud"}
@@ -280,20 +327,22 @@ def _keyed_outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[
         f" {new}{_old_values(target, 'e')}"
         f" FROM ({net}) n LEFT JOIN ({existing}) e ON {on}"
     )
-    with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
+    with _finished(
+        engine, target, joined, is_many=not changes.is_small, keep_unchanged=not has_values
+    ) as rows:
         yield Outcome(target, rows, counts_missing=True)
 
 
 @contextmanager
 def _moving_outcome(
-    engine: Engine, target: Target, changes: Staged, settled: str
+    engine: Engine, target: Target, changes: Staged, existing: str, settled: str
 ) -> Iterator[Outcome]:
     """The outcome of changes that happen at once, some of which change keys.
 
     Args:
+        existing: SQL of the rows that they may concern.
         settled: SQL for changes of which it is known that they are conflicts, or miss their row.
     """
-    existing = existing_rows_sql(target, _key_conditions(target, changes))
     keys = list(target.key)
     same_old = " AND ".join(f"ch.o{k} = e.c{k}" for k in keys)
     same_new = " AND ".join(f"ch.n{k} = x.c{k}" for k in keys)
@@ -395,9 +444,11 @@ def _whole_row_outcome(
 
 
 def _finished(
-    engine: Engine, target: Target, joined: str, *, is_many: bool
+    engine: Engine, target: Target, joined: str, *, is_many: bool, keep_unchanged: bool = False
 ) -> AbstractContextManager[Staged]:
-    query = finished_sql(target, joined, action="action", counts_missing=True)
+    query = finished_sql(
+        target, joined, action="action", counts_missing=True, keep_unchanged=keep_unchanged
+    )
     columns = outcome_columns(target, counts_missing=True)
     return staged(engine, query, columns, is_many=is_many)
 

@@ -66,7 +66,7 @@ def staged(
     columns: Sequence[StagedColumn],
     *,
     is_repeatable: bool = False,
-    is_many: bool = False,
+    is_many: bool | None = None,
     is_shared: bool = False,
 ) -> Iterator[Staged]:
     """Compute a query once and keep its rows for other queries while the context lasts.
@@ -74,7 +74,8 @@ def staged(
     Args:
         is_repeatable: the query gives the same rows whenever it runs, so that many need not be
             kept.
-        is_many: many rows have to be read for it: they are kept before it is seen how many it has.
+        is_many: many rows have to be read for it, so that they are kept before it is seen how many
+            it has; False: few, as far as can be told.
         is_shared: other threads may ask for them; few they find in `rows` alone.
     """
     with ExitStack() as stack:
@@ -82,7 +83,8 @@ def staged(
         view = stack.enter_context(keep(engine, query, columns)) if is_many else None
         sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
         source = f"({query})" if view is None else view
-        first = engine.arrow(engine.sql(f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"))
+        limited = f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"
+        first = engine.arrow(engine.sql(limited, has_few_rows=is_many is False))
         if first.num_rows <= SMALL:
             stack.pop_all().close()
             few = stack.enter_context(local_view(engine, first, columns))
