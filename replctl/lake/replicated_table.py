@@ -117,16 +117,17 @@ class ReplicatedTable:
         rows = _staged(changes.rows)
         with engine.converted(self.target, self._sent, rows, first, last) as converted:
             self._check_privileges(converted, first, last)
-            if engine.has_action(converted, "UD"):
+            summary = engine.summary(self.target, converted)
+            if summary.actions & {"U", "D"}:
                 self._check_updatable(converted, first, last)
-            hidden = [] if is_prefix else engine.violating_positions(self.target, converted)
+            hidden = () if is_prefix else summary.violating_positions
             for position in hidden:  # unless the row to update is missing, it is made, and fails
                 with self._outcome(changes, first, position, is_prefix=True):
                     pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
             target = self._with_taken_values(lambda: engine.count_rows(added))
-            with engine.outcome(target, converted) as outcome:
+            with engine.outcome(target, converted, summary) as outcome:
                 self._check(outcome, others)  # conflicts of the key are in the outcome
                 yield outcome
 
@@ -263,7 +264,7 @@ class TableOutcome:
     @property
     def missing(self) -> dict[ConflictType, int]:
         """How many changes have found no row."""
-        updates, deletes = self.table.session.engine().missing_rows(self.outcome)
+        updates, deletes = self.outcome.missing_rows
         return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
 
     @property

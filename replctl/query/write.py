@@ -153,7 +153,7 @@ class WrittenTable:
             if replaces:
                 writer.check_not_overtaken(leaf.relid)
         self._check_again(outcome)
-        return engine.count(outcome)
+        return sum(group.count for group in outcome.groups)
 
     def _check_again(self, outcome: Outcome) -> None:
         """Keys once more where somebody else, who does not know our locks, has committed in

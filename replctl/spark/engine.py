@@ -32,9 +32,10 @@ from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_change
 from replctl.spark.data_type import table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.merge import LeafChange, WritePath
-from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem, missing_rows
+from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
+from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.revert import revert
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
@@ -311,16 +312,15 @@ class Engine:
         """The changes at positions from `first` to `last` as the target stores them."""
         return replicated_change.converted(self, target, sent, changes, first, last)
 
-    def outcome(self, target: Target, changes: Staged) -> AbstractContextManager[Outcome]:
-        """What converted changes do to their target."""
-        return replicated_change.outcome(self, target, changes)
+    def summary(self, target: Target, changes: Staged) -> ChangeSummary:
+        """What is known of converted changes before they meet their target."""
+        return replicated_change.summary(self, target, changes)
 
-    def has_action(self, changes: Staged, actions: str) -> bool:
-        """Whether there is a change of one of these kinds (I, U, D) among converted changes."""
-        if changes.is_small:
-            return not set(actions).isdisjoint(changes.values("action"))
-        listed = ", ".join(f"'{action}'" for action in actions)
-        return bool(self.rows(f"SELECT 1 FROM {changes.view} WHERE action IN ({listed}) LIMIT 1"))
+    def outcome(
+        self, target: Target, changes: Staged, summary: ChangeSummary
+    ) -> AbstractContextManager[Outcome]:
+        """What converted changes do to their target."""
+        return replicated_change.outcome(self, target, changes, summary)
 
     def count_actions(self, changes: Staged, first: int, last: int) -> dict[str, int]:
         """How many changes of a range there are of each kind (I, U, D)."""
@@ -340,11 +340,6 @@ class Engine:
             f" AND action IN ({listed}) ORDER BY position LIMIT 1"
         )
         return (int(found[0][0]), str(found[0][1])) if found else None
-
-    def violating_positions(self, target: Target, changes: Staged) -> list[int]:
-        """Where converted changes make a row that the target does not take, if another change of
-        the same key may make it good."""
-        return replicated_change.violating_positions(self, target, changes)
 
     def failing_conversion(
         self, target: Target, sent: Sequence[SentColumn], changes: Staged, position: int
@@ -413,20 +408,9 @@ class Engine:
         others = uniqueness.duplicates(self, outcome, keys)
         return earliest_problem(others if found is None else [found, *others])
 
-    def missing_rows(self, outcome: Outcome) -> tuple[int, int]:
-        """How many UPDATEs and how many DELETEs have found no row to change."""
-        return missing_rows(self, outcome)
-
     def first_collision(self, outcome: Outcome, target: Target) -> Problem | None:
         """After an outcome is written: the first of its rows whose unique key another row has."""
         return uniqueness.first_collision(self, outcome, target)
-
-    def count(self, outcome: Outcome) -> int:
-        """How many rows an outcome has."""
-        rows = outcome.rows
-        if rows.rows is not None:
-            return int(rows.rows.num_rows)
-        return int(self.rows(f"SELECT count(*) FROM {rows.view}")[0][0])
 
     def first_orphan(self, outcome: Outcome, reference: Reference) -> Problem | None:
         """The first new row that refers to a row that is not there."""
@@ -438,7 +422,7 @@ class Engine:
 
     def leaf_changes(self, outcome: Outcome) -> list[LeafChange]:
         """For each leaf of the target what an outcome does to it."""
-        return merge.changes_of_leaves(self, outcome)
+        return merge.changes_of_leaves(outcome)
 
     def write_path(self, outcome: Outcome, change: LeafChange) -> WritePath:
         """How an outcome is going to be written into a leaf."""

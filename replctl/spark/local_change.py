@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from replctl.spark.outcome import Outcome, finished_sql, outcome_columns
+from replctl.spark.outcome import Matching, Outcome, finished_sql, grouped, outcome_columns
 from replctl.spark.staging import staged
 from replctl.spark.values import Target
 
@@ -31,7 +31,7 @@ def inserted(
     )
     query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, outcome_columns(target)) as finished:
-        yield Outcome(target, finished)
+        yield grouped(engine, target, finished)
 
 
 @contextmanager
@@ -64,4 +64,5 @@ def changed(
     with_old = with_old or not is_keyed
     query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
     with staged(engine, query, outcome_columns(target, with_old=with_old)) as finished:
-        yield Outcome(target, finished, "key" if is_keyed else "whole row", moves_keys)
+        matching: Matching = "key" if is_keyed else "whole row"
+        yield grouped(engine, target, finished, matching, moves_keys=moves_keys)

@@ -68,32 +68,20 @@ def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePa
     return WritePath.REPLACE_WHERE if is_small and is_by_key else WritePath.MERGE
 
 
-def changes_of_leaves(engine: Engine, outcome: Outcome) -> list[LeafChange]:
+def changes_of_leaves(outcome: Outcome) -> list[LeafChange]:
     """For each leaf of the target what an outcome does to it."""
-    rows = outcome.rows
-    if rows.is_small:
-        counted = list(
-            zip(rows.values("op"), rows.values("old_leaf"), rows.values("new_leaf"), strict=True)
-        )
-        groups = [(*key, counted.count(key)) for key in set(counted)]
-    else:
-        groups = engine.rows(
-            f"SELECT op, old_leaf, new_leaf, count(*) FROM {rows.view} GROUP BY op, old_leaf,"
-            " new_leaf"
-        )
     result = []
     for leaf in range(len(outcome.target.leaves)):
-        deleted = sum(
-            n
-            for op, old, new, n in groups
-            if old == leaf and (op == "D" or (op == "U" and new != leaf))
-        )
-        updated = sum(n for op, old, new, n in groups if op == "U" and old == new == leaf)
-        inserted = sum(
-            n
-            for op, old, new, n in groups
-            if new == leaf and (op == "I" or (op == "U" and old != leaf))
-        )
+        deleted = updated = inserted = 0
+        for group in outcome.groups:
+            leaves = group.old_leaf == leaf, group.new_leaf == leaf
+            match group.op, leaves:
+                case "U", (True, True):
+                    updated += group.count
+                case (("U" | "D"), (True, _)):
+                    deleted += group.count
+                case (("U" | "I"), (_, True)):
+                    inserted += group.count
         result.append(LeafChange(deleted, updated, inserted))
     return result
 

@@ -6,7 +6,8 @@ The outcome is computed as a whole before anything is written; writing it is mer
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
 
 _IS_NEW = "op IN ('I', 'U', 'C')"
+#: The rows that cannot be written.
+_IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,84 @@ class Outcome:
     before (k1, k2, ...), the whole row after (w<attnum>), and where whole rows are matched the row
     before (o<attnum>).
 
-    `moves_keys`: it changes values of the key.
-    `counts_missing`: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found no
-    row.
+    `groups` counts them.  `moves_keys`: it changes values of the key.
     """
 
     target: Target
     rows: Staged
+    groups: tuple[OutcomeGroup, ...]
     matching: Matching = "key"
     moves_keys: bool = False
-    counts_missing: bool = False
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether a row of it cannot be written (unique indexes apart from the key aside)."""
+        return any(group.has_problem for group in self.groups)
+
+    @property
+    def missing_rows(self) -> tuple[int, int]:
+        """How many UPDATEs and how many DELETEs have found no row to change."""
+        groups = self.groups
+        return sum(g.missing_updates for g in groups), sum(g.missing_deletes for g in groups)
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeGroup:
+    """The rows of an outcome that have the same op and leaves."""
+
+    op: str
+    old_leaf: int | None
+    new_leaf: int | None
+    count: int
+    missing_updates: int
+    missing_deletes: int
+    has_problem: bool
+
+
+def grouped(
+    engine: Engine,
+    target: Target,
+    rows: Staged,
+    matching: Matching = "key",
+    *,
+    moves_keys: bool = False,
+    counts_missing: bool = False,
+) -> Outcome:
+    """An outcome with its groups, which one pass over its rows tells.
+
+    Args:
+        counts_missing: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found
+            no row.
+    """
+    groups = (
+        _groups_here(rows, counts_missing)
+        if rows.is_small
+        else _groups(engine, rows, counts_missing)
+    )
+    return Outcome(target, rows, tuple(groups), matching, moves_keys)
+
+
+def _groups_here(rows: Staged, counts_missing: bool) -> Iterator[OutcomeGroup]:
+    ops, olds, news = (rows.values(name) for name in ("op", "old_leaf", "new_leaf"))
+    violations = rows.values("violation")
+    places: dict[tuple[str, int | None, int | None], list[int]] = defaultdict(list)
+    for row, key in enumerate(zip(ops, olds, news, strict=True)):
+        places[key].append(row)
+    counts = [rows.values(name) if counts_missing else [0] * len(ops) for name in _MISSING]
+    for (op, old, new), chosen in places.items():
+        missing = [sum(count[row] for row in chosen) for count in counts]
+        is_wrong = op == "C" or (op in ("I", "U") and new is None)
+        has_problem = is_wrong or any(violations[row] is not None for row in chosen)
+        yield OutcomeGroup(op, old, new, len(chosen), missing[0], missing[1], has_problem)
+
+
+def _groups(engine: Engine, rows: Staged, counts_missing: bool) -> Iterator[OutcomeGroup]:
+    missing = ", ".join(f"sum({name})" if counts_missing else "0L" for name in _MISSING)
+    found = engine.rows(
+        f"SELECT op, old_leaf, new_leaf, count(*), {missing}, bool_or({_IS_WRONG})"
+        f" FROM {rows.view} GROUP BY op, old_leaf, new_leaf"
+    )
+    return (OutcomeGroup(*group) for group in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +253,11 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
 
     Unique indexes other than the key are uniqueness.py's.
     """
-    rows = outcome.rows
-    if rows.is_small and not _has_problem(rows):
+    if not outcome.has_problem:
         return None
-    wrong = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
-    found = earliest_row(engine, outcome, f"SELECT * FROM {rows.view} WHERE {wrong}")
-    if found is None:
-        return None
+    query = f"SELECT * FROM {outcome.rows.view} WHERE {_IS_WRONG}"
+    found = earliest_row(engine, outcome, query)
+    assert found is not None
     values, texts = found
     position, leaf, violation = values["position"], values["new_leaf"], values["violation"]
     action = values["action"]
@@ -201,19 +270,6 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
     if violation > 0:
         return Problem(position, "not null", violation, leaf, texts, action)
     return Problem(position, "check", -violation - 1, leaf, texts, action)
-
-
-def missing_rows(engine: Engine, outcome: Outcome) -> tuple[int, int]:
-    """How many UPDATEs and how many DELETEs have found no row to change."""
-    rows = outcome.rows
-    if not outcome.counts_missing:
-        return 0, 0
-    if rows.is_small:
-        return sum(rows.values("missing_u")), sum(rows.values("missing_d"))
-    ((updates, deletes),) = engine.rows(
-        f"SELECT coalesce(sum(missing_u), 0), coalesce(sum(missing_d), 0) FROM {rows.view}"
-    )
-    return int(updates), int(deletes)
 
 
 def earliest_row(
@@ -255,14 +311,6 @@ def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
         if value is not None
     }
     return f"{name} IN ({', '.join(sorted(literals))})" if literals else "FALSE"
-
-
-def _has_problem(rows: Staged) -> bool:
-    ops, violations, leaves = rows.values("op"), rows.values("violation"), rows.values("new_leaf")
-    return any(
-        op == "C" or violation is not None or (op in ("I", "U") and leaf is None)
-        for op, violation, leaf in zip(ops, violations, leaves, strict=True)
-    )
 
 
 def _generated(column: TargetColumn) -> str:

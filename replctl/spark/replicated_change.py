@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from replctl.errors import DataError
+from replctl.record import dataclass
 from replctl.replication.composition import NetEffect
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
@@ -18,6 +19,7 @@ from replctl.spark.outcome import (
     default_sql,
     existing_rows_sql,
     finished_sql,
+    grouped,
     literal_condition,
     outcome_columns,
     violation_sql,
@@ -86,19 +88,88 @@ def _between(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeSummary:
+    """What is known of converted changes before they meet their target.
+
+    Attributes:
+        actions: which of I, U, D there are.
+        has_several_positions: they are of several transactions.
+        moves_keys: an update changes its key.
+        repeats_rows: an update leaves all values that are sent as they were.
+        violating_positions: where they make a row that violates a constraint, if a key may have
+            several: those are composed, so that the row may be nowhere in the outcome.
+    """
+
+    actions: frozenset[str]
+    has_several_positions: bool
+    moves_keys: bool
+    repeats_rows: bool
+    violating_positions: tuple[int, ...]
+
+
+def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
+    """Look at converted changes: where they are many, once."""
+    sent = [column.attnum for column in target.columns if column.sent is not None]
+    moves = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key) or "FALSE"
+    violation = violation_sql(target, "n", set(sent))
+    if not target.key or "WHEN" not in violation:
+        violation = "NULL"
+    if changes.is_small:
+        return _summary_here(engine, target, changes, moves, violation)
+    repeats = " AND ".join(f"o{attnum} <=> n{attnum}" for attnum in sent) or "TRUE"
+    ((actions, has_several, moves_keys, repeats_rows, violating),) = engine.rows(
+        "SELECT collect_set(action), min(position) < max(position),"
+        f" bool_or(action = 'U' AND ({moves})), bool_or(action = 'U' AND {repeats}),"
+        f" collect_set(position) FILTER (WHERE action <> 'D' AND ({violation}) IS NOT NULL)"
+        f" FROM {changes.view}"
+    )
+    return ChangeSummary(
+        frozenset(actions),
+        bool(has_several),
+        bool(moves_keys),
+        bool(repeats_rows),
+        tuple(sorted(violating)),
+    )
+
+
+def _summary_here(
+    engine: Engine, target: Target, changes: Staged, moves: str, violation: str
+) -> ChangeSummary:
+    moves_keys, violating = False, []
+    if not _has_same_keys(changes, target.key):
+        query = f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({moves}) LIMIT 1"
+        moves_keys = bool(engine.rows(query))
+    if violation != "NULL" and _repeats_keys(target, changes):
+        found = engine.rows(
+            f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
+            f" AND ({violation}) IS NOT NULL ORDER BY position"
+        )
+        violating = [int(position) for (position,) in found]
+    return ChangeSummary(
+        frozenset(changes.values("action")),
+        len(set(changes.values("position"))) > 1,
+        moves_keys,
+        _repeats_rows(target, changes),
+        tuple(violating),
+    )
+
+
 @contextmanager
-def outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome]:
+def outcome(
+    engine: Engine, target: Target, changes: Staged, summary: ChangeSummary
+) -> Iterator[Outcome]:
     """What converted changes do to their target.
 
     Where updates change keys, or there is no key, the changes have to be those of one transaction.
     """
-    moves = not target.key or _moves_keys(engine, target, changes)
+    moves = not target.key or summary.moves_keys
     with ExitStack() as stack:
         existing, has_values = stack.enter_context(
-            _existing_rows(engine, target, changes, needs_values=moves)
+            _existing_rows(engine, target, changes, needs_values=moves or summary.repeats_rows)
         )
         settled = "FALSE"
-        if moves and _has_several_positions(engine, changes):
+        if moves and summary.has_several_positions:
             changes = stack.enter_context(net_changes(engine, target, changes, existing))
             settled = "ch.is_settled"
         if not target.key:
@@ -108,13 +179,6 @@ def outcome(engine: Engine, target: Target, changes: Staged) -> Iterator[Outcome
         else:
             chosen = _keyed_outcome(engine, target, changes, existing, has_values=has_values)
         yield stack.enter_context(chosen)
-
-
-def _has_several_positions(engine: Engine, changes: Staged) -> bool:
-    if changes.is_small:
-        return len(set(changes.values("position"))) > 1
-    (found,) = engine.rows(f"SELECT min(position) < max(position) FROM {changes.view}")
-    return bool(found[0])
 
 
 @contextmanager
@@ -140,7 +204,7 @@ def copied(
     columns = outcome_columns(target)
     query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, columns, is_repeatable=True) as finished:
-        yield Outcome(target, finished)
+        yield grouped(engine, target, finished)
 
 
 def moving_positions(
@@ -161,22 +225,9 @@ def moving_positions(
     return {int(position) for (position,) in found}
 
 
-def violating_positions(engine: Engine, target: Target, changes: Staged) -> list[int]:
-    """Where converted changes make a row that violates a constraint, if a key may have several:
-    those are composed, so that the row may be nowhere in the outcome."""
-    sent = {column.attnum for column in target.columns if column.sent is not None}
-    violation = violation_sql(target, "n", sent)
-    if not target.key or "WHEN" not in violation:
-        return []
-    if changes.is_small:
-        keys = zip(*(_values_of_key(changes, k) for k in target.key), strict=True)
-        if max(Counter(keys).values(), default=0) < 2:
-            return []
-    found = engine.rows(
-        f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
-        f" AND ({violation}) IS NOT NULL ORDER BY position"
-    )
-    return [int(position) for (position,) in found]
+def _repeats_keys(target: Target, changes: Staged) -> bool:
+    keys = zip(*(_values_of_key(changes, k) for k in target.key), strict=True)
+    return max(Counter(keys).values(), default=0) > 1
 
 
 def _values_of_key(changes: Staged, attnum: int) -> list[str]:
@@ -232,15 +283,6 @@ def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:
     )
 
 
-def _moves_keys(engine: Engine, target: Target, changes: Staged) -> bool:
-    if _has_same_keys(changes, target.key):
-        return False
-    changed = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key)
-    return bool(
-        engine.rows(f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({changed}) LIMIT 1")
-    )
-
-
 def _key_conditions(target: Target, changes: Staged) -> list[str]:
     """Few keys become literals; they let pass more rows than the keys' own, at most."""
     if not changes.is_small:
@@ -254,20 +296,23 @@ def _existing_rows(
 ) -> Iterator[tuple[str, bool]]:
     """SQL of the target's rows that changes may concern, and whether it has all their values.
 
-    Few rows of a large table come here, in one pass over it.  All its columns are read only if they
-    are needed, or if an update changes no value, as its row may be what it is going to be; of other
-    updates the row before is known to be another one, but for what was written here.
+    Few rows of a large table come here, in one pass over it.
+
+    Args:
+        needs_values: beside their keys and what is not sent of them, the rest is needed, too: keys
+            change, or an update changes nothing, so that its row may be what it is going to be.  Of
+            other updates the row before is another one, but for what was written here.
     """
     conditions = _key_conditions(target, changes)
     query = existing_rows_sql(target, conditions)
-    if not conditions or engine.query_size.is_small(query):
-        yield query, True
+    is_small = engine.query_size.is_small(query)
+    if is_small or not conditions:
+        yield query, is_small or needs_values
         return
-    has_values = needs_values or _repeats_rows(target, changes)
     read = [
         column
         for column in target.columns
-        if has_values
+        if needs_values
         or column.attnum in target.key
         or (column.sent is None and column.generated is None)
     ]
@@ -275,7 +320,7 @@ def _existing_rows(
     columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
     with staged(engine, query, columns, is_repeatable=True, is_many=False) as rows:
         values = "".join(f", {'' if c in read else _null_as(c)}c{c.attnum}" for c in target.columns)
-        yield f"SELECT leaf{values} FROM {rows.view}", has_values
+        yield f"SELECT leaf{values} FROM {rows.view}", needs_values
 
 
 def _null_as(column: TargetColumn) -> str:
@@ -330,7 +375,7 @@ def _keyed_outcome(
     with _finished(
         engine, target, joined, is_many=not changes.is_small, keep_unchanged=not has_values
     ) as rows:
-        yield Outcome(target, rows, counts_missing=True)
+        yield grouped(engine, target, rows, counts_missing=True)
 
 
 @contextmanager
@@ -374,7 +419,7 @@ def _moving_outcome(
         f" LEFT JOIN ({staying}) x ON ch.action <> 'D' AND {same_new}"
     )
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
-        yield Outcome(target, rows, moves_keys=True, counts_missing=True)
+        yield grouped(engine, target, rows, moves_keys=True, counts_missing=True)
 
 
 @contextmanager
@@ -440,7 +485,7 @@ def _whole_row_outcome(
         " WHERE action = 'I'"
     )
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
-        yield Outcome(target, rows, matching="sent columns", counts_missing=True)
+        yield grouped(engine, target, rows, "sent columns", counts_missing=True)
 
 
 def _finished(

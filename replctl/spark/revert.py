@@ -28,10 +28,9 @@ def revert(engine: Engine, source: TableSource, version: int, note: CommitNote) 
     target = Target("", columns, (), (leaf,))
     kinds = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     kinds += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in columns for i in "on"]
-    with (
-        staged(engine, inverse_sql(table, version), kinds) as changes,
-        replicated_change.outcome(engine, target, changes) as outcome,
-    ):
-        (change,) = changes_of_leaves(engine, outcome)
-        if not change.is_nothing:
-            write_leaf(engine, outcome, 0, leaf, change, note)
+    with staged(engine, inverse_sql(table, version), kinds) as changes:
+        summary = replicated_change.summary(engine, target, changes)
+        with replicated_change.outcome(engine, target, changes, summary) as outcome:
+            (change,) = changes_of_leaves(outcome)
+            if not change.is_nothing:
+                write_leaf(engine, outcome, 0, leaf, change, note)
