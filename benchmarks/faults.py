@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from replctl.catalog.cluster import Cluster
-from replctl.errors import PostgresError
+from replctl.errors import PostgresError, QueryCanceled
 from replctl.execute import execute
 from replctl.injection_point import POINTS
 from replctl.launcher import sync
@@ -414,22 +414,27 @@ def main() -> int:
         lake.build()
         _finished(lake.applier())
         outcomes: dict[str, Outcome] = {}
-        for kind, inject in _faults(arguments.kills, arguments.repeat, _duration_of_sync(lake)):
-            is_wanted = not arguments.only or any(part in kind for part in arguments.only)
-            if is_wanted and (is_small or kind != "full disk"):
-                _one_round(lake, inject, outcomes.setdefault(kind, Outcome()), kind)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+        try:
+            for kind, inject in _faults(arguments.kills, arguments.repeat, _duration_of_sync(lake)):
+                is_wanted = not arguments.only or any(part in kind for part in arguments.only)
+                if is_wanted and (is_small or kind != "full disk"):
+                    _one_round(lake, inject, outcomes.setdefault(kind, Outcome()), kind)
+        except (KeyboardInterrupt, QueryCanceled):
+            print("Interrupted; what was injected and compared until then:")
     return _report(outcomes, is_small)
 
 
 def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kind: str) -> None:
     lake.change()
-    if inject(lake):
-        outcome.injected += 1
+    is_injected = inject(lake)
     start = time.monotonic()
     lake.sync()
-    outcome.seconds.append(time.monotonic() - start)
+    seconds = time.monotonic() - start
     before = (outcome.lost, outcome.doubled)
     lake.compare(outcome)
+    outcome.injected += is_injected
+    outcome.seconds.append(seconds)
     print(f"{kind} {outcome.injected}: recovered in {outcome.seconds[-1]:.1f} s", file=sys.stderr)
     if before != (outcome.lost, outcome.doubled):
         print(f"after {kind}, round {outcome.injected}: {outcome}", file=sys.stderr)
@@ -451,7 +456,7 @@ def _duration_of_sync(lake: Lake) -> float:
 def _report(outcomes: dict[str, Outcome], is_small: bool) -> int:
     print(f"{'fault':28s} injected  lost rows  doubled rows  recovery (median)")
     for kind, item in outcomes.items():
-        median = statistics.median(item.seconds)
+        median = statistics.median(item.seconds or [0.0])
         counts = f"{item.injected:8d}  {item.lost:9d}  {item.doubled:12d}"
         print(f"{kind:28s} {counts}  {median:15.1f} s")
     total = sum(outcome.injected for outcome in outcomes.values())
