@@ -102,6 +102,9 @@ from replctl.spark import (
     untranslatable,
 )
 
+#: So many changes a commit counts for whose writer has not counted them.
+_MANY = 1_000_000
+
 
 class LakePublisher:
     """The publisher that a session's database is (see replication.node.Publisher).
@@ -506,7 +509,7 @@ class LakePublisher:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
         relations = {relid: published[relid].relation for relid in by_leaf}
-        count = sum(decoded_rows(placed.entry, relations, unknown=0) for placed in entries)
+        count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:
             try:
                 rows = stack.enter_context(
