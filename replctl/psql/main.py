@@ -36,8 +36,10 @@ _RECURSION_LIMIT = 20000
 def run(argv: list[str]) -> int:
     """Do what the command line says; the exit code."""
     sys.setrecursionlimit(_RECURSION_LIMIT)
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before this process began
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+        getattr(sys, name).reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     try:
         code = _run(argv)
         sys.stdout.flush()

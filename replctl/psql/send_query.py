@@ -278,8 +278,7 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         outcomes = [_execute_value(settings, value) for value in values]
         return all(outcomes)
     if delivery.target is None or result.columns is None:
-        _print_result(settings, result, delivery)
-        return True
+        return _print_result(settings, result, delivery)
     try:
         output = Output(delivery.target)
     except PsqlError as error:
@@ -287,13 +286,12 @@ def _deliver(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool
         return False
     usual, settings.output = settings.output, output
     try:
-        _print_result(settings, result, delivery)
-    except BrokenPipeError:
-        pass  # the program has read enough
+        return _print_result(settings, result, delivery)
+    except BrokenPipeError:  # the program has read enough
+        return True
     finally:
         settings.output = usual
         _close(settings, output)
-    return True
 
 
 def _close(settings: PsqlSettings, output: Output) -> None:
@@ -308,14 +306,21 @@ def _execute_value(settings: PsqlSettings, value: str) -> bool:
     return send_query(settings, value)
 
 
-def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) -> None:
+def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) -> bool:
     if result.columns is not None:
         options = delivery.print_options or settings.print_options
-        settings.print(_table(result), options)
+        try:
+            settings.print(_table(result), options)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            settings.messages.error(f"could not print result table: {error.strerror}")
+            return False
     if not settings.is_quiet and (result.columns is None or _is_change(result.tag)):
         print(result.tag, file=settings.output.stream, flush=True)
         if settings.log_file is not None:
             print(result.tag, file=settings.log_file, flush=True)
+    return True
 
 
 def _is_change(tag: str) -> bool:

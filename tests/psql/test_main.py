@@ -184,6 +184,28 @@ def test_a_fault_of_ours_is_an_internal_error(
     assert "ZeroDivisionError" in (tmp_path / "home" / "log" / "replctl.log").read_text()
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "stderr"),
+    [
+        (">&-", 0, ""),
+        (">/dev/full", 1, "could not print result table: No space left on device\n"),
+    ],
+)
+def test_nobody_takes_the_output(tmp_path: Path, redirection: str, code: int, stderr: str) -> None:
+    process = subprocess.run(
+        f"{sys.executable} -m replctl -X -c 'SELECT 1' {redirection}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "REPLCTL_HOME": str(tmp_path / "home")},
+        check=False,
+    )
+    assert process.returncode == code
+    assert process.stderr.endswith(stderr)
+    assert "Traceback" not in process.stderr
+    assert "internal error" not in process.stderr
+
+
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     script = tmp_path / "long.sql"
     script.write_text("\\echo " + "x" * 5000 + "\n" + ("\\echo y\n" * 50000))
