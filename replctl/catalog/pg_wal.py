@@ -76,18 +76,18 @@ def last_logged_version(catalog: Catalog, relid: int) -> int | None:
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
-    """The tables of the database, all or some, whose Delta tables have been made."""
+    """The relations with rows of their own whose Delta tables have been made: all tables of the
+    database, or those of some OIDs that are."""
     pg_class, storage, wal = schema.pg_class, schema.storage_table, schema.pg_wal
     newest = select(func.max(wal.c.version)).where(wal.c.relid == storage.c.relid).scalar_subquery()
     query = (
         select(storage.c.relid, storage.c.location, newest.label("version"))
         .join(pg_class, pg_class.c.oid == storage.c.relid)
-        .where(storage.c.is_made, pg_class.c.relkind == "r", catalog.visible(pg_class))
+        .where(storage.c.is_made, catalog.visible(pg_class))
         .order_by(storage.c.relid)
     )
-    if relids is not None:
-        query = query.where(storage.c.relid.in_(relids))
-    rows = catalog.connection.execute(query)
+    wanted = pg_class.c.relkind == "r" if relids is None else storage.c.relid.in_(relids)
+    rows = catalog.connection.execute(query.where(wanted))
     return [LoggedTable(int(row.relid), str(row.location), row.version) for row in rows]
 
 

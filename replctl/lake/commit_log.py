@@ -18,6 +18,7 @@ from replctl.catalog.pg_wal import (
     CHANGE,
     NONE,
     TRUNCATE,
+    LoggedTable,
     enter,
     is_logged_in_progress,
     known_origin_lsn,
@@ -54,13 +55,10 @@ def has_unlogged_versions(
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    newest = latest_version(storage.location)
-    if newest is None:
-        if may_be_missing:
-            return False
-        raise _missing(storage.location, relation)
+    if may_be_missing and latest_version(storage.location) is None:
+        return False
     logged = last_logged_version(catalog, relation.oid)
-    return newest > (-1 if logged is None else logged)
+    return _is_behind(catalog, LoggedTable(relation.oid, storage.location, logged))
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -69,22 +67,20 @@ def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> li
     Raises:
         UndefinedFile: one is not there (58P01).
     """
-    behind = []
-    for table in logged_tables(catalog, relids):
-        newest = latest_version(table.location)
-        if newest is None:
-            raise _missing(table.location, get_relation(catalog, table.relid))
-        if table.version is None or newest > table.version:
-            behind.append(table.relid)
-    return behind
+    tables = logged_tables(catalog, relids)
+    return [table.relid for table in tables if _is_behind(catalog, table)]
 
 
-def _missing(location: str, relation: Relation | None) -> UndefinedFile:
-    assert relation is not None
-    return UndefinedFile(
-        f'could not find the Delta table "{location}"',
-        detail=f'Table "{relation.qualified_name}" is stored there.',
-    )
+def _is_behind(catalog: Catalog, table: LoggedTable) -> bool:
+    newest = latest_version(table.location)
+    if newest is None:
+        relation = get_relation(catalog, table.relid)
+        assert relation is not None
+        raise UndefinedFile(
+            f'could not find the Delta table "{table.location}"',
+            detail=f'Table "{relation.qualified_name}" is stored there.',
+        )
+    return table.version is None or newest > table.version
 
 
 def unlogged_commits(catalog: Catalog, relation: Relation) -> Iterator[DeltaCommit]:

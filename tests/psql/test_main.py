@@ -184,6 +184,17 @@ def test_a_fault_of_ours_is_an_internal_error(
     assert "ZeroDivisionError" in (tmp_path / "home" / "log" / "replctl.log").read_text()
 
 
+def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "REPLCTL_HOME": str(folder / "home")},
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("redirection", "code", "stderr"),
     [
@@ -192,14 +203,7 @@ def test_a_fault_of_ours_is_an_internal_error(
     ],
 )
 def test_nobody_takes_the_output(tmp_path: Path, redirection: str, code: int, stderr: str) -> None:
-    process = subprocess.run(
-        f"{sys.executable} -m replctl -X -c 'SELECT 1' {redirection}",
-        shell=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "REPLCTL_HOME": str(tmp_path / "home")},
-        check=False,
-    )
+    process = _shell(f"{sys.executable} -m replctl -X -c 'SELECT 1' {redirection}", tmp_path)
     assert process.returncode == code
     assert process.stderr.endswith(stderr)
     assert "Traceback" not in process.stderr
@@ -209,13 +213,6 @@ def test_nobody_takes_the_output(tmp_path: Path, redirection: str, code: int, st
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     script = tmp_path / "long.sql"
     script.write_text("\\echo " + "x" * 5000 + "\n" + ("\\echo y\n" * 50000))
-    process = subprocess.run(
-        f"{sys.executable} -m replctl -X -f {script} | head -c 10",
-        shell=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "REPLCTL_HOME": str(tmp_path / "home")},
-        check=False,
-    )
+    process = _shell(f"{sys.executable} -m replctl -X -f {script} | head -c 10", tmp_path)
     assert process.stdout == "x" * 10
     assert process.stderr == ""
