@@ -85,6 +85,9 @@ _DEFAULT_PROPERTIES = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.memory": "2g",
+    # A sync of many changes has 170 pieces of generated code; with Spark's 100 none of them is left
+    # when the next sync comes, and to compile them again takes a fifth of it
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
     # VACUUM FULL: files of a size that a change can afford to write anew
     "spark.databricks.delta.optimize.maxFileSize": str(128 * 2**20),
