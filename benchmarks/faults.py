@@ -64,6 +64,7 @@ _PUBLISHED = {
 _SUBSCRIBED = {"sub1": ("keyed", "loose", "parted"), "sub2": ("keyed", "loose")}
 _OWN_ID = 1_000_000  # from here on keys are the subscriber's own
 _STATE_OF_COPIES = "tablesync."
+_ATTEMPTS = 5  # at a fault that comes too late, when the applier has done its work
 #: Injects a fault; whether it came to that.
 _Fault: TypeAlias = Callable[["Lake"], bool]
 _POINTS = tuple(p for p in POINTS if p.startswith(("tablesync.", "apply.")))
@@ -419,13 +420,15 @@ def main() -> int:
             for kind, inject in _faults(arguments.kills, arguments.repeat, _duration_of_sync(lake)):
                 is_wanted = not arguments.only or any(part in kind for part in arguments.only)
                 if is_wanted and (is_small or kind != "full disk"):
-                    _one_round(lake, inject, outcomes.setdefault(kind, Outcome()), kind)
+                    outcome = outcomes.setdefault(kind, Outcome())
+                    any(_one_round(lake, inject, outcome, kind) for _ in range(_ATTEMPTS))
         except (KeyboardInterrupt, QueryCanceled):
             print("Interrupted; what was injected and compared until then:")
     return _report(outcomes, is_small)
 
 
-def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kind: str) -> None:
+def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kind: str) -> bool:
+    """Change, inject a fault, recover, compare; whether the applier was still there to meet it."""
     lake.change()
     is_injected = inject(lake)
     start = time.monotonic()
@@ -440,6 +443,7 @@ def _one_round(lake: Lake, inject: Callable[[Lake], bool], outcome: Outcome, kin
         print(f"after {kind}, round {outcome.injected}: {outcome}", file=sys.stderr)
         lake.subscribe()
         lake.sync()
+    return is_injected
 
 
 def _duration_of_sync(lake: Lake) -> float:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -49,9 +50,14 @@ class QuerySize:
         self._current: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
         self._large_views: set[str] = set()
 
-    def note_large(self, view: str) -> None:
-        """A view has many rows."""
+    @contextmanager
+    def large(self, view: str) -> Iterator[None]:
+        """A view that has many rows, while the context lasts."""
         self._large_views.add(view)
+        try:
+            yield
+        finally:
+            self._large_views.discard(view)
 
     def choose(self, session: SparkSession, text: str, *, has_few_rows: bool = False) -> None:
         """Set the session as the tables and views in a statement, or a table's name, ask for.
@@ -79,7 +85,7 @@ class QuerySize:
     def is_small(self, text: str) -> bool:
         """Whether all that a statement reads is small."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
-        has_large_view = any(view in text for view in self._large_views)
+        has_large_view = any(view in text for view in tuple(self._large_views))
         return not has_large_view and all(map(_is_small, tables))
 
 

@@ -104,8 +104,7 @@ def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterat
     with engine.running():
         frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        with _named(engine, frame) as view:
-            engine.query_size.note_large(view)
+        with _named(engine, frame) as view, engine.query_size.large(view):
             yield view
     finally:
         with engine.running():
@@ -134,8 +133,8 @@ def _shared(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iter
 @contextmanager
 def _repeated(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
     """A view of many rows that are read anew each time."""
-    with _named(engine, _projected(engine, query, columns)) as view:
-        engine.query_size.note_large(view)
+    frame = _projected(engine, query, columns)
+    with _named(engine, frame) as view, engine.query_size.large(view):
         yield view
 
 

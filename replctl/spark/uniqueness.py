@@ -27,6 +27,8 @@ def duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> l
     """
     found: list[Problem] = []
     for key in keys:
+        if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
+            continue
         row = earliest_row(engine, outcome, _duplicates_sql(outcome, key))
         if row is not None:
             values, texts = row
@@ -59,23 +61,42 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
     return Problem(values["position"], "unique", number, leaf, texts, action)
 
 
+def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """Something if `_duplicates_sql` has rows: of many rows that asks for nothing but their
+    keys."""
+    names = ", ".join(f"w{attnum}" for attnum in key.attnums)
+    new = (
+        f"SELECT {names}, count(*) AS occurrences FROM {outcome.rows.view}"
+        f" WHERE {_enters_sql(key)} GROUP BY {names}"
+    )
+    return f"SELECT 1 {_met_sql(outcome, key, new)} n.occurrences > 1 OR e.leaf IS NOT NULL LIMIT 1"
+
+
 def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     """The rows of an outcome that meet another one of it, or a row that stays in the table."""
-    view, names = outcome.rows.view, [f"w{attnum}" for attnum in key.attnums]
-    equals = "<=>" if key.nulls_not_distinct else "="
-    counts = "TRUE" if key.nulls_not_distinct else " AND ".join(f"{n} IS NOT NULL" for n in names)
-    partition = ", ".join(names)
-    place = "" if key.leaf is None else f" AND new_leaf = {key.leaf}"
+    names = ", ".join(f"w{attnum}" for attnum in key.attnums)
     new = (
-        f"SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY position) AS occurrence"
-        f" FROM {view} WHERE op IN ('I', 'U', 'C') AND {counts}{place}"
+        f"SELECT *, row_number() OVER (PARTITION BY {names} ORDER BY position) AS occurrence"
+        f" FROM {outcome.rows.view} WHERE {_enters_sql(key)}"
     )
+    return f"SELECT n.* {_met_sql(outcome, key, new)} n.occurrence > 1 OR e.leaf IS NOT NULL"
+
+
+def _enters_sql(key: UniqueKey) -> str:
+    """Whether a row of an outcome gets a place in the index."""
+    conditions = ["op IN ('I', 'U', 'C')"]
+    if not key.nulls_not_distinct:
+        conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
+    if key.leaf is not None:
+        conditions.append(f"new_leaf = {key.leaf}")
+    return " AND ".join(conditions)
+
+
+def _met_sql(outcome: Outcome, key: UniqueKey, new: str) -> str:
+    """FROM new rows n and the rows e that stay in the table, as far as to WHERE."""
+    equals = "<=>" if key.nulls_not_distinct else "="
     same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
-    has_other = "n.occurrence > 1 OR e.leaf IS NOT NULL"
-    return (
-        f"SELECT n.* FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE"
-        f" {has_other}"
-    )
+    return f"FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE"
 
 
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
