@@ -421,7 +421,9 @@ def main() -> int:
                 is_wanted = not arguments.only or any(part in kind for part in arguments.only)
                 if is_wanted and (is_small or kind != "full disk"):
                     outcome = outcomes.setdefault(kind, Outcome())
-                    any(_one_round(lake, inject, outcome, kind) for _ in range(_ATTEMPTS))
+                    for _attempt in range(_ATTEMPTS):
+                        if _one_round(lake, inject, outcome, kind):
+                            break
         except (KeyboardInterrupt, QueryCanceled):
             print("Interrupted; what was injected and compared until then:")
     return _report(outcomes, is_small)

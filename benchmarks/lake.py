@@ -130,7 +130,7 @@ class Lake:
         self.engine, self._remote = engine, remote
         self.cluster = Cluster.open(self.home)
         self._commits = itertools.count(1)
-        self.run("postgres", "ALTER SYSTEM SET max_replication_slots = 100")
+        self.run("postgres", "ALTER SYSTEM SET max_replication_slots = 1000")
 
     # -- replctl
 

@@ -85,7 +85,8 @@ class QuerySize:
     def is_small(self, text: str) -> bool:
         """Whether all that a statement reads is small."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
-        has_large_view = any(view in text for view in tuple(self._large_views))
+        large_views = tuple(self._large_views)  # other threads have theirs
+        has_large_view = any(view in text for view in large_views)
         return not has_large_view and all(map(_is_small, tables))
 
 

@@ -62,41 +62,47 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """Something if `_duplicates_sql` has rows: of many rows that asks for nothing but their
-    keys."""
-    names = ", ".join(f"w{attnum}" for attnum in key.attnums)
-    new = (
-        f"SELECT {names}, count(*) AS occurrences FROM {outcome.rows.view}"
-        f" WHERE {_enters_sql(key)} GROUP BY {names}"
+    """A row if `_duplicates_sql` has any; the index's columns alone are read for it."""
+    names = _names(key)
+    numbered = (
+        f"SELECT {names}, count(*) AS occurrence FROM ({_entering_sql(outcome, key)})"
+        f" GROUP BY {names}"
     )
-    return f"SELECT 1 {_met_sql(outcome, key, new)} n.occurrences > 1 OR e.leaf IS NOT NULL LIMIT 1"
+    return f"{_repeated_sql(outcome, key, '1', numbered)} LIMIT 1"
 
 
 def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     """The rows of an outcome that meet another one of it, or a row that stays in the table."""
-    names = ", ".join(f"w{attnum}" for attnum in key.attnums)
-    new = (
-        f"SELECT *, row_number() OVER (PARTITION BY {names} ORDER BY position) AS occurrence"
-        f" FROM {outcome.rows.view} WHERE {_enters_sql(key)}"
+    numbered = (
+        f"SELECT *, row_number() OVER (PARTITION BY {_names(key)} ORDER BY position) AS occurrence"
+        f" FROM ({_entering_sql(outcome, key)})"
     )
-    return f"SELECT n.* {_met_sql(outcome, key, new)} n.occurrence > 1 OR e.leaf IS NOT NULL"
+    return _repeated_sql(outcome, key, "n.*", numbered)
 
 
-def _enters_sql(key: UniqueKey) -> str:
-    """Whether a row of an outcome gets a place in the index."""
+def _names(key: UniqueKey) -> str:
+    return ", ".join(f"w{attnum}" for attnum in key.attnums)
+
+
+def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
+    """The rows of an outcome that get a place in the index."""
     conditions = ["op IN ('I', 'U', 'C')"]
     if not key.nulls_not_distinct:
         conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
     if key.leaf is not None:
         conditions.append(f"new_leaf = {key.leaf}")
-    return " AND ".join(conditions)
+    return f"SELECT * FROM {outcome.rows.view} WHERE {' AND '.join(conditions)}"
 
 
-def _met_sql(outcome: Outcome, key: UniqueKey, new: str) -> str:
-    """FROM new rows n and the rows e that stay in the table, as far as to WHERE."""
+def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -> str:
+    """Entering rows, each with its occurrence among those that are equal to it, that are not the
+    first, or equal to a row that stays in the table."""
     equals = "<=>" if key.nulls_not_distinct else "="
     same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
-    return f"FROM ({new}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same} WHERE"
+    return (
+        f"SELECT {shown} FROM ({numbered}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same}"
+        " WHERE n.occurrence > 1 OR e.leaf IS NOT NULL"
+    )
 
 
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:

@@ -89,25 +89,3 @@ def test_conflicts_and_missing_rows(publisher: Database, subscriber: Database) -
     assert subscriber.rows(missing) == [("1",)]
     assert subscriber.rows("SELECT v FROM t WHERE a = 50") == [("2",)]
     assert subscriber.rows("SELECT count(*) FROM t WHERE a = 4") == [("0",)]
-
-
-def test_copy_of_many_rows_with_a_value_twice(publisher: Database, subscriber: Database) -> None:
-    publisher.run(
-        "CREATE TABLE many (id int PRIMARY KEY, code int);"
-        " INSERT INTO many SELECT g, CASE WHEN g = 2500 THEN 7 ELSE g END"
-        " FROM generate_series(1, 2500) g;"
-        " ALTER PUBLICATION p ADD TABLE many"
-    )
-    subscriber.run("CREATE TABLE many (id int PRIMARY KEY, code int UNIQUE)")
-    subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
-
-    (failure,) = subscriber.sync()
-    assert failure.error.message == (
-        'duplicate key value violates unique constraint "many_code_key"'
-    )
-    assert failure.error.detail == "Key (code)=(7) already exists."
-    assert subscriber.rows("SELECT count(*) FROM many") == [("0",)]
-
-    publisher.run("UPDATE many SET code = 2500 WHERE id = 2500")
-    assert subscriber.sync() == []
-    assert subscriber.rows("SELECT count(*), sum(code) FROM many") == [("2500", "3126250")]

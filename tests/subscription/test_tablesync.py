@@ -205,3 +205,25 @@ def test_tables_are_synchronized_again(
     assert down.rows("SELECT id FROM first ORDER BY id") == subscriber.rows(
         "SELECT id FROM first ORDER BY id"
     )
+
+
+def test_a_copy_of_many_rows_with_a_value_twice(publisher: Database, subscriber: Database) -> None:
+    publisher.run(
+        "CREATE TABLE many (id int PRIMARY KEY, code int);"
+        " INSERT INTO many SELECT g, CASE WHEN g = 2500 THEN 7 ELSE g END"
+        " FROM generate_series(1, 2500) g;"
+        " CREATE PUBLICATION p FOR TABLE many"
+    )
+    subscriber.run("CREATE TABLE many (id int PRIMARY KEY, code int UNIQUE)")
+    subscriber.run(f"CREATE SUBSCRIPTION s {CONNECTION} PUBLICATION p")
+
+    (failure,) = subscriber.sync()
+    assert failure.error.message == (
+        'duplicate key value violates unique constraint "many_code_key"'
+    )
+    assert failure.error.detail == "Key (code)=(7) already exists."
+    assert subscriber.rows("SELECT count(*) FROM many") == [("0",)]
+
+    publisher.run("UPDATE many SET code = 2500 WHERE id = 2500")
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT count(*), sum(code) FROM many") == [("2500", "3126250")]
