@@ -88,6 +88,9 @@ _DEFAULT_PROPERTIES = {
     # A sync of many changes has 170 pieces of generated code; with Spark's 100 none of them is left
     # when the next sync comes, and to compile them again takes a fifth of it
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Each sort and each hash map takes a page, however few rows it has; with Spark's 64m every sync
+    # of 10 rows fills the heap and ends in a full collection
+    "spark.buffer.pageSize": "2m",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
     # VACUUM FULL: files of a size that a change can afford to write anew
     "spark.databricks.delta.optimize.maxFileSize": str(128 * 2**20),

@@ -134,7 +134,11 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
         "-Duser.timezone=UTC",
         "-XX:+IgnoreUnrecognizedVMOptions",
         "-XX:+UseSerialGC",
-        "-XX:MetaspaceSize=256m",  # Spark's classes; a smaller one begins with full collections
+        # With the sizes that the JVM begins with, Spark's classes and first objects cost full
+        # collections, and half of what a sync makes grows old in a young generation of 128m
+        "-XX:MetaspaceSize=256m",
+        "-XX:NewSize=384m",
+        "-XX:OldSize=256m",
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
         *opened,
