@@ -39,6 +39,7 @@ def measure_connect(run: Run) -> None:
         command = [
             sys.executable, "-m", "benchmarks", "--group", _GROUP, "--remote", remote,
             "--rounds", str(run.rounds), "--warm-up", str(run.warm_up), "--json", str(answer),
+            *(argument for case in run.cases for argument in ("--case", case)),
         ]  # fmt: skip
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         for found in json.loads(answer.read_text("utf-8"))["measurements"]:
