@@ -226,5 +226,6 @@ def plot(report: Report, file: Path) -> None:
     figure.suptitle(
         f"{report.machine['date']}, {report.machine['machine']}, load {report.machine['load']}",
         fontsize=9,
+        wrap=True,
     )
     figure.savefig(file, dpi=100)
