@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,12 +125,10 @@ class Lake:
 
     def __init__(self, folder: Path, engine: Engine, remote: str | None = None) -> None:
         self._folder = folder
-        self._closing = ExitStack()
         self.home, self.bare = folder / "home", folder / "bare"
         self.bare.mkdir(parents=True)
         self.engine, self._remote = engine, remote
         self.cluster = Cluster.open(self.home)
-        self._closing.callback(self.cluster.close)
         self._commits = itertools.count(1)
         self.run("postgres", "ALTER SYSTEM SET max_replication_slots = 1000")
 
@@ -185,7 +183,7 @@ class Lake:
     @cached_property
     def plain(self) -> SparkSession:
         """A session with Spark's own settings."""
-        session = self._new_session()
+        session = self.engine.new_session()
         for name, value in _DEFAULTS.items():
             session.conf.set(name, value)
         return session
@@ -193,23 +191,10 @@ class Lake:
     @cached_property
     def lean(self) -> SparkSession:
         """A session with the settings that make small jobs cheap, as replctl has them."""
-        session = self._new_session()
+        session = self.engine.new_session()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
             session.conf.set(name, str(self.engine.session.conf.get(name)))
         return session
-
-    def _new_session(self) -> SparkSession:
-        if self._remote is None:
-            return self.engine.session.newSession()
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.builder.remote(self._remote).create()
-        self._closing.callback(_end, session)
-        return session
-
-    def close(self) -> None:
-        """End what was opened here."""
-        self._closing.close()
 
     def job_count(self) -> int | None:
         """The Spark jobs that this process has run so far; None for a Connect server."""
@@ -347,10 +332,3 @@ def _written(log: Path, version: int) -> int:
             if added.get("deletionVector"):
                 total += int(added["deletionVector"].get("sizeInBytes", 0))
     return total
-
-
-def _end(session: SparkSession) -> None:
-    """End a Connect session.  What outlives it would close its channel once more when the
-    interpreter ends, and wait for ever."""
-    session.stop()
-    session._client = None  # type: ignore[attr-defined]

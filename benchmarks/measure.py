@@ -191,7 +191,7 @@ class Run:
             try:
                 yield lake
             finally:
-                lake.close()
+                lake.cluster.close()
 
     def at(self, small: T, medium: T, full: T) -> T:
         """The value for the run's size."""

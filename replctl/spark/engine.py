@@ -115,6 +115,7 @@ class Engine:
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
         self._conf = conf
+        self._connected: list[SparkSession] = []
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         with _translating():
@@ -134,12 +135,18 @@ class Engine:
         if thread not in self._sessions:
             taken = self._free_session()
             if taken is None:
+                taken = self.new_session()
                 with _translating():
-                    taken = self._connect() if self._conf.remote else self._first.newSession()
                     self._configure(taken)
             with self._giving:
                 self._sessions[thread] = taken
         return self._sessions[thread]
+
+    def new_session(self) -> SparkSession:
+        """A session with the engine's properties and no settings of its own; it ends with the
+        engine."""
+        with _translating():
+            return self._connect() if self._conf.remote else self._first.newSession()
 
     def _free_session(self) -> SparkSession | None:
         with self._giving:
@@ -455,18 +462,20 @@ class Engine:
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
         process."""
-        opened, self._sessions = self._sessions, {}
-        if self._conf.remote:
-            for session in opened.values():
-                session.stop()
-                # What outlives this, in a traceback say, would close its channel once more when
-                # the interpreter ends, and wait for ever.
-                session._client = None  # type: ignore[attr-defined]
+        self._sessions = {}
+        connected, self._connected = self._connected, []
+        for session in connected:
+            session.stop()
+            # What outlives this, in a traceback say, would close its channel once more when the
+            # interpreter ends, and wait for ever.
+            session._client = None  # type: ignore[attr-defined]
 
     def _connect(self) -> SparkSession:
         assert self._conf.remote is not None
         os.environ.pop("SPARK_REMOTE", None)
-        return SparkSession.builder.remote(self._conf.remote).create()
+        session = SparkSession.builder.remote(self._conf.remote).create()
+        self._connected.append(session)
+        return session
 
     def _start(self, log: Path | None) -> SparkSession:
         properties = {**_DEFAULT_PROPERTIES, **dict(self._conf.properties)}
