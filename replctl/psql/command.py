@@ -250,8 +250,8 @@ def _out(context: CommandContext, slash: SlashScanner) -> CommandResult:
     target = slash.argument(Argument.FILE_PIPE)
     settings = context.settings
     output = Output(None if target is None else os.path.expanduser(target))
-    exit_code = settings.output.close()
-    settings.output = output
+    former, settings.output = settings.output, output
+    exit_code = former.close()
     if exit_code is not None:
         settings.variables.record_shell_exit(exit_code)
     return CommandStatus.DONE

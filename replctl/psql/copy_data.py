@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from replctl.psql.output import Output
+from replctl.psql.output import Output, writing
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 
@@ -95,9 +95,10 @@ class CopyData:
                 return
         output = self._output or self._opened or self._settings.output
         stream: TextIO = output.stream
-        for line in lines:
-            stream.write(line.decode("utf-8", "surrogateescape"))
-        stream.flush()
+        with writing("could not write COPY data"):
+            for line in lines:
+                stream.write(line.decode("utf-8", "surrogateescape"))
+            stream.flush()
         self._has_written_results = output is self._settings.output
 
     def takes_tag(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -44,12 +45,18 @@ def run(argv: list[str]) -> int:
         code = _run(argv)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing may be written at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.SUCCESS
     except KeyboardInterrupt:
         return ExitCode.USER
+    except BrokenPipeError:  # the reader of our output has gone (`| head`)
+        code = ExitCode.SUCCESS
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"replctl: error: could not write: {error.strerror}", file=sys.stderr)
+        code = ExitCode.FAILURE
+    # What is left of the output may not be written at the end
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _run(argv: list[str]) -> int:
@@ -73,13 +80,13 @@ def _run(argv: list[str]) -> int:
         return ExitCode.SUCCESS
     try:
         settings = _settings(options, variables, messages)
+        try:
+            return _run_actions(settings, options)
+        finally:
+            _close(settings)
     except PsqlError as error:
         messages.error(str(error))
         return ExitCode.FAILURE
-    try:
-        return _run_actions(settings, options)
-    finally:
-        _close(settings)
 
 
 def _subcommand(name: str, argv: list[str], variables: Variables, messages: Messages) -> int:

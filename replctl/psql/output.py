@@ -4,9 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from replctl.psql.variables import PsqlError
+
+
+@contextmanager
+def writing(failure: str) -> Iterator[None]:
+    """Write results; a reader that has gone is for the caller.
+
+    Args:
+        failure: what is said where that cannot be done, before the reason.
+
+    Raises:
+        BrokenPipeError: nobody reads them.
+        PsqlError: a disk is full, say.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise PsqlError(f"{failure}: {error.strerror}") from error
 
 
 class Output:
@@ -20,6 +41,7 @@ class Output:
     """
 
     def __init__(self, target: str | None = None) -> None:
+        self._target = target
         self._process: subprocess.Popen[str] | None = None
         self._file: TextIO | None = None
         if target is None:
@@ -31,12 +53,10 @@ class Output:
                 errors="surrogateescape",
             )  # fmt: skip
             return
-        try:
+        with writing(target):
             self._file = open(  # noqa: SIM115 - it stays open until close()
                 target, "w", encoding="utf-8", errors="surrogateescape", newline="\n"
             )
-        except OSError as error:
-            raise PsqlError(f"{target}: {error.strerror}") from error
 
     @property
     def is_stdout(self) -> bool:
@@ -57,14 +77,16 @@ class Output:
 
         Returns:
             The exit code of the program; None if there is none.
+
+        Raises:
+            PsqlError: what was not written yet cannot be.
         """
         if self._file is not None:
-            self._file.close()
+            with writing(str(self._target)):
+                self._file.close()
         if self._process is None:
             return None
-        try:
+        with suppress(BrokenPipeError):  # it has read enough
             assert self._process.stdin is not None
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass  # it has read enough
         return self._process.wait()

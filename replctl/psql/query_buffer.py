@@ -18,7 +18,7 @@ from replctl.psql.command_context import (
     missing_argument,
 )
 from replctl.psql.crosstabview import Crosstab
-from replctl.psql.output import Output
+from replctl.psql.output import Output, writing
 from replctl.psql.print_table import PrintOptions
 from replctl.psql.pset import set_option
 from replctl.psql.scan_slash import Argument, SlashScanner
@@ -180,7 +180,8 @@ def write(context: CommandContext, slash: SlashScanner) -> CommandResult:
     if target is None:
         raise missing_argument(slash)
     output = Output(os.path.expanduser(target))
-    output.stream.write(context.query + "\n" if context.query else "")
+    with writing(str(target)):
+        output.stream.write(context.query + "\n" if context.query else "")
     exit_code = output.close()
     if exit_code is not None:
         context.settings.variables.record_shell_exit(exit_code)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from replctl.errors import InternalError, PostgresError, QueryCanceled
+from replctl.errors import DiskFull, InternalError, PostgresError, QueryCanceled
 from replctl.psql.copy_data import CopyData
 from replctl.psql.crosstabview import Crosstab, crosstab
 from replctl.psql.output import Output
@@ -98,8 +99,9 @@ def run_silently(settings: PsqlSettings, text: str) -> bool:
 def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
     """Run a block, and report what it raises as a failure of `statement` (None: of a command).
 
-    What is raised unforeseen is reported as an internal error, and its traceback written to the
-    cluster's log.  The list that is yielded is empty after a failure, else holds True.
+    What is raised unforeseen, but for a full disk, is reported as an internal error, and its
+    traceback written to the cluster's log.  The list that is yielded is empty after a failure,
+    else holds True.
     """
     outcome = [True]
     try:
@@ -112,7 +114,10 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
         outcome.clear()
         if not settings.is_interactive:
             raise
-    except (BrokenPipeError, PsqlError):
+    except PsqlError as error:
+        settings.messages.error(str(error))
+        outcome.clear()
+    except BrokenPipeError:
         raise
     except Exception as error:
         if settings.session is None:
@@ -259,6 +264,9 @@ def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -
 
 
 def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        file = f' to file "{error.filename}"' if error.filename else ""
+        return DiskFull(f"could not write{file}: {error.strerror}")
     assert settings.session is not None
     cluster = settings.session.cluster
     cluster.log.report_fault(error)
@@ -311,10 +319,8 @@ def _print_result(settings: PsqlSettings, result: Result, delivery: Delivery) ->
         options = delivery.print_options or settings.print_options
         try:
             settings.print(_table(result), options)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            settings.messages.error(f"could not print result table: {error.strerror}")
+        except PsqlError as error:
+            settings.messages.error(str(error))
             return False
     if not settings.is_quiet and (result.columns is None or _is_change(result.tag)):
         print(result.tag, file=settings.output.stream, flush=True)
@@ -337,11 +343,10 @@ def _table(result: Result) -> Table:
 
 def _print_crosstab(settings: PsqlSettings, result: Result, said: Crosstab) -> bool:
     try:
-        table = crosstab(said, _table(result), settings.print_options.null)
+        settings.print(crosstab(said, _table(result), settings.print_options.null))
     except PsqlError as error:
         settings.messages.error(str(error))
         return False
-    settings.print(table)
     return True
 
 

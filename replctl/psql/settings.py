@@ -11,7 +11,7 @@ from typing import TextIO
 
 from replctl.errors import Notice, PostgresError
 from replctl.psql.messages import Messages
-from replctl.psql.output import Output
+from replctl.psql.output import Output, writing
 from replctl.psql.print_table import PrintOptions, Table, print_table
 from replctl.psql.variables import Variables
 from replctl.session import Session
@@ -94,15 +94,20 @@ class PsqlSettings:
         self.messages.report(notice)
 
     def print(self, table: Table, options: PrintOptions | None = None) -> None:
-        """Write a table to where results go."""
+        """Write a table to where results go.
+
+        Raises:
+            PsqlError: it cannot be written.
+        """
         chosen = options if options is not None else self.print_options
         if self.is_styled and chosen.columns == 0:
             chosen = replace(chosen, columns=os.get_terminal_size().columns)
-        print_table(self.output.stream, table, chosen, styled=self.is_styled)
-        self.output.stream.flush()
-        if self.log_file is not None:
-            print_table(self.log_file, table, chosen)
-            self.log_file.flush()
+        with writing("could not print result table"):
+            print_table(self.output.stream, table, chosen, styled=self.is_styled)
+            self.output.stream.flush()
+            if self.log_file is not None:
+                print_table(self.log_file, table, chosen)
+                self.log_file.flush()
 
     def bind_session(self, session: Session) -> None:
         """Take a session that was just opened, and set the variables that tell of it."""

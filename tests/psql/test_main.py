@@ -210,6 +210,37 @@ def test_nobody_takes_the_output(tmp_path: Path, redirection: str, code: int, st
     assert "internal error" not in process.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "stderr"),
+    [
+        (r"-X -c '\dn'", "could not print result table"),
+        ("-X -l", "replctl: error: could not print result table"),
+        ("-X -c 'COPY (SELECT 1) TO STDOUT'", "could not write COPY data"),
+        (r"-X -c '\echo x'", "ERROR:  could not write"),
+        ("-X -c 'CREATE SCHEMA s'", "ERROR:  could not write"),
+        ("status", "replctl: error: could not print result table"),
+        ("dump", "ERROR:  could not write"),
+        ("--help", "replctl: error: could not write"),
+        ("--version", "replctl: error: could not write"),
+    ],
+)
+def test_the_disk_is_full(tmp_path: Path, arguments: str, stderr: str) -> None:
+    _shell(f"{sys.executable} -m replctl -X -c 'SELECT 1'", tmp_path)
+    process = _shell(f"{sys.executable} -m replctl {arguments} >/dev/full", tmp_path)
+    assert process.stderr == f"{stderr}: No space left on device\n"
+    assert process.returncode == 1
+
+
+def test_output_goes_on_after_a_full_disk(tmp_path: Path) -> None:
+    commands = r"-c '\o /dev/full' -c 'SELECT 1' -c '\o' -c 'SELECT 2'"
+    process = _shell(f"{sys.executable} -m replctl -X -At {commands}", tmp_path)
+    assert process.stdout == "2\n"
+    assert process.stderr == (
+        "could not print result table: No space left on device\n"
+        "/dev/full: No space left on device\n"
+    )
+
+
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     script = tmp_path / "long.sql"
     script.write_text("\\echo " + "x" * 5000 + "\n" + ("\\echo y\n" * 50000))
