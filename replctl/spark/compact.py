@@ -14,7 +14,9 @@ _STATE = (
 _GONE = (NetEffect.DELETED, NetEffect.VANISHED)
 
 
-def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> str:
+def net_effects_sql(
+    changes: str, key: Sequence[str], image: Sequence[str], *, repeats_keys: bool = True
+) -> str:
     """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
     last_position, last_action, found_u, found_d, gone_u, gone_d, and the last new image.
 
@@ -22,6 +24,7 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
         changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
         key: the suffixes <x> of the key's columns.
         image: the suffixes of all columns that are sent; the result has them as n<x>.
+        repeats_keys: a key may have several changes; else each change is its key's net effect.
 
     absent_at is the position of the INSERT for which the row has to be missing at the start;
     conflict_at that of an INSERT which meets a row that the run itself has made.  found_u and
@@ -29,6 +32,8 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
     gone_d how many a row that the run has deleted.
     """
     keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
+    if not repeats_keys:
+        return _single_effects_sql(changes, keys, image)
     grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))
     images = ", ".join(f"n{x}" for x in image)
     folded = (
@@ -47,6 +52,23 @@ def net_effects_sql(changes: str, key: Sequence[str], image: Sequence[str]) -> s
         " state.conflict_at AS conflict_at, last_position, last_action,"
         " state.found_u, state.found_d, state.gone_u, state.gone_d,"
         f" {unpacked} FROM ({grouped})"
+    )
+
+
+def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
+    """The net effects of changes each of which has a key of its own: one step from FOUND."""
+    effects = " ".join(
+        f"WHEN {quote(action.value)} THEN {quote(result.value)}"
+        for (effect, action), result in COMPOSITION.items()
+        if effect is NetEffect.FOUND
+    )
+    images = ", ".join(f"n{x}" for x in image)
+    return (
+        f"SELECT {keys}, CASE action {effects} END AS effect,"
+        " if(action = 'I', position, NULL) AS absent_at, CAST(NULL AS BIGINT) AS conflict_at,"
+        " position AS last_position, action AS last_action,"
+        " if(action = 'U', 1L, 0L) AS found_u, if(action = 'D', 1L, 0L) AS found_d,"
+        f" 0L AS gone_u, 0L AS gone_d, {images} FROM {changes}"
     )
 
 

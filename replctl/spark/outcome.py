@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: (o<attnum>).
 Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
 
+_INTEGERS = ("int2", "int4", "int8")
+
 _IS_NEW = "op IN ('I', 'U', 'C')"
 #: The rows that cannot be written.
 _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NULL)"
@@ -42,7 +44,8 @@ class Outcome:
     before (k1, k2, ...), the whole row after (w<attnum>), and where whole rows are matched the row
     before (o<attnum>).
 
-    `groups` counts them.  `moves_keys`: it changes values of the key.
+    `groups` counts them.  `moves_keys`: it changes values of the key.  `has_distinct_keys`: it is
+    known that no two of its rows have the same key after it.
     """
 
     target: Target
@@ -50,6 +53,7 @@ class Outcome:
     groups: tuple[OutcomeGroup, ...]
     matching: Matching = "key"
     moves_keys: bool = False
+    has_distinct_keys: bool = False
 
     @property
     def has_problem(self) -> bool:
@@ -84,19 +88,23 @@ def grouped(
     *,
     moves_keys: bool = False,
     counts_missing: bool = False,
+    are_new: bool = False,
 ) -> Outcome:
     """An outcome with its groups, which one pass over its rows tells.
 
     Args:
         counts_missing: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found
             no row.
+        are_new: all rows are; of many of them the same pass tells whether their keys are distinct.
     """
-    groups = (
-        _groups_here(rows, counts_missing)
-        if rows.is_small
-        else _groups(engine, rows, counts_missing)
-    )
-    return Outcome(target, rows, tuple(groups), matching, moves_keys)
+    if rows.is_small:
+        groups = tuple(_groups_here(rows, counts_missing))
+        return Outcome(target, rows, groups, matching, moves_keys)
+    if are_new and target.key:
+        groups, has_distinct_keys = _groups_of_keys(engine, target, rows)
+        return Outcome(target, rows, groups, has_distinct_keys=has_distinct_keys)
+    groups = tuple(_groups(engine, rows, counts_missing))
+    return Outcome(target, rows, groups, matching, moves_keys)
 
 
 def _groups_here(rows: Staged, counts_missing: bool) -> Iterator[OutcomeGroup]:
@@ -120,6 +128,34 @@ def _groups(engine: Engine, rows: Staged, counts_missing: bool) -> Iterator[Outc
         f" FROM {rows.view} GROUP BY op, old_leaf, new_leaf"
     )
     return (OutcomeGroup(*group) for group in found)
+
+
+def _groups_of_keys(
+    engine: Engine, target: Target, rows: Staged
+) -> tuple[tuple[OutcomeGroup, ...], bool]:
+    """The groups of new rows, and whether their keys are distinct.
+
+    An integer of the key is a bit among those of its 64 neighbours: where keys are dense, there is
+    little to be sorted or sent between tasks.
+    """
+    keys = [f"k{i}" for i in range(1, len(target.key) + 1)]
+    differing = "count(*) = 1"
+    types = [target.column(attnum).type for attnum in target.key]
+    i = next((i for i, type_ in enumerate(types) if type_ in _INTEGERS), None)
+    if i is not None:
+        bit = f"shiftleft(1L, CAST({keys[i]} & 63 AS INT))"
+        differing = f"count(*) = bit_count(bit_or({bit}))"
+        keys[i] = f"shiftright(CAST({keys[i]} AS BIGINT), 6)"
+    of_keys = (
+        f"SELECT new_leaf, count(*) AS rows, bool_or({_IS_WRONG}) AS is_wrong, {differing} AS"
+        f" is_distinct FROM {rows.view} GROUP BY new_leaf, {', '.join(keys)}"
+    )
+    found = engine.rows(
+        "SELECT 'I', NULL, new_leaf, sum(rows), 0L, 0L, bool_or(is_wrong),"
+        f" bool_and(coalesce(is_distinct, FALSE)) FROM ({of_keys}) GROUP BY new_leaf"
+    )
+    groups = tuple(OutcomeGroup(*group) for *group, _is_distinct in found)
+    return groups, all(is_distinct for *_group, is_distinct in found)
 
 
 @dataclass(frozen=True, slots=True)

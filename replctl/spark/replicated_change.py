@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl.errors import DataError
@@ -96,63 +97,75 @@ class ChangeSummary:
         actions: which of I, U, D there are.
         has_several_positions: they are of several transactions.
         moves_keys: an update changes its key.
+        repeats_keys: a key may have several changes.
         repeats_rows: an update leaves all values that are sent as they were.
-        violating_positions: where they make a row that violates a constraint, if a key may have
+        violating_positions: where they make a row that violates a constraint, if a row may have
             several: those are composed, so that the row may be nowhere in the outcome.
     """
 
     actions: frozenset[str]
     has_several_positions: bool
     moves_keys: bool
+    repeats_keys: bool
     repeats_rows: bool
-    violating_positions: tuple[int, ...]
+    violating_positions: tuple[int, ...] = ()
 
 
 def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
     """Look at converted changes: where they are many, once."""
-    sent = [column.attnum for column in target.columns if column.sent is not None]
     moves = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key) or "FALSE"
-    violation = violation_sql(target, "n", set(sent))
-    if not target.key or "WHEN" not in violation:
-        violation = "NULL"
-    if changes.is_small:
-        return _summary_here(engine, target, changes, moves, violation)
+    summarized = _summary_here if changes.is_small else _summary_there
+    found = summarized(engine, target, changes, moves)
+    if not (target.key and (found.repeats_keys or found.moves_keys)):
+        return found
+    return replace(found, violating_positions=_violating_positions(engine, target, changes))
+
+
+def _summary_there(engine: Engine, target: Target, changes: Staged, moves: str) -> ChangeSummary:
+    sent = [column.attnum for column in target.columns if column.sent is not None]
     repeats = " AND ".join(f"o{attnum} <=> n{attnum}" for attnum in sent) or "TRUE"
-    ((actions, has_several, moves_keys, repeats_rows, violating),) = engine.rows(
-        "SELECT collect_set(action), min(position) < max(position),"
-        f" bool_or(action = 'U' AND ({moves})), bool_or(action = 'U' AND {repeats}),"
-        f" collect_set(position) FILTER (WHERE action <> 'D' AND ({violation}) IS NOT NULL)"
-        f" FROM {changes.view}"
+    keys = ", ".join(f"coalesce(n{k}, o{k})" for k in target.key)
+    of_keys = (
+        "SELECT bool_or(action = 'I') AS i, bool_or(action = 'U') AS u, bool_or(action = 'D') AS d,"
+        " min(position) AS first, max(position) AS last,"
+        f" bool_or(action = 'U' AND ({moves})) AS moves, count(*) AS changes,"
+        f" bool_or(action = 'U' AND {repeats}) AS repeats"
+        f" FROM {changes.view}{f' GROUP BY {keys}' if keys else ''}"
     )
+    ((*has_actions, has_several, moves_keys, repeats_keys, repeats_rows),) = engine.rows(
+        "SELECT bool_or(i), bool_or(u), bool_or(d), min(first) < max(last), bool_or(moves),"
+        f" max(changes) > 1, bool_or(repeats) FROM ({of_keys})"
+    )
+    actions = frozenset(action for action, has in zip("IUD", has_actions, strict=True) if has)
     return ChangeSummary(
-        frozenset(actions),
-        bool(has_several),
-        bool(moves_keys),
-        bool(repeats_rows),
-        tuple(sorted(violating)),
+        actions, bool(has_several), bool(moves_keys), bool(repeats_keys), bool(repeats_rows)
     )
 
 
-def _summary_here(
-    engine: Engine, target: Target, changes: Staged, moves: str, violation: str
-) -> ChangeSummary:
-    moves_keys, violating = False, []
+def _summary_here(engine: Engine, target: Target, changes: Staged, moves: str) -> ChangeSummary:
+    moves_keys = False
     if not _has_same_keys(changes, target.key):
         query = f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({moves}) LIMIT 1"
         moves_keys = bool(engine.rows(query))
-    if violation != "NULL" and _repeats_keys(target, changes):
-        found = engine.rows(
-            f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
-            f" AND ({violation}) IS NOT NULL ORDER BY position"
-        )
-        violating = [int(position) for (position,) in found]
     return ChangeSummary(
         frozenset(changes.values("action")),
         len(set(changes.values("position"))) > 1,
         moves_keys,
+        _repeats_keys(target, changes),
         _repeats_rows(target, changes),
-        tuple(violating),
     )
+
+
+def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tuple[int, ...]:
+    sent = {column.attnum for column in target.columns if column.sent is not None}
+    violation = violation_sql(target, "n", sent)
+    if "WHEN" not in violation:
+        return ()
+    found = engine.rows(
+        f"SELECT DISTINCT position FROM {changes.view} WHERE action <> 'D'"
+        f" AND ({violation}) IS NOT NULL ORDER BY position"
+    )
+    return tuple(int(position) for (position,) in found)
 
 
 @contextmanager
@@ -177,7 +190,10 @@ def outcome(
         elif moves:
             chosen = _moving_outcome(engine, target, changes, existing, settled)
         else:
-            chosen = _keyed_outcome(engine, target, changes, existing, has_values=has_values)
+            repeats_keys = summary.repeats_keys
+            chosen = _keyed_outcome(
+                engine, target, changes, existing, has_values=has_values, repeats_keys=repeats_keys
+            )
         yield stack.enter_context(chosen)
 
 
@@ -204,7 +220,7 @@ def copied(
     columns = outcome_columns(target)
     query = finished_sql(target, joined, is_new=True)
     with staged(engine, query, columns, is_repeatable=True) as finished:
-        yield grouped(engine, target, finished)
+        yield grouped(engine, target, finished, are_new=True)
 
 
 def moving_positions(
@@ -231,7 +247,15 @@ def _repeats_keys(target: Target, changes: Staged) -> bool:
 
 
 def _values_of_key(changes: Staged, attnum: int) -> list[str]:
-    old, new = changes.literals(f"o{attnum}"), changes.literals(f"n{attnum}")
+    """A column of the changes' keys, with the same text for values that are equal (0.0 and
+    -0.0)."""
+    old, new = (
+        [literal if value else "" for literal, value in zip(literals, values, strict=True)]
+        for literals, values in (
+            (changes.literals(f"{image}{attnum}"), changes.values(f"{image}{attnum}"))
+            for image in "on"
+        )
+    )
     actions = changes.values("action")
     return [o if action == "D" else n for o, n, action in zip(old, new, actions, strict=True)]
 
@@ -339,11 +363,18 @@ def _repeats_rows(target: Target, changes: Staged) -> bool:
 
 @contextmanager
 def _keyed_outcome(
-    engine: Engine, target: Target, changes: Staged, existing: str, *, has_values: bool
+    engine: Engine,
+    target: Target,
+    changes: Staged,
+    existing: str,
+    *,
+    has_values: bool,
+    repeats_keys: bool,
 ) -> Iterator[Outcome]:
     """The outcome of changes that leave keys as they are."""
     image = [str(column.attnum) for column in target.columns if column.sent is not None]
-    net = net_effects_sql(changes.view, [str(attnum) for attnum in target.key], image)
+    key = [str(attnum) for attnum in target.key]
+    net = net_effects_sql(changes.view, key, image, repeats_keys=repeats_keys)
     on = " AND ".join(f"n.k{i} = e.c{attnum}" for i, attnum in enumerate(target.key, start=1))
     is_there = "e.leaf IS NOT NULL"
     missing = {x: f"gone_{x} + if({is_there}, 0L, found_{x})" for x in "ud"}

@@ -27,6 +27,8 @@ def duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> l
     """
     found: list[Problem] = []
     for key in keys:
+        if _is_distinct(outcome, key):
+            continue
         if not outcome.rows.is_small and not engine.rows(_any_duplicate_sql(outcome, key)):
             continue
         row = earliest_row(engine, outcome, _duplicates_sql(outcome, key))
@@ -54,6 +56,14 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
         if row is not None:
             return _problem(*row, number)
     return None
+
+
+def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
+    """Whether it is known already that an index is going to have no value twice: it is the key's,
+    and there are no other rows."""
+    target = outcome.target
+    is_empty = all(leaf.source.location is None for leaf in target.leaves)
+    return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)
 
 
 def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) -> Problem:
