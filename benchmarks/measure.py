@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 T = TypeVar("T")
-#: Rounds of short work: so many more are not counted, and so many are, at least.
-_SHORT_WARM_UP, _SHORT_ROUNDS = 3, 5
+#: Rounds of short work: so many more are not counted, and so many are, at least.  The JVM's
+#: compilers are at work on a sync for twenty rounds.
+_SHORT_WARM_UP, _SHORT_ROUNDS = 11, 7
 #: The variant that the others are compared with.
 REPLCTL = "replctl"
 #: What a process that reads a catalog cannot do without; with it catalog commands are compared.

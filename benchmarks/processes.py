@@ -21,6 +21,8 @@ _COMMANDS = (
     "CREATE SCHEMA IF NOT EXISTS s",
 )
 _LONGEST = 120.0  # seconds that a row may be on its way
+#: Rounds until the JVM of an applier is about warm.
+_WATCH_WARM_UP = 12
 
 
 def measure_catalog(run: Run) -> None:
@@ -88,7 +90,9 @@ def measure_watch(run: Run) -> None:
         keys, samples = Keys(1000), []
         applier = subprocess.Popen(command, env=environment)
         try:
-            for number in range(run.warm_up + 4 + max(run.rounds, 5)):  # its JVM is cold, too
+            for number in range(
+                _WATCH_WARM_UP + run.warm_up + max(run.rounds, 5)
+            ):  # its JVM is cold, too
                 before = latest_version(target)
                 lake.commit(source, keys.pick(1, recent=False))
                 start = time.perf_counter()
@@ -96,7 +100,7 @@ def measure_watch(run: Run) -> None:
                     if time.perf_counter() - start > _LONGEST or applier.poll() is not None:
                         raise RuntimeError("the row did not come")
                     time.sleep(0.005)
-                if number >= run.warm_up + 4:
+                if number >= _WATCH_WARM_UP + run.warm_up:
                     samples.append(Sample(time.perf_counter() - start))
         finally:
             applier.send_signal(signal.SIGTERM)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.lake import DEFINITIONS, TABLE_PROPERTIES, Keys, Lake, rows_of
@@ -99,15 +100,17 @@ def _measure_sync(run: Run, lake: Lake) -> None:
     if run.remote is None:  # Delta's Python is classic
         from benchmarks import bare
 
-        for number, (name, session) in enumerate(
-            {"defaults": lake.plain, "lean": lake.lean}.items()
-        ):
+        by_hand = {
+            "MERGE by hand, defaults": (lake.plain, bare.Job.merge),
+            "MERGE by hand, lean": (lake.lean, bare.Job.merge),
+            "replaceWhere by hand": (lake.lean, bare.Job.replace),
+        }
+        for number, (name, (session, work)) in enumerate(by_hand.items()):
             target = str(lake.bare / f"target{number}")
-            lake.create_table(target, {} if name == "defaults" else TABLE_PROPERTIES)
+            lake.create_table(target, {} if session is lake.plain else TABLE_PROPERTIES)
             bare.copy(session, source, target, "quantity < 900")
-            variants[f"MERGE by hand, {name}"] = bare.Job(
-                session, source, target, "quantity < 900"
-            ).merge
+            job = bare.Job(session, source, target, "quantity < 900")
+            variants[name] = partial(work, job)
             queries[name] = rows_of(target)
     found = run.compare(
         _GROUP,

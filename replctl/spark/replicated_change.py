@@ -14,7 +14,8 @@ from replctl.record import dataclass
 from replctl.replication.composition import NetEffect
 from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
-from replctl.spark.delta_table import scan
+from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.key_lookup import found_rows, view_of_rows
 from replctl.spark.outcome import (
     Outcome,
     default_sql,
@@ -320,7 +321,7 @@ def _existing_rows(
 ) -> Iterator[tuple[str, bool]]:
     """SQL of the target's rows that changes may concern, and whether it has all their values.
 
-    Few rows of a large table come here, in one pass over it.
+    Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
 
     Args:
         needs_values: beside their keys and what is not sent of them, the rest is needed, too: keys
@@ -328,11 +329,6 @@ def _existing_rows(
             other updates the row before is another one, but for what was written here.
     """
     conditions = _key_conditions(target, changes)
-    query = existing_rows_sql(target, conditions)
-    is_small = engine.query_size.is_small(query)
-    if is_small or not conditions:
-        yield query, is_small or needs_values
-        return
     read = [
         column
         for column in target.columns
@@ -340,15 +336,67 @@ def _existing_rows(
         or column.attnum in target.key
         or (column.sent is None and column.generated is None)
     ]
-    columns = [StagedColumn("leaf", "int4")]
-    columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
-    with staged(engine, query, columns, is_repeatable=True, is_many=False) as rows:
-        values = "".join(f", {'' if c in read else _null_as(c)}c{c.attnum}" for c in target.columns)
-        yield f"SELECT leaf{values} FROM {rows.view}", needs_values
+    with ExitStack() as stack:
+        found = _looked_up_rows(engine, target, changes, read, stack) if conditions else None
+        if found is not None:
+            yield found, needs_values
+            return
+        query = existing_rows_sql(target, conditions)
+        is_small = engine.query_size.is_small(query)
+        if is_small or not conditions:
+            yield query, is_small or needs_values
+            return
+        columns = [StagedColumn("leaf", "int4")]
+        columns += [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in read]
+        rows = stack.enter_context(
+            staged(engine, query, columns, is_repeatable=True, is_many=False)
+        )
+        values = [f"c{c.attnum}" if c in read else _null_as(c) for c in target.columns]
+        yield f"SELECT {_named_values(target, values)} FROM {rows.view}", needs_values
+
+
+def _looked_up_rows(
+    engine: Engine,
+    target: Target,
+    changes: Staged,
+    read: Sequence[TargetColumn],
+    stack: ExitStack,
+) -> str | None:
+    """SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
+    keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
+    parts = []
+    for number, leaf in enumerate(target.leaves):
+        source = leaf.source
+        view = None
+        if source.location is not None:
+            stored = [source.column(column.attnum) for column in read]
+            rows = found_rows(source, stored, keys)
+            if rows is None:
+                return None
+            if rows.num_rows:
+                view = stack.enter_context(view_of_rows(engine, rows))
+                if view is None:
+                    return None
+        if view is None:
+            nothing = scan(replace(source, location=None))
+            parts.append(f"SELECT {number} AS leaf, * FROM ({nothing})")
+            continue
+        values = [
+            column_sql(source.column(c.attnum)) if c in read else _null_as(c)
+            for c in target.columns
+        ]
+        parts.append(f"SELECT {_named_values(target, values, str(number))} FROM {view}")
+    return " UNION ALL ".join(parts)
+
+
+def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
+    """A row's leaf and values, named as `existing_rows_sql` names them."""
+    named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
+    return ", ".join([f"{leaf} AS leaf", *named])
 
 
 def _null_as(column: TargetColumn) -> str:
-    return f"CAST(NULL AS {storage_type(column.type, column.typmod)}) AS "
+    return f"CAST(NULL AS {storage_type(column.type, column.typmod)})"
 
 
 def _repeats_rows(target: Target, changes: Staged) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replctl.record import dataclass
-from replctl.spark.data_type import value_literal, wire, wire_of_text
+from replctl.spark.data_type import quote, value_literal, wire, wire_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterat
     with engine.running():
         frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        with _named(engine, frame) as view, engine.query_size.large(view):
+        with named_view(engine, frame) as view, engine.query_size.large(view):
             yield view
     finally:
         with engine.running():
@@ -134,7 +134,7 @@ def _shared(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iter
 def _repeated(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
     """A view of many rows that are read anew each time."""
     frame = _projected(engine, query, columns)
-    with _named(engine, frame) as view, engine.query_size.large(view):
+    with named_view(engine, frame) as view, engine.query_size.large(view):
         yield view
 
 
@@ -190,7 +190,7 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
     else:
         nothing = [f"{value_literal(c.type, c.typmod, None)} AS {c.name}" for c in columns]
         frame = engine.sql(f"SELECT {', '.join(nothing)} WHERE FALSE")
-    with _named(engine, frame) as view:
+    with named_view(engine, frame) as view:
         yield view
 
 
@@ -212,13 +212,16 @@ def wire_literal(type_name: str, typmod: int, value: Any) -> str:
     """A value in its wire form as a Spark literal."""
     if value is None:
         return value_literal(type_name, typmod, None)
+    if isinstance(value, str):  # stored as it travels
+        return quote(value)
     if type_name == "interval":
         value = (value["m"], value["d"], value["us"])
     return value_literal(type_name, typmod, value)
 
 
 @contextmanager
-def _named(engine: Engine, frame: DataFrame) -> Iterator[str]:
+def named_view(engine: Engine, frame: DataFrame) -> Iterator[str]:
+    """A DataFrame as a view while the context lasts; its name."""
     view, session = f"replctl_{uuid.uuid4().hex}", engine.session
     with engine.running():
         frame.createOrReplaceTempView(view)

@@ -1,0 +1,197 @@
+"""Few rows of a Delta table, found by their keys in this process, by delta-rs.
+
+For Spark a question is a plan, Delta's own queries of its log (three of them, where files have
+deletion vectors), and jobs, however few rows are asked for.  Measured in benchmarks/small.py and
+incremental.py: ten rows of a thousand take 0.03 s here and 0.5 to 0.8 s there, the keys of a
+thousand rows of ten million 0.3 s here and 2 to 4 s there.
+
+A table that delta-rs does not read, that is not on a disk of this machine, or that is so large that
+a cluster does better, is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from replctl.spark.data_type import quote_name, storage_type
+from replctl.spark.values import TableColumn, TableSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+    from replctl.spark.engine import Engine
+
+#: A table with more rows is Spark's; a deletion vector takes a byte for each row of its file here.
+_MOST_TABLE_ROWS = 50_000_000
+#: More rows than this stay with Spark: several columns of a key let pass more than its own rows.
+_MOST_FOUND_ROWS = 20_000
+#: Days since 1970 of the first day of the Gregorian calendar; Spark knows of files of old writers
+#: that they have earlier dates in another one.
+_GREGORIAN = -141427
+
+
+def found_rows(
+    source: TableSource, columns: Sequence[TableColumn], keys: Mapping[int, Sequence[Any]]
+) -> pa.Table | None:
+    """The rows of a table whose key columns have one of some values each, and perhaps others.
+
+    Args:
+        source: a table with a location.
+        columns: the columns to read, by their names in storage.
+        keys: values in their wire form (data_type.wire) by attnum.
+
+    Returns:
+        Their columns in storage, in Arrow's types; None: ask Spark.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    conditions = [
+        f"{_name(column)} IN ({', '.join(literals)})"
+        for column in (source.column(attnum) for attnum in keys)
+        if (literals := _literals(column, keys[column.attnum]))
+    ]
+    names = [_name(column) for column in columns if column.storage_name is not None]
+    can_be_read = conditions and names and not any(map(_is_timestamp, columns))
+    table = _opened(source) if can_be_read else None
+    if table is None:
+        return None
+    query = (
+        f"SELECT {', '.join(names)} FROM t WHERE {' AND '.join(conditions)}"
+        f" LIMIT {_MOST_FOUND_ROWS + 1}"
+    )
+    try:
+        found = pa.table(QueryBuilder().register("t", table).execute(query).read_all())
+    except Exception as error:
+        _check_declined(error)
+        return None
+    if found.num_rows > _MOST_FOUND_ROWS or any(map(_has_old_dates, found.columns)):
+        return None
+    return found
+
+
+@contextmanager
+def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
+    """A table's rows as a view with its columns; its name.  None, if they have a type that does not
+    travel from here to Spark."""
+    import pyarrow as pa
+
+    from replctl.spark.staging import named_view
+
+    types = [_travelling(field.type) for field in rows.schema]
+    if None in types:
+        yield None
+        return
+    known = [(type_, back) for type_, back in filter(None, types)]
+    columns = [
+        column.cast(type_) for column, (type_, _back) in zip(rows.columns, known, strict=True)
+    ]
+    places = [f"x{i}" for i in range(len(columns))]
+    frame = engine.frame(pa.table(dict(zip(places, columns, strict=True))))
+    received = [
+        f"{back.format(place)} AS {quote_name(field.name)}"
+        for place, field, (_type, back) in zip(places, rows.schema, known, strict=True)
+    ]
+    with engine.running():
+        frame = frame.selectExpr(*received)
+    with named_view(engine, frame) as view:
+        yield view
+
+
+def _opened(source: TableSource) -> DeltaTable | None:
+    """The table as delta-rs has it, if it is one to be read here."""
+    from deltalake import DeltaTable
+
+    assert source.location is not None
+    parts = urlsplit(source.location)
+    if parts.scheme not in ("", "file"):
+        return None
+    path = unquote(parts.path) if parts.scheme else source.location
+    try:
+        table = DeltaTable(path, version=source.version)
+        counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
+    except Exception as error:
+        _check_declined(error)
+        return None
+    is_counted = all(count is not None for count in counts)
+    return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None
+
+
+def _check_declined(error: Exception) -> None:
+    """Raise an error that is not delta-rs's own; what it cannot read, Spark reads, or tells why.
+    Beside DeltaError it raises Exception itself, for files above all."""
+    from deltalake.exceptions import DeltaError
+
+    if type(error) is not Exception and not isinstance(error, DeltaError):
+        raise error
+
+
+def _is_timestamp(column: TableColumn) -> bool:
+    """Whether Spark writes a column as INT96, of which delta-rs does not read all years."""
+    type_, typmod = column.text_of or (column.type, column.typmod)
+    return storage_type(type_, typmod) == "TIMESTAMP"
+
+
+def _has_old_dates(values: pa.ChunkedArray) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_date32(values.type):
+        return False
+    first = pc.min(values.cast(pa.int32())).as_py()
+    return first is not None and first < _GREGORIAN
+
+
+def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
+    """Values of a column for DataFusion; none of a type whose values are not compared there as they
+    are here."""
+    if column.storage_name is None or column.text_of is not None:
+        return []
+    stored = storage_type(column.type, column.typmod)
+    known = {value for value in values if value is not None}
+    if not known:
+        return ["NULL"]
+    match stored:
+        case "SMALLINT" | "INT" | "BIGINT":
+            return [str(value) for value in sorted(known)]
+        case "STRING":
+            return ["'" + value.replace("'", "''") + "'" for value in sorted(known)]
+        case "DATE" if min(known) >= _GREGORIAN:
+            return [f"arrow_cast({value}, 'Date32')" for value in sorted(known)]
+        case "TIMESTAMP_NTZ":
+            return [f"arrow_cast({v}, 'Timestamp(Microsecond, None)')" for v in sorted(known)]
+    return []
+
+
+def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
+    """The type that values of another travel in, and the Spark expression of {0} that is the value:
+    as data_type.wire, but by the type in storage."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is None:
+        return pa.int64(), "CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)"
+    if pa.types.is_date32(arrow):
+        return pa.int32(), "date_from_unix_date({0})"
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or arrow == pa.string_view():
+        return pa.string(), "{0}"
+    if pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or arrow == pa.binary_view():
+        return pa.binary(), "{0}"
+    if (
+        pa.types.is_boolean(arrow)
+        or pa.types.is_signed_integer(arrow)
+        or pa.types.is_float32(arrow)
+        or pa.types.is_float64(arrow)
+        or pa.types.is_decimal128(arrow)
+    ):
+        return arrow, "{0}"
+    return None
+
+
+def _name(column: TableColumn) -> str:
+    """A column's name in storage, quoted as DataFusion wants it."""
+    name = column.storage_name or ""
+    return '"' + name.replace('"', '""') + '"'

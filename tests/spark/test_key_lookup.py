@@ -1,0 +1,145 @@
+"""Rows found by their keys here are those that Spark finds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from replctl.spark import key_lookup
+from replctl.spark.key_lookup import found_rows, view_of_rows
+from replctl.spark.values import TableColumn, TableSource
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_ROWS = 3000
+_COLUMNS = (
+    TableColumn(1, "int8", -1, "id"),
+    TableColumn(2, "text", -1, 'a"name'),
+    TableColumn(3, "date", -1, "day"),
+    TableColumn(4, "timestamp", -1, "local_at"),
+    TableColumn(5, "float8", -1, "score"),
+    TableColumn(6, "int4", -1, "n"),
+)
+_VALUES = (
+    "id, concat('it''s \\\\ ', id) AS `a\"name`, date_from_unix_date(id) AS day,"
+    " CAST(timestamp_micros(id * 7000001) AS TIMESTAMP_NTZ) AS local_at, id / 8D AS score, 0 AS n"
+)
+#: Of each column that can be a key the value that belongs to an id, in its wire form.
+_WIRE = {
+    1: lambda i: i,
+    2: lambda i: f"it's \\ {i}",
+    3: lambda i: i,
+    4: lambda i: i * 7000001,
+}
+
+
+def _source(location: Path | str, **changed: Any) -> TableSource:
+    return TableSource(str(location), changed.get("columns", _COLUMNS), changed.get("version"))
+
+
+def _write(engine: Engine, location: Path) -> None:
+    """One file of many row groups and pages, of a table as replctl makes them."""
+    engine.run(
+        f'CREATE TABLE delta.`{location}` (id BIGINT, `a"name` STRING, day DATE,'
+        " local_at TIMESTAMP_NTZ, score DOUBLE, n INT) USING delta TBLPROPERTIES"
+        " ('delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true',"
+        " 'delta.enableChangeDataFeed' = 'true')"
+    )
+    frame = engine.sql(f"SELECT {_VALUES} FROM range({_ROWS})").coalesce(1)
+    small = {"parquet.block.size": "20000", "parquet.page.size": "1000"}
+    small["parquet.block.size.row.check.min"] = "10"
+    frame.write.format("delta").mode("append").options(**small).save(str(location))
+
+
+def _by_spark(engine: Engine, source: TableSource, keys: Mapping[int, Sequence[int]]) -> list[Any]:
+    ids = sorted({key for values in keys.values() for key in values})
+    listed = ", ".join(map(str, ids))
+    version = "" if source.version is None else f" VERSION AS OF {source.version}"
+    return sorted(
+        engine.rows(f"SELECT * FROM delta.`{source.location}`{version} WHERE id IN ({listed})")
+    )
+
+
+def _found(engine: Engine, source: TableSource, keys: Mapping[int, Sequence[int]]) -> list[Any]:
+    wire = {attnum: [_WIRE[attnum](i) for i in ids] for attnum, ids in keys.items()}
+    rows = found_rows(source, source.columns, wire)
+    assert rows is not None
+    if not rows.num_rows:
+        return []
+    with view_of_rows(engine, rows) as view:
+        assert view is not None
+        return sorted(engine.rows(f"SELECT * FROM {view}"))
+
+
+def test_rows_of_a_table_that_changes(engine: Engine, tmp_path: Path) -> None:
+    location, choice = tmp_path / "t", random.Random(1)
+    _write(engine, location)
+    for _round in range(5):
+        ids = choice.sample(range(_ROWS), 40)
+        gone, changed = (", ".join(map(str, part)) for part in (ids[:20], ids[20:]))
+        engine.run(f"DELETE FROM delta.`{location}` WHERE id IN ({gone})")
+        engine.run(f"UPDATE delta.`{location}` SET n = n + 1 WHERE id IN ({changed})")
+        for attnum in _WIRE:
+            asked = choice.sample(ids, 6) + [choice.randint(-9, _ROWS + 9) for _ in range(30)]
+            for keys in ({attnum: asked}, {attnum: asked[:1]}, {1: asked, attnum: asked}):
+                expected = _by_spark(engine, _source(location), keys)
+                assert _found(engine, _source(location), keys) == expected
+    before = _source(location, version=1)
+    everything = {1: range(0, _ROWS, 7)}
+    assert _found(engine, before, everything) == _by_spark(engine, before, everything)
+
+
+def test_what_is_left_to_spark(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = tmp_path / "t"
+    _write(engine, location)
+    assert found_rows(_source(tmp_path / "nothing"), _COLUMNS, {1: [1]}) is None
+    assert found_rows(_source("s3://bucket/t"), _COLUMNS, {1: [1]}) is None
+    assert found_rows(_source(location), _COLUMNS, {5: [1.0]}) is None
+    at = TableColumn(4, "timestamptz", -1, "at")
+    assert found_rows(_source(location), (*_COLUMNS, at), {1: [1]}) is None
+    assert found_rows(_source(location), _COLUMNS, {3: [-141428]}) is None
+    lacking = (TableColumn(1, "int8", -1, None, "1"), *_COLUMNS[1:])
+    assert found_rows(_source(location, columns=lacking), lacking, {1: [1]}) is None
+    as_text = (_COLUMNS[0].as_text(), *_COLUMNS[1:])
+    assert found_rows(_source(location, columns=as_text), as_text, {1: ["1"]}) is None
+    monkeypatch.setattr(key_lookup, "_MOST_FOUND_ROWS", 2)
+    assert found_rows(_source(location), _COLUMNS, {1: [1, 2, 3]}) is None
+    monkeypatch.setattr(key_lookup, "_MOST_TABLE_ROWS", _ROWS - 1)
+    assert found_rows(_source(location), _COLUMNS, {1: [1]}) is None
+
+
+def test_a_file_that_is_not_there_is_spark_s_to_tell(engine: Engine, tmp_path: Path) -> None:
+    location = tmp_path / "t"
+    _write(engine, location)
+    for file in location.glob("*.parquet"):
+        file.unlink()
+    assert found_rows(_source(location), _COLUMNS, {1: [1]}) is None
+
+
+def test_dates_before_the_gregorian_calendar(engine: Engine, tmp_path: Path) -> None:
+    location = tmp_path / "t"
+    engine.run(f"CREATE TABLE delta.`{location}` (id BIGINT, day DATE) USING delta")
+    engine.run(f"INSERT INTO delta.`{location}` VALUES (1, DATE '1582-10-14'), (2, NULL)")
+    columns = (_COLUMNS[0], _COLUMNS[2])
+    assert found_rows(_source(location, columns=columns), columns, {1: [1]}) is None
+    assert found_rows(_source(location, columns=columns), columns, {1: [2]}) is not None
+
+
+def test_types_that_do_not_travel(engine: Engine, tmp_path: Path) -> None:
+    location = tmp_path / "t"
+    engine.run(f"CREATE TABLE delta.`{location}` (id BIGINT, a ARRAY<INT>) USING delta")
+    engine.run(f"INSERT INTO delta.`{location}` VALUES (1, array(1))")
+    columns = (_COLUMNS[0], TableColumn(2, "_int4", -1, "a"))
+    rows = found_rows(_source(location, columns=columns), columns, {1: [1]})
+    assert rows is not None
+    with view_of_rows(engine, rows) as view:
+        assert view is None
