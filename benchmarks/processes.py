@@ -90,9 +90,8 @@ def measure_watch(run: Run) -> None:
         keys, samples = Keys(1000), []
         applier = subprocess.Popen(command, env=environment)
         try:
-            for number in range(
-                _WATCH_WARM_UP + run.warm_up + max(run.rounds, 5)
-            ):  # its JVM is cold, too
+            uncounted = _WATCH_WARM_UP + run.warm_up
+            for number in range(uncounted + max(run.rounds, 5)):
                 before = latest_version(target)
                 lake.commit(source, keys.pick(1, recent=False))
                 start = time.perf_counter()
@@ -100,7 +99,7 @@ def measure_watch(run: Run) -> None:
                     if time.perf_counter() - start > _LONGEST or applier.poll() is not None:
                         raise RuntimeError("the row did not come")
                     time.sleep(0.005)
-                if number >= _WATCH_WARM_UP + run.warm_up:
+                if number >= uncounted:
                     samples.append(Sample(time.perf_counter() - start))
         finally:
             applier.send_signal(signal.SIGTERM)

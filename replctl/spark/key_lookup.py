@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from replctl.spark.data_type import quote_name, storage_type
+from replctl.spark.staging import named_view
 from replctl.spark.values import TableColumn, TableSource
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
     """A table's rows as a view with its columns; its name.  None, if they have a type that does not
     travel from here to Spark."""
     import pyarrow as pa
-
-    from replctl.spark.staging import named_view
 
     types = [_travelling(field.type) for field in rows.schema]
     if None in types:
