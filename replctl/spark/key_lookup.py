@@ -11,7 +11,7 @@ a cluster does better, is Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -33,6 +33,13 @@ _MOST_FOUND_ROWS = 20_000
 #: Days since 1970 of the first day of the Gregorian calendar; Spark knows of files of old writers
 #: that they have earlier dates in another one.
 _GREGORIAN = -141427
+#: Types in storage whose values are compared there as they are here, with their literals.
+_LITERALS: Mapping[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("SMALLINT", "INT", "BIGINT"), str),
+    "STRING": lambda value: "'" + value.replace("'", "''") + "'",
+    "DATE": lambda value: f"arrow_cast({value}, 'Date32')",
+    "TIMESTAMP_NTZ": lambda value: f"arrow_cast({value}, 'Timestamp(Microsecond, None)')",
+}
 
 
 def found_rows(
@@ -146,24 +153,17 @@ def _has_old_dates(values: pa.ChunkedArray) -> bool:
 
 
 def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
-    """Values of a column for DataFusion; none of a type whose values are not compared there as they
-    are here."""
+    """Values of a column for DataFusion; none of a type without literals."""
     if column.storage_name is None or column.text_of is not None:
         return []
     stored = storage_type(column.type, column.typmod)
-    known = {value for value in values if value is not None}
-    if not known:
-        return ["NULL"]
-    match stored:
-        case "SMALLINT" | "INT" | "BIGINT":
-            return [str(value) for value in sorted(known)]
-        case "STRING":
-            return ["'" + value.replace("'", "''") + "'" for value in sorted(known)]
-        case "DATE" if min(known) >= _GREGORIAN:
-            return [f"arrow_cast({value}, 'Date32')" for value in sorted(known)]
-        case "TIMESTAMP_NTZ":
-            return [f"arrow_cast({v}, 'Timestamp(Microsecond, None)')" for v in sorted(known)]
-    return []
+    if stored not in _LITERALS:
+        return []
+    known = sorted({value for value in values if value is not None})
+    if stored == "DATE" and known and known[0] < _GREGORIAN:
+        return []
+    literal = _LITERALS[stored]
+    return [literal(value) for value in known] or ["NULL"]
 
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
