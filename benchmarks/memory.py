@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+import pyspark
 
 from benchmarks.lake import DEFINITIONS, Keys, Lake, rows_of
-from benchmarks.measure import REPLCTL, Run, Sample, sampled, short
+from benchmarks.measure import REPLCTL, Run, Sample, process_environment, sampled, short
 
 _GROUP = "memory"
-_INTERVAL = 1.0  # seconds between two readings of the heap
+_INTERVAL = 0.5  # seconds between two readings of the heap
+#: One executor in a JVM of its own, so that the driver's has nothing but the driver's.
+_MASTER = "local-cluster[1,2,2048]"
+_EXECUTOR = "1536m"
+_LIVE = re.compile(r"^Total +\d+ +(\d+)", re.MULTILINE)
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+_PARTS = ("Python, resident", "JVM, live")
 
 
 def measure(run: Run) -> None:
-    """Peaks of Python's resident memory, and of the live objects in the JVM's heap, which here is
-    the executors', too."""
+    """Peaks of a `replctl sync` as a process, with its executor apart: Python's resident memory, and
+    the live objects in the heap of the driver's JVM."""
     rows = run.at(40_000, 2_000_000, 2_000_000)
     few, many = run.at((200, 20_000), (10_000, 1_000_000), (10_000, 1_000_000))
     with run.lake() as lake:
@@ -30,54 +39,101 @@ def measure(run: Run) -> None:
         lake.sync()
         keys = Keys(rows)
         peaks: dict[int, tuple[int, int]] = {}
-        took: dict[int, Sample] = {}
-        for changes in (few, few, many):  # the first loads what is loaded once
+        for changes in (few, many):
             lake.commit(source, keys.pick(changes, recent=False))
-            with _peaks(lake) as found:
-                sample = sampled(lambda: lake.sync("sub"), lake)
+            found: list[tuple[int, int]] = []
+            sample = sampled(lambda found=found: found.append(_sync(lake)))  # type: ignore[misc]
             lake.check_equal(
                 {
                     REPLCTL: rows_of(lake.location("sub")),
                     "publisher": rows_of(source, "quantity < 900"),
                 }
             )
-            peaks[changes] = (found["python"], found["heap"])
-            took[changes] = sample
-        for changes, sample in took.items():
-            case = f"{short(rows)} rows, {short(changes)} random"
-            for name, peak in zip(("Python, resident", "JVM, live"), peaks[changes], strict=True):
-                run.note(_GROUP, case, f"{REPLCTL}: {name}", [replace(sample, peak=peak)])
+            (peaks[changes],) = found
+            _note(run, f"{short(rows)} rows, {short(changes)} random", sample, peaks[changes])
         if run.size != "small":
             for one, other in zip(peaks[few], peaks[many], strict=True):
                 run.reach("memory", other / one)
 
 
-@contextmanager
-def _peaks(lake: Lake) -> Iterator[dict[str, int]]:
-    """The peaks while the block runs, in bytes, when it has ended."""
-    jvm: Any = lake.engine.session.sparkContext._jvm
-    java = jvm.java.lang
-    found = {"heap": 0}
-    is_done = threading.Event()
+def _note(run: Run, case: str, sample: Sample, peaks: tuple[int, int]) -> None:
+    for part, peak in zip(_PARTS, peaks, strict=True):
+        run.note(_GROUP, case, f"{REPLCTL}: {part}", [replace(sample, peak=peak)])
 
-    def watch() -> None:
-        while True:
-            java.System.gc()
-            used = (
-                java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
-            )
-            found["heap"] = max(found["heap"], int(used))
-            if is_done.wait(_INTERVAL):
-                return
 
-    Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak starts anew
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+def _sync(lake: Lake) -> tuple[int, int]:
+    """Peaks in bytes of Python and of the driver's JVM.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    command = [
+        sys.executable, "-m", "replctl", "sync", "--master", _MASTER,
+        "--conf", f"spark.executor.memory={_EXECUTOR}",
+    ]  # fmt: skip
+    environment = process_environment(lake.home) | _spark_home(lake.bare)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    python = heap = 0
+    while process.poll() is None:
+        python = max(python, _peak_of(process.pid))
+        heap = max(heap, *map(_live_bytes, _children(process.pid)), 0)
+        try:
+            process.wait(_INTERVAL)
+        except subprocess.TimeoutExpired:
+            continue
+    if process.returncode != 0:
+        assert process.stdout is not None
+        raise RuntimeError(f"{' '.join(command)} failed:\n{process.stdout.read()}")
+    return python, heap
+
+
+def _spark_home(scratch: Path) -> Mapping[str, str]:
+    """A SPARK_HOME whose workers leave their files in a scratch folder."""
+    home = scratch / "spark"
+    home.mkdir(exist_ok=True)
+    for name in ("bin", "jars"):
+        if not (home / name).exists():
+            (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+    return {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
+
+
+def _peak_of(pid: int) -> int:
+    """A process's largest resident memory so far, in bytes; 0 when it has ended."""
     try:
-        yield found
-    finally:
-        is_done.set()
-        watcher.join()
-    status = Path("/proc/self/status").read_text("ascii")
-    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    found["python"] = int(peak.split()[1]) * 1024
+        found = _PEAK.search(Path(f"/proc/{pid}/status").read_text("ascii"))
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(folder.name))
+    return found
+
+
+def _live_bytes(pid: int) -> int:
+    """The objects in a JVM's heap that can be reached, in bytes; 0 when it does not answer."""
+    try:
+        done = subprocess.run(
+            [_jcmd(), str(pid), "GC.class_histogram"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return 0
+    found = _LIVE.search(done.stdout)
+    return int(found[1]) if found else 0
+
+
+def _jcmd() -> str:
+    """The JDK's tool that asks a JVM."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "jcmd") if home else "jcmd"

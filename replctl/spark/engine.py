@@ -483,7 +483,7 @@ class Engine:
         if self._conf.is_brief:
             options = properties.get("spark.driver.extraJavaOptions", "")
             properties["spark.driver.extraJavaOptions"] = f"{_BRIEF_JAVA_OPTIONS} {options}"
-        if not properties["spark.master"].startswith("local"):
+        if jvm.has_executors(properties["spark.master"]):
             properties |= jvm.executor_properties(properties)
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
