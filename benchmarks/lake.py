@@ -59,6 +59,8 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "200",
     "spark.databricks.delta.snapshotPartitions": "50",
     "spark.sql.inMemoryColumnarStorage.batchSize": "10000",
+    "spark.sql.inMemoryColumnarStorage.compressed": "true",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "0",
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "false",
     "spark.sql.datetime.java8API.enabled": "false",
 }
@@ -183,17 +185,21 @@ class Lake:
     @cached_property
     def plain(self) -> SparkSession:
         """A session with Spark's own settings."""
-        session = self.engine.new_session()
-        for name, value in _DEFAULTS.items():
-            session.conf.set(name, value)
-        return session
+        return self._session_with_defaults()
 
     @cached_property
     def lean(self) -> SparkSession:
-        """A session with the settings that make small jobs cheap, as replctl has them."""
-        session = self.engine.new_session()
+        """A session with Spark's own settings but for two that make small jobs cheap, which it has
+        as replctl has them."""
+        session = self._session_with_defaults()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
             session.conf.set(name, str(self.engine.session.conf.get(name)))
+        return session
+
+    def _session_with_defaults(self) -> SparkSession:
+        session = self.engine.new_session()
+        for name, value in _DEFAULTS.items():
+            session.conf.set(name, value)
         return session
 
     def job_count(self) -> int | None:

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +25,8 @@ _PARTS = ("Python, resident", "JVM, live")
 
 
 def measure(run: Run) -> None:
-    """Peaks of a `replctl sync` as a process, with its executor apart: Python's resident memory, and
-    the live objects in the heap of the driver's JVM."""
+    """Peaks of a `replctl sync` as a process, with its executor apart: Python's resident memory,
+    and the live objects in the heap of the driver's JVM."""
     rows = run.at(40_000, 2_000_000, 2_000_000)
     few, many = run.at((200, 20_000), (10_000, 1_000_000), (10_000, 1_000_000))
     with run.lake() as lake:
@@ -41,15 +40,13 @@ def measure(run: Run) -> None:
         peaks: dict[int, tuple[int, int]] = {}
         for changes in (few, many):
             lake.commit(source, keys.pick(changes, recent=False))
-            found: list[tuple[int, int]] = []
-            sample = sampled(lambda found=found: found.append(_sync(lake)))  # type: ignore[misc]
+            sample, peaks[changes] = _sampled_sync(lake)
             lake.check_equal(
                 {
                     REPLCTL: rows_of(lake.location("sub")),
                     "publisher": rows_of(source, "quantity < 900"),
                 }
             )
-            (peaks[changes],) = found
             _note(run, f"{short(rows)} rows, {short(changes)} random", sample, peaks[changes])
         if run.size != "small":
             for one, other in zip(peaks[few], peaks[many], strict=True):
@@ -59,6 +56,12 @@ def measure(run: Run) -> None:
 def _note(run: Run, case: str, sample: Sample, peaks: tuple[int, int]) -> None:
     for part, peak in zip(_PARTS, peaks, strict=True):
         run.note(_GROUP, case, f"{REPLCTL}: {part}", [replace(sample, peak=peak)])
+
+
+def _sampled_sync(lake: Lake) -> tuple[Sample, tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    sample = sampled(lambda: found.append(_sync(lake)))
+    return sample, found[0]
 
 
 def _sync(lake: Lake) -> tuple[int, int]:
@@ -89,7 +92,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
     return python, heap
 
 
-def _spark_home(scratch: Path) -> Mapping[str, str]:
+def _spark_home(scratch: Path) -> dict[str, str]:
     """A SPARK_HOME whose workers leave their files in a scratch folder."""
     home = scratch / "spark"
     home.mkdir(exist_ok=True)

@@ -92,6 +92,11 @@ _DEFAULT_PROPERTIES = {
     # of 10 rows fills the heap and ends in a full collection
     "spark.buffer.pageSize": "2m",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
+    # Rows that are kept are written once and read two or three times, soon: to encode them costs
+    # more than it saves, and a join of what fits into memory need not sort it.  Together they take
+    # a tenth of a sync of 1e5 changes (benchmarks/incremental.py)
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     # VACUUM FULL: files of a size that a change can afford to write anew
     "spark.databricks.delta.optimize.maxFileSize": str(128 * 2**20),
     # A key beyond the columns that have statistics clusters rows none the less
@@ -106,6 +111,8 @@ _LEAN_SETTINGS = (
     "spark.sql.shuffle.partitions",
     "spark.databricks.delta.snapshotPartitions",
     "spark.sql.inMemoryColumnarStorage.batchSize",
+    "spark.sql.inMemoryColumnarStorage.compressed",
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold",
 )
 
 
