@@ -273,15 +273,22 @@ def sampled(work: Callable[[], object], lake: Lake | None = None) -> Sample:
 
 def _cpu_seconds() -> float:
     """What this process, its children that have ended and those that run have used so far."""
-    total = sum(os.times()[:4])
+    ticks = sum(int(fields[11]) + int(fields[12]) for fields in children_of(os.getpid()).values())
+    return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def children_of(pid: int) -> dict[int, list[str]]:
+    """The children of a process that run, by their pid: the fields of proc_pid_stat(5) from the
+    third on."""
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
-        if int(fields[1]) == os.getpid():
-            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+        if int(fields[1]) == pid:
+            found[int(folder.name)] = fields
+    return found
 
 
 def process_environment(home: Path | str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,16 @@ from pathlib import Path
 import pyspark
 
 from benchmarks.lake import DEFINITIONS, Keys, Lake, rows_of
-from benchmarks.measure import REPLCTL, Run, Sample, process_environment, sampled, short
+from benchmarks.measure import (
+    REPLCTL,
+    Run,
+    Sample,
+    children_of,
+    process_environment,
+    sampled,
+    short,
+)
+from replctl.spark.jvm import find_java
 
 _GROUP = "memory"
 _INTERVAL = 0.5  # seconds between two readings of the heap
@@ -68,7 +76,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
     """Peaks in bytes of Python and of the driver's JVM.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: it failed, or its JVM has never answered.
     """
     command = [
         sys.executable, "-m", "replctl", "sync", "--master", _MASTER,
@@ -81,7 +89,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
     python = heap = 0
     while process.poll() is None:
         python = max(python, _peak_of(process.pid))
-        heap = max(heap, *map(_live_bytes, _children(process.pid)), 0)
+        heap = max(heap, *map(_live_bytes, children_of(process.pid)), 0)
         try:
             process.wait(_INTERVAL)
         except subprocess.TimeoutExpired:
@@ -89,6 +97,8 @@ def _sync(lake: Lake) -> tuple[int, int]:
     if process.returncode != 0:
         assert process.stdout is not None
         raise RuntimeError(f"{' '.join(command)} failed:\n{process.stdout.read()}")
+    if not heap:
+        raise RuntimeError("the heap of the driver's JVM was not seen")
     return python, heap
 
 
@@ -111,32 +121,14 @@ def _peak_of(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _children(pid: int) -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text("utf-8").rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(folder.name))
-    return found
-
-
 def _live_bytes(pid: int) -> int:
     """The objects in a JVM's heap that can be reached, in bytes; 0 when it does not answer."""
     try:
         done = subprocess.run(
-            [_jcmd(), str(pid), "GC.class_histogram"],
+            [find_java().resolve().with_name("jcmd"), str(pid), "GC.class_histogram"],
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return 0
     found = _LIVE.search(done.stdout)
     return int(found[1]) if found else 0
-
-
-def _jcmd() -> str:
-    """The JDK's tool that asks a JVM."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "jcmd") if home else "jcmd"
