@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import signal
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from replctl.launcher import SyncFailure
     from replctl.psql.metrics import Metrics
     from replctl.session import Session
-    from replctl.spark.engine import Engine
     from replctl.watch import Watch
 
 #: Seconds: a signal between two rounds is seen after no more than that.
@@ -64,7 +62,7 @@ def watch_subscriptions(
     session = settings.session
     assert session is not None
     with ExitStack() as stack:
-        signals = stack.enter_context(_StopSignals(session))
+        signals = stack.enter_context(_StopSignals())
         try:
             metrics = _metrics(session, names, metrics_at, stack)
         except PsqlError as error:
@@ -123,21 +121,17 @@ class _StopSignals:
 
     _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self) -> None:
         self._previous: dict[signal.Signals, Any] = {}
         self.has_come = False
 
     def __enter__(self) -> _StopSignals:
         for number in self._SIGNALS:
             self._previous[number] = signal.getsignal(number)
-        self._engine = self._session.engine
-        self._session.engine = self._open_engine
-        self._listen()
+            signal.signal(number, self._note)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._session.engine = self._engine
         self._restore()
 
     def sleep(self, seconds: float) -> None:
@@ -146,10 +140,6 @@ class _StopSignals:
         while not self.has_come and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _LONGEST_SLEEP))
 
-    def _listen(self) -> None:
-        for number in self._SIGNALS:
-            signal.signal(number, self._note)
-
     def _restore(self) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
@@ -157,13 +147,6 @@ class _StopSignals:
     def _note(self, number: int, frame: object) -> None:
         self.has_come = True
         self._restore()
-
-    def _open_engine(self) -> Engine:
-        """A classic session of Spark takes SIGINT for itself when it is opened."""
-        engine = self._engine()
-        if not self.has_come and threading.current_thread() is threading.main_thread():
-            self._listen()
-        return engine
 
 
 def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:

@@ -1,8 +1,7 @@
 """Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them.
 
 Values in SQLite: a boolean is 0 or 1, an integer, an OID of any kind, an LSN and a timestamp
-    (microseconds
-since 1970) an int, a float a float, everything else its canonical text.
+(microseconds since 1970) an int, a float a float, everything else its canonical text.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, assert_never
 
 from replctl.adt import interpret
@@ -27,7 +27,8 @@ from replctl.catalog.functions import (
     FunctionContext,
 )
 from replctl.catalog.session_value import VALUES
-from replctl.errors import FeatureNotSupported, InternalError
+from replctl.ctrl_c import on_ctrl_c
+from replctl.errors import FeatureNotSupported, InternalError, QueryCanceled
 from replctl.expr import nodes, object_identifier
 from replctl.expr.environment import Environment
 from replctl.lsn import format_lsn, parse_lsn
@@ -123,7 +124,8 @@ def run_query(
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
     try:
-        rows = context.catalog.driver_rows(statement)
+        with calls.ended_by_ctrl_c():
+            rows = context.catalog.driver_rows(statement)
     except InternalError as error:
         raise calls.error or error from error
     types = [result.type for result in query.columns]
@@ -196,6 +198,10 @@ def _implementation(function: Function) -> Callable[..., Any] | None:
     return FUNCTIONS_BY_NAME.get(function.name) or SIZE_FUNCTIONS.get(function.name)
 
 
+#: Instructions of SQLite's machine, some milliseconds.
+_SIGNAL_INTERVAL = 100_000
+
+
 class _Calls:
     """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose
     it."""
@@ -205,6 +211,20 @@ class _Calls:
         self._driver = driver
         self._known: set[str] = set()
         self.error: Exception | None = None
+
+    @contextmanager
+    def ended_by_ctrl_c(self) -> Iterator[None]:
+        """Around a query, which Ctrl-C is to end, not only a function that it happens to call."""
+        self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # signals are seen in Python
+        try:
+            with on_ctrl_c(self._cancel):
+                yield
+        finally:
+            self._driver.set_progress_handler(None, 0)
+
+    def _cancel(self) -> None:
+        self.error = QueryCanceled("canceling statement due to user request")
+        self._driver.interrupt()
 
     def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
         """The name under which SQLite finds a function; it is registered if it is not yet."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import (
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
+    PostgresError,
     QueryCanceled,
     UndefinedFile,
 )
@@ -116,6 +120,10 @@ _LEAN_SETTINGS = (
 )
 
 
+#: Seconds.
+_CANCEL_INTERVAL = 0.1
+
+
 class Engine:
     """Spark for this process.  Each thread has a session of its own: settings of a write are a
     session's."""
@@ -125,6 +133,7 @@ class Engine:
         self._connected: list[SparkSession] = []
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(_is_not_raised)
         with _translating():
             first = self._connect() if conf.remote else self._start(log)
             self._configure(first)
@@ -211,18 +220,30 @@ class Engine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Around whatever makes Spark work: its exceptions become ours, Ctrl-C cancels its jobs.
+        """Around whatever makes Spark work: its exceptions become ours, Ctrl-C cancels its jobs, in
+        a thread of its own, for this one may be amid a call of the JVM.
 
         Raises:
             PostgresError: what the statement did wrong, or what happened to Spark.
             QueryCanceled: Ctrl-C (57014).
         """
+        has_ended = threading.Event()
         try:
-            with _translating():
+            with _translating(), on_ctrl_c(partial(self._cancel_until, has_ended)):
                 yield
         except KeyboardInterrupt:
-            self.cancel()
             raise QueryCanceled("canceling statement due to user request") from None
+        finally:
+            has_ended.set()
+
+    def _cancel_until(self, has_ended: threading.Event) -> None:
+        def cancel() -> None:
+            with suppress(PostgresError), _translating():  # the statement has the same from Spark
+                self.cancel()
+                while not has_ended.wait(_CANCEL_INTERVAL):  # one job ends, and the next one begins
+                    self.cancel()
+
+        threading.Thread(target=cancel).start()
 
     # -- tables
 
@@ -495,7 +516,7 @@ class Engine:
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)
-        with jvm.gateway(properties, log):
+        with jvm.gateway(properties, log), _keeping_handler(signal.SIGINT):
             session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session
@@ -533,6 +554,21 @@ def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
         for i, column in enumerate(sent, start=1)
     ]
     return [StagedColumn("position", "int8"), StagedColumn("action", "text"), *images]
+
+
+@contextmanager
+def _keeping_handler(number: signal.Signals) -> Iterator[None]:
+    """Around what takes a signal for itself: PySpark's handler calls the JVM from within the call
+    that it interrupts, which fails."""
+    handler = signal.getsignal(number)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(number, handler)
+
+
+def _is_not_raised(record: logging.LogRecord) -> bool:
+    """py4j writes what it raises into the root's log, too."""
+    return record.module != "java_gateway"
 
 
 @contextmanager

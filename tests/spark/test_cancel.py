@@ -1,0 +1,91 @@
+"""Ctrl-C while Spark works: the statement ends, and nothing is said but that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replctl.errors import QueryCanceled
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+_ENDLESS = "SELECT sum(a.id % 7 * b.id) FROM range(1000000) a CROSS JOIN range(1000000) b"
+
+
+CANCELED = "ERROR:  canceling statement due to user request\n"
+
+
+@contextmanager
+def command(home: Path, *statements: str) -> Iterator[subprocess.Popen[str]]:
+    arguments = ["--home", str(home / "home"), "-Xqt", "--master", "local[1]"]
+    arguments += [part for statement in statements for part in ("-c", statement)]
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "replctl", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
+    """What a process that works says, and its exit code, after Ctrl-C."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(3)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    return output.strip(), errors, process.returncode
+
+
+@pytest.mark.spark
+def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it
+    press = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGINT, handler)
+        stack.callback(press.cancel)
+        press.start()
+        with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+            engine.rows(_ENDLESS)
+    assert caplog.records == []
+    assert engine.rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.spark
+def test_a_command_goes_on_as_psql_does(tmp_path: Path) -> None:
+    slow = (
+        "(SELECT sum(a.g % 7 * b.g) FROM generate_series(1, 1000000) a (g),"
+        " generate_series(1, 1000000) b (g))"
+    )
+    statements = ["CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)", "SELECT a FROM t"]
+    statements += [f"SELECT a, {slow} FROM t", "SELECT 2"]
+    with command(tmp_path, *statements) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "1"  # Spark is there
+        assert interrupted(process) == ("2", CANCELED, 0)
+
+
+def test_in_a_query_of_the_catalog(tmp_path: Path) -> None:
+    slow = (
+        "SELECT count(*) FROM pg_proc a, pg_proc b, pg_proc c"
+        " WHERE a.pronargs + b.pronargs + c.pronargs < 0"
+    )
+    with command(tmp_path, "SELECT 1", slow, "SELECT 2") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == "1"
+        assert interrupted(process) == ("2", CANCELED, 0)
