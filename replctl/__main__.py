@@ -9,7 +9,7 @@ from typing import NoReturn
 
 #: So many objects are made before it is looked for garbage: what is loaded at the start stays, and
 #: going through it again and again took a tenth of a short command's time.
-_GARBAGE = 50_000
+_GARBAGE = 200_000
 
 
 def main() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from replctl.catalog.functions import FUNCTIONS, FunctionContext
 from replctl.expr import nodes
+
+if TYPE_CHECKING:
+    from replctl.catalog.functions import FunctionContext
 
 #: SqlValueFunction -> what answers it, in catalog.functions.
 VALUES = {
@@ -34,6 +36,8 @@ def session_value(context: FunctionContext, expr: Any) -> nodes.Const | None:
     Raises:
         UndefinedObject: there is no such setting.
     """
+    from replctl.catalog.functions import FUNCTIONS  # not before an expression is looked at
+
     match expr:
         case nodes.SqlValueFunction(name=name) if name in VALUES:
             found = FUNCTIONS[VALUES[name]](context)

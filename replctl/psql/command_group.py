@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 
 from replctl.errors import PostgresError
-from replctl.psql.mainloop import ExitCode
+from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
 
 

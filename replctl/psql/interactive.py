@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replctl.psql.mainloop import ExitCode, MainLoop
+from replctl.psql.exit_code import ExitCode
+from replctl.psql.mainloop import MainLoop
 from replctl.psql.prompt import prompt_text
 from replctl.psql.settings import PsqlSettings
 

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from replctl.errors import ConnectionFailure, Notice, PostgresError
 from replctl.psql.connect import Target, connection_failure, target_of
-from replctl.psql.mainloop import (
-    ExitCode,
-    run_command_string,
-    run_file,
-    run_stdin,
-)
+from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
 from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
@@ -258,12 +253,16 @@ def _run_actions(settings: PsqlSettings, options: Options) -> int:
     if options.reads_startup_file:
         _run_startup_file(settings)
     if not options.actions:
+        from replctl.psql.mainloop import run_stdin
+
         return run_stdin(settings)
     return _run_scripts(settings, options)
 
 
 def _run_scripts(settings: PsqlSettings, options: Options) -> int:
     """Run `-c` and `-f` in their order, up to the first failure if ON_ERROR_STOP is set."""
+    from replctl.psql.mainloop import run_command_string, run_file
+
     if options.is_single_transaction and not run_silently(settings, "BEGIN"):
         return ExitCode.FAILURE
     code = ExitCode.SUCCESS
@@ -287,6 +286,8 @@ def _run_startup_file(settings: PsqlSettings) -> None:
     named = os.environ.get("REPLCTLRC")
     path = Path(named).expanduser() if named else Path.home() / ".replctlrc"
     if path.is_file():
+        from replctl.psql.mainloop import run_file
+
         run_file(settings, str(path))
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import IntEnum
 from typing import TextIO, assert_never
 
 from replctl.psql.command import run_command
@@ -21,6 +20,7 @@ from replctl.psql.command_context import (
     Watch,
 )
 from replctl.psql.conditional import ConditionStack
+from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import InputPlace
 from replctl.psql.scan import Statement, StatementScanner
 from replctl.psql.scan_slash import SlashScanner
@@ -29,15 +29,6 @@ from replctl.psql.settings import PsqlSettings
 
 #: Gives the next line without its newline, None at the end; what it continues is asked of the loop.
 ReadLine = Callable[["MainLoop"], str | None]
-
-
-class ExitCode(IntEnum):
-    """What the command ends with (psql's EXIT_* in settings.h)."""
-
-    SUCCESS = 0
-    FAILURE = 1  # our own fault
-    BAD_CONNECTION = 2
-    USER = 3  # a script failed, and ON_ERROR_STOP is set
 
 
 class _Stop(Exception):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from replctl.psql.mainloop import ExitCode
+from replctl.psql.exit_code import ExitCode
 from replctl.psql.options import Options
 from replctl.psql.settings import PsqlSettings
 from replctl.record import dataclass

@@ -18,9 +18,6 @@ from replctl.spark.data_type import storage_type as storage_type
 from replctl.spark.data_type import stored_sql as stored_sql
 from replctl.spark.delta_table import column_sql as column_sql
 from replctl.spark.delta_table import scan as scan
-from replctl.spark.expression import to_sql as to_sql
-from replctl.spark.expression import untranslatable as untranslatable
-from replctl.spark.functions import set_function_sql as set_function_sql
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.jvm import archive_classes as archive_classes
 from replctl.spark.merge import LeafChange as LeafChange
@@ -34,10 +31,13 @@ from replctl.spark.server import find_server as find_server
 from replctl.spark.server import start_server as start_server
 from replctl.spark.server import stop_server as stop_server
 from replctl.spark.server import temporary_server as temporary_server
+from replctl.spark.set_function import set_function_sql as set_function_sql
 from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
 from replctl.spark.sql_value import SqlValue as SqlValue
 from replctl.spark.staging import LocalRows as LocalRows
 from replctl.spark.staging import StagedColumn as StagedColumn
+from replctl.spark.translation import to_sql as to_sql
+from replctl.spark.translation import untranslatable as untranslatable
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
 from replctl.spark.values import ChangeSource as ChangeSource
 from replctl.spark.values import CommitNote as CommitNote

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
-from replctl.spark.expression import to_sql
 from replctl.spark.sql_value import raise_error_sql
+from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
 
 _OLD_TYPES = "('update_preimage', 'delete')"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
-from replctl.spark.expression import to_sql
+from replctl.spark.translation import to_sql
 from replctl.spark.values import CommitNote, TableColumn, TableSource
 
 if TYPE_CHECKING:

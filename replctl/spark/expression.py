@@ -59,17 +59,12 @@ def to_sql(
     column: ColumnNamer,
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None,
 ) -> SqlValue:
-    """The Spark SQL of an expression.
-
-    Raises:
-        FeatureNotSupported: there is no exact translation; the message names what has none.
-        PostgresError: a part without columns has no value.
-    """
+    """As `translation.to_sql`."""
     return _translate(fold.simplified(expr), Translation(column, subquery=subquery))
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
-    """Why an expression has no exact translation, or None if it has one."""
+    """As `translation.untranslatable`."""
     try:
         expr = fold.simplified(expr)
     except PostgresError:

@@ -126,33 +126,6 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
     return SqlValue(text, type_, storage_type(type_, typmod))
 
 
-def set_function_sql(name: str, args: Arguments, *, with_ordinality: bool = False) -> str:
-    """What follows SELECT to give the rows that a set-returning function returns, as c1 (and c2,
-    which counts them).
-
-    Raises:
-        FeatureNotSupported: the function has no translation.
-    """
-    match name:
-        case "generate_series" if {arg.type for arg in args} <= {"int4", "int8"}:
-            start, stop = args[0].text, args[1].text
-            step = args[2].text if len(args) > 2 else "1"
-            zero = raise_error_sql("22023", "step size cannot equal zero")
-            rows = (
-                f"CASE WHEN {step} = 0 THEN {zero} WHEN ({step} > 0) = ({start} <= {stop})"
-                f" OR {start} = {stop} THEN sequence({start}, {stop}, {step}) END"
-            )
-        case "unnest" if len(args) == 1:
-            rows = args[0].text
-        case _:
-            raise FeatureNotSupported(f"function {name} is not supported in FROM")
-    if with_ordinality:
-        return (
-            f"c1, CAST(place + 1 AS BIGINT) AS c2 FROM (SELECT posexplode({rows}) AS (place, c1))"
-        )
-    return f"explode({rows}) AS c1"
-
-
 @cache
 def _comparison_operators() -> dict[str, str]:
     """The comparison that a function computes, for types whose comparison is known: int4lt -> <."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replctl.spark.delta_table import scan
-from replctl.spark.expression import to_sql
+from replctl.spark.translation import to_sql
 from replctl.spark.values import CopySource
 
 

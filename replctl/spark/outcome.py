@@ -15,9 +15,9 @@ from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
-from replctl.spark.expression import to_sql
 from replctl.spark.partition import accepts_sql, leaf_number_sql
 from replctl.spark.staging import Staged, StagedColumn
+from replctl.spark.translation import to_sql
 from replctl.spark.values import NEXT_VALUE, Leaf, Target, TargetColumn
 
 if TYPE_CHECKING:

@@ -1,0 +1,14 @@
+"""What the command ends with (psql's EXIT_* in settings.h)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the process."""
+
+    SUCCESS = 0
+    FAILURE = 1  # our own fault
+    BAD_CONNECTION = 2
+    USER = 3  # a script failed, and ON_ERROR_STOP is set
