@@ -203,12 +203,19 @@ class _Explained:
             PostgresError: what would stop there.
         """
         for batch, group in self._groups(publisher, subscriber, start, end):
-            try:
-                self._group(subscriber, batch, group)
-            except ReplicationConflict as conflict:
-                before = tuple(t for t in group.transactions if t.last < conflict.position)
-                self._group(subscriber, batch, Group(before))
-                raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
+            self._up_to_conflict(subscriber, batch, group)
+
+    def _up_to_conflict(
+        self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group
+    ) -> None:
+        """A group; of one with a conflict what precedes it, where there may be another one."""
+        try:
+            self._group(subscriber, batch, group)
+        except ReplicationConflict as conflict:
+            before = tuple(t for t in group.transactions if t.last < conflict.position)
+            if before:
+                self._up_to_conflict(subscriber, batch, Group(before))
+            raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
 
     def _groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
@@ -238,8 +245,6 @@ class _Explained:
             raise failure.error from failure
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
-        if not group.transactions:
-            return
         first, last = group.first, group.last
         changed = [
             changes

@@ -128,3 +128,27 @@ def test_the_command_says_what_it_finds(psql: Psql) -> None:
     assert 'database "nowhere" does not exist' in broken.stderr
     assert "it needs --explain" in psql("sync", "--json").stderr
     assert "it does nothing to watch" in psql("sync", "--explain", "--watch").stderr
+
+
+@pytest.mark.spark
+def test_conflicts_before_a_conflict(publisher: Database, subscriber: Database) -> None:
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY, n int); CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)")
+    subscriber.run(
+        "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=test_pub' PUBLICATION p"
+    )
+    assert subscriber.sync() == []
+    subscriber.run("INSERT INTO t VALUES (1, 1), (2, 2)")
+    publisher.run("INSERT INTO t VALUES (5, 5)")
+    publisher.run("INSERT INTO t VALUES (11, 1)")
+    publisher.run("INSERT INTO t VALUES (12, 2)")
+    publisher.run("UPDATE t SET n = 3 WHERE id = 11")
+    error = _plan(subscriber).error
+    assert error is not None
+    assert (error.sqlstate, error.detail) == ("23505", "Key (n)=(1) already exists.")
+    (failure,) = subscriber.sync()
+    assert (failure.error.message, failure.error.detail, failure.error.context) == (
+        error.message,
+        error.detail,
+        error.context,
+    )
