@@ -205,9 +205,7 @@ class _Explained:
         for batch, group in self._groups(publisher, subscriber, start, end):
             self._up_to_conflict(subscriber, batch, group)
 
-    def _up_to_conflict(
-        self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group
-    ) -> None:
+    def _up_to_conflict(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         """A group; of one with a conflict what precedes it, where there may be another one."""
         try:
             self._group(subscriber, batch, group)

@@ -174,9 +174,9 @@ class _Connector:
         return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
 
     def _engine(self, cluster: Cluster) -> Engine:
-        from replctl.spark import open_engine
+        from replctl.spark import has_lost_server, open_engine
 
-        if self._spark is None:
+        if self._spark is None or has_lost_server(self._spark):
             self._spark = self._choose_spark(cluster)
         return open_engine(self._spark)
 

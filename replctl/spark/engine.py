@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import signal
 import threading
 import warnings
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import (
+    ConnectionFailure,
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
     PostgresError,
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 
 # Spark warns of settings that are going to go; a filter for a block is not one thread's own
 warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning)
+# What has been tried in vain is raised, too
+warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
 #: Settings without which Spark's results differ from PostgreSQL's, with the reason.
 FORCED_SETTINGS = {
@@ -122,14 +126,21 @@ _LEAN_SETTINGS = (
 
 #: Seconds.
 _CANCEL_INTERVAL = 0.1
+#: PySpark sends a token without TLS to this name alone.
+_LOOPBACK = re.compile(r"(?<=^sc://)(127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
 class Engine:
     """Spark for this process.  Each thread has a session of its own: settings of a write are a
-    session's."""
+    session's.
+
+    Attributes:
+        is_lost: its Connect server has ended, or cannot be reached any more.
+    """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
         self._conf = conf
+        self.is_lost = False
         self._connected: list[SparkSession] = []
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -233,6 +244,9 @@ class Engine:
                 yield
         except KeyboardInterrupt:
             raise QueryCanceled("canceling statement due to user request") from None
+        except ConnectionFailure:
+            self.is_lost = self._conf.remote is not None
+            raise
         finally:
             has_ended.set()
 
@@ -493,15 +507,26 @@ class Engine:
         self._sessions = {}
         connected, self._connected = self._connected, []
         for session in connected:
+            session.client.set_retry_policies([])  # a server that has gone knows no session
             session.stop()
             # What outlives this, in a traceback say, would close its channel once more when the
             # interpreter ends, and wait for ever.
             session._client = None  # type: ignore[attr-defined]
 
     def _connect(self) -> SparkSession:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
         assert self._conf.remote is not None
         os.environ.pop("SPARK_REMOTE", None)
-        session = SparkSession.builder.remote(self._conf.remote).create()
+        session = SparkSession.builder.remote(
+            _LOOPBACK.sub("localhost", self._conf.remote)
+        ).create()
+        # A server that does not answer is tried again for some 5 seconds, not for PySpark's ten
+        # minutes, in which nothing is said and Ctrl-C waits, too
+        patience = DefaultPolicy(
+            max_retries=9, initial_backoff=50, backoff_multiplier=2.0, max_backoff=1000
+        )
+        session.client.set_retry_policies([patience])
         self._connected.append(session)
         return session
 
@@ -513,6 +538,9 @@ class Engine:
             properties["spark.driver.extraJavaOptions"] = f"{_BRIEF_JAVA_OPTIONS} {options}"
         if jvm.has_executors(properties["spark.master"]):
             properties |= jvm.executor_properties(properties)
+        else:  # nobody else has to reach its ports, which ask for no token
+            properties.setdefault("spark.driver.host", "127.0.0.1")
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)

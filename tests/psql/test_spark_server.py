@@ -63,6 +63,20 @@ def jvms_of(pid: int) -> list[int]:
     return [int(child) for child in children.split()]
 
 
+def listening_addresses(pid: int) -> set[str]:
+    """The addresses, in the hexadecimal form of /proc, at which a process listens."""
+    descriptors = Path(f"/proc/{pid}/fd").iterdir()
+    sockets = {os.readlink(descriptor) for descriptor in descriptors}
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{name}").read_text("utf-8").splitlines()[1:]
+    ]
+    return {
+        row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets
+    }
+
+
 def wait_until_gone(pid: int) -> None:
     deadline = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
@@ -87,6 +101,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     token = json.loads(description.read_text("utf-8"))["token"]
     (jvm,) = jvms_of(command.pid())
     assert token not in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
+    assert listening_addresses(jvm) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1
 
     answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t values (1)")
     assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
@@ -96,6 +111,10 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")
     assert stranger.returncode != 0
     assert "ERROR:  the Spark Connect server does not let this user in" in stranger.stderr
+
+    address = f"sc://127.0.0.1:{port}/;token={token}"
+    answer = command("-X", "-At", "--remote", address, "-c", "select * from t")
+    assert (answer.stdout, answer.stderr) == ("1\n", "")
 
     # A JVM that dies is named, once, and the command goes on without it
     os.kill(jvm, signal.SIGKILL)
@@ -109,6 +128,54 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     assert "WARNING:  the Spark server of this cluster (PID " in answer.stderr
     assert "has died" in answer.stderr
     assert "replctl spark start" in answer.stderr
+
+
+@pytest.mark.spark
+def test_a_watch_outlives_its_server(command: Command) -> None:
+    assert command.start().returncode == 0
+    table = "create table t (a int primary key)"
+    for database in ("pub", "sub"):
+        assert command("-X", "-c", f"create database {database}").returncode == 0
+        assert command("-X", "-d", database, "-c", table).returncode == 0
+    assert command("-X", "-d", "pub", "-c", "create publication p for table t").returncode == 0
+    subscription = "create subscription s connection 'dbname=pub' publication p"
+    assert command("-X", "-d", "sub", "-c", subscription).returncode == 0
+    watch = subprocess.Popen(
+        [sys.executable, "-m", "replctl", "sync", "--watch", "--interval", "0.1"],
+        env=command.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        for number, is_killed in ((1, False), (2, True)):
+            if is_killed:
+                (jvm,) = jvms_of(command.pid())
+                os.kill(jvm, signal.SIGKILL)
+                wait_until_gone(jvm)
+            local = ["--master", "local[1]"] if is_killed else []
+            insert = f"insert into t values ({number})"
+            assert command("-X", "-d", "pub", *local, "-c", insert).returncode == 0
+            deadline = time.monotonic() + 120
+            seen = ("-X", "-d", "sub", *local, "-Atc", "select max(a) from t")
+            while command(*seen).stdout != f"{number}\n":
+                assert time.monotonic() < deadline
+        watch.send_signal(signal.SIGINT)
+        _, errors = watch.communicate(timeout=60)
+    finally:
+        watch.kill()
+    assert "ERROR:  could not connect to the Spark Connect server" in errors
+    assert "WARNING:  the Spark server of this cluster (PID " in errors
+    assert watch.returncode == 0
+
+
+def test_a_server_that_cannot_be_reached(command: Command) -> None:
+    assert command("-X", "-c", "create table t (a int)").returncode == 0
+    answer = command("-X", "--remote", "sc://127.0.0.1:1", "-c", "insert into t values (1)")
+    first, detail, *others = answer.stderr.splitlines()
+    assert first == "ERROR:  could not connect to the Spark Connect server"
+    assert detail.startswith("DETAIL:  failed to connect to all addresses")
+    assert (others, answer.returncode) == ([], 1)
 
 
 @pytest.mark.spark
