@@ -201,6 +201,6 @@ def _take(options: Options, name: str, value: str) -> None:
             options.master = value
         case "--conf":
             prop, separator, text = value.partition("=")
-            if not separator:
+            if not (prop and separator):
                 raise UsageError(f'--conf wants NAME=VALUE, not "{value}"')
             options.spark_properties += ((prop, text),)

@@ -239,7 +239,7 @@ def spark_properties(conf: list[str] | None) -> tuple[tuple[str, str], ...]:
     properties = []
     for item in conf or ():
         name, separator, value = item.partition("=")
-        if not separator:
+        if not (name and separator):
             raise typer.BadParameter(f"{item!r} is not NAME=VALUE", param_hint="--conf")
         properties.append((name, value))
     return tuple(properties)

@@ -257,9 +257,8 @@ def gateway(properties: dict[str, str], log_file: Path | None = None) -> Iterato
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
                 log.seek(0)
-                output = log.read().decode("utf-8", "replace").strip()
                 raise ConnectionFailure(
-                    "could not start Spark", detail=output[-2000:] or "The JVM did not answer."
+                    "could not start Spark", detail=_reason(log.read().decode("utf-8", "replace"))
                 )
             time.sleep(0.02)
         port, secret = _read_connection(answer)
@@ -296,6 +295,12 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _reason(output: str) -> str:
+    """Why a JVM has ended, of all that it has written: the exception, without its trace."""
+    thrown = re.search(r'^Exception in thread "main" (?:[\w.]+: )?(.+)$', output, re.MULTILINE)
+    return thrown[1] if thrown else output.strip()[-2000:] or "The JVM did not answer."
 
 
 def _read_connection(path: Path) -> tuple[int, str]:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from replctl.spark.jvm import has_executors
+from replctl.errors import ConnectionFailure
+from replctl.spark import jvm
 
 
 @pytest.mark.parametrize(
@@ -18,4 +19,12 @@ from replctl.spark.jvm import has_executors
     ],
 )
 def test_has_executors(master: str, expected: bool) -> None:
-    assert has_executors(master) is expected
+    assert jvm.has_executors(master) is expected
+
+
+@pytest.mark.spark
+def test_why_a_jvm_does_not_start() -> None:
+    with pytest.raises(ConnectionFailure) as caught, jvm.gateway({"spark.master": "bogus"}, None):
+        pass
+    assert caught.value.message == "could not start Spark"
+    assert caught.value.detail == ("Master must either be yarn or start with spark, k8s, or local")
