@@ -247,6 +247,7 @@ class Engine:
             with _translating(), on_ctrl_c(partial(self._cancel_until, has_ended)):
                 yield
         except KeyboardInterrupt:
+            self._try_to_cancel()  # where something else than this has taken Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None
@@ -256,12 +257,15 @@ class Engine:
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
         def cancel() -> None:
-            with suppress(PostgresError), _translating():  # the statement has the same from Spark
-                self.cancel()
-                while not has_ended.wait(_CANCEL_INTERVAL):  # one job ends, and the next one begins
-                    self.cancel()
+            self._try_to_cancel()
+            while not has_ended.wait(_CANCEL_INTERVAL):  # one job ends, and the next one begins
+                self._try_to_cancel()
 
         threading.Thread(target=cancel).start()
+
+    def _try_to_cancel(self) -> None:
+        with suppress(PostgresError), _translating():  # what Spark does wrong the statement tells
+            self.cancel()
 
     # -- tables
 
