@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -25,6 +25,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    true,
     update,
 )
 
@@ -114,12 +115,9 @@ class Catalog:
 
     def visible(self, table: Table) -> ColumnElement[bool]:
         """The condition for a row of a versioned table to count, and to be this database's."""
-        conditions: list[ColumnElement[bool]] = []
-        if "dbid" in table.c:
-            conditions.append(table.c.dbid == self.database_oid)
-        if table.info.get("versioned"):
-            conditions.append(self._is_alive(table))
-        return and_(True, *conditions)
+        if not table.info.get("versioned"):
+            return _of_database(table, self.database_oid)
+        return and_(_of_database(table, self.database_oid), self._is_alive(table))
 
     def _is_alive(self, table: Table) -> ColumnElement[bool]:
         snapshot = self.snapshot
@@ -128,7 +126,7 @@ class Catalog:
             removed = _committed_before(table.c.xmax, snapshot.as_of_lsn)
             return and_(or_(table.c.xmin == BOOTSTRAP_XID, made), or_(table.c.xmax == 0, ~removed))
         if not snapshot.in_progress:
-            return table.c.xmax == 0
+            return _is_not_removed(table)
         others = sorted(snapshot.in_progress)
         return and_(table.c.xmin.not_in(others), or_(table.c.xmax == 0, table.c.xmax.in_(others)))
 
@@ -318,6 +316,20 @@ class Catalog:
             .order_by(xact.c.commit_lsn)
         )
         return list(self.connection.execute(query).scalars())
+
+
+# An expression can be part of any number of statements, and takes longer to make than SQLite takes
+# to find a row by it
+
+
+@cache
+def _of_database(table: Table, database_oid: int) -> ColumnElement[bool]:
+    return table.c.dbid == database_oid if "dbid" in table.c else true()
+
+
+@cache
+def _is_not_removed(table: Table) -> ColumnElement[bool]:
+    return table.c.xmax == 0
 
 
 def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
