@@ -210,9 +210,9 @@ class _Explained:
         try:
             self._group(subscriber, batch, group)
         except ReplicationConflict as conflict:
-            before = tuple(t for t in group.transactions if t.last < conflict.position)
-            if before:
-                self._up_to_conflict(subscriber, batch, Group(before))
+            before = group.before(conflict.position)
+            if before is not None:
+                self._up_to_conflict(subscriber, batch, before)
             raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
 
     def _groups(

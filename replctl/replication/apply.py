@@ -43,6 +43,11 @@ class Group:
     def to_lsn(self) -> int:
         return self.transactions[-1].commit_lsn
 
+    def before(self, position: int) -> Group | None:
+        """Its transactions that end before a change, None if it is in the first one."""
+        earlier = tuple(t for t in self.transactions if t.last < position)
+        return Group(earlier) if earlier else None
+
 
 def apply_changes(
     publisher: Publisher,
@@ -354,9 +359,9 @@ class _Worker:
         try:
             self._subscriber.apply(batch, group.first, group.last, from_lsn, group.to_lsn)
         except ReplicationConflict as conflict:
-            before = tuple(t for t in group.transactions if t.last < conflict.position)
-            if before:
-                self._apply(batch, Group(before), from_lsn)
+            before = group.before(conflict.position)
+            if before is not None:
+                self._apply(batch, before, from_lsn)
             raise self._error(batch, conflict) from conflict
         except QueryCanceled:
             raise

@@ -257,9 +257,9 @@ class Engine:
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
         def cancel() -> None:
-            self._try_to_cancel()
-            while not has_ended.wait(_CANCEL_INTERVAL):  # one job ends, and the next one begins
+            while not has_ended.is_set():  # one job ends, and the next one begins
                 self._try_to_cancel()
+                has_ended.wait(_CANCEL_INTERVAL)
 
         threading.Thread(target=cancel).start()
 
