@@ -99,6 +99,9 @@ _DEFAULT_PROPERTIES = {
     # Each sort and each hash map takes a page, however few rows it has; with Spark's 64m every sync
     # of 10 rows fills the heap and ends in a full collection
     "spark.buffer.pageSize": "2m",
+    # What is broadcast, each stage's code for one, takes a whole block, however small it is; with
+    # Spark's 4m that is an eighth of all memory that small jobs use up
+    "spark.broadcast.blockSize": "512k",
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",  # wide rows in a small heap
     # Rows that are kept are written once and read two or three times, soon: to encode them costs
     # more than it saves, and a join of what fits into memory need not sort it.  Together they take
@@ -113,8 +116,9 @@ _DEFAULT_PROPERTIES = {
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
-#: The second compiler pays after minutes; --conf spark.driver.extraJavaOptions overrides it.
-_BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+#: The second compiler, and threads that collect garbage, pay after minutes; --conf
+#: spark.driver.extraJavaOptions overrides it.
+_BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: What a session can set of them.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",

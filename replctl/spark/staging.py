@@ -80,7 +80,12 @@ def staged(
     """
     with ExitStack() as stack:
         keep = _repeated if is_repeatable else _shared if is_shared else _kept
-        view = stack.enter_context(keep(engine, query, columns)) if is_many else None
+        view, count = None, 0
+        if is_many:
+            view, count = stack.enter_context(keep(engine, query, columns))
+        if view is not None and count > SMALL:
+            yield Staged(view, tuple(columns), None)
+            return
         sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in columns)
         source = f"({query})" if view is None else view
         limited = f"SELECT {sent} FROM {source} LIMIT {SMALL + 1}"
@@ -91,13 +96,14 @@ def staged(
             yield Staged(few, tuple(columns), first)
             return
         if view is None:
-            view = stack.enter_context(keep(engine, query, columns))
+            view, _count = stack.enter_context(keep(engine, query, columns))
         yield Staged(view, tuple(columns), None)
 
 
 @contextmanager
-def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """A view of many rows, which Spark keeps when they are read for the first time."""
+def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[tuple[str, int]]:
+    """A view of many rows, which Spark keeps when they are read for the first time, and how many
+    it is known to have at least."""
     from pyspark import StorageLevel
 
     frame = _projected(engine, query, columns)
@@ -105,17 +111,19 @@ def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterat
         frame = frame.persist(StorageLevel.DISK_ONLY)
     try:
         with named_view(engine, frame) as view, engine.query_size.large(view):
-            yield view
+            yield view, 0
     finally:
         with engine.running():
             frame.unpersist()
 
 
 @contextmanager
-def _shared(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """A view of many rows that all sessions have.  It is computed at once: the functions that it
-    may call are a session's own."""
-    with _kept(engine, query, columns) as own:
+def _shared(
+    engine: Engine, query: str, columns: Sequence[StagedColumn]
+) -> Iterator[tuple[str, int]]:
+    """A view of many rows that all sessions have, and how many it has.  It is computed at once: the
+    functions that it may call are a session's own."""
+    with _kept(engine, query, columns) as (own, _count):
         name = f"{own}_shared"
         with engine.running():
             frame = engine.session.table(own)
@@ -123,19 +131,21 @@ def _shared(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iter
             session = engine.session
         try:
             view = f"global_temp.{name}"
-            engine.rows(f"SELECT count(*) FROM {view}")
-            yield view
+            yield view, engine.count_rows(f"SELECT * FROM {view}")
         finally:
             with engine.running():
                 session.catalog.dropGlobalTempView(name)
 
 
 @contextmanager
-def _repeated(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """A view of many rows that are read anew each time."""
+def _repeated(
+    engine: Engine, query: str, columns: Sequence[StagedColumn]
+) -> Iterator[tuple[str, int]]:
+    """A view of many rows that are read anew each time, and how many it is known to have at
+    least."""
     frame = _projected(engine, query, columns)
     with named_view(engine, frame) as view, engine.query_size.large(view):
-        yield view
+        yield view, 0
 
 
 def _projected(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> DataFrame:

@@ -1,5 +1,7 @@
 """The JVM that a session gets."""
 
+import re
+
 import pytest
 
 from replctl.errors import ConnectionFailure
@@ -28,3 +30,19 @@ def test_why_a_jvm_does_not_start() -> None:
         pass
     assert caught.value.message == "could not start Spark"
     assert caught.value.detail == ("Master must either be yarn or start with spark, k8s, or local")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", "-XX:+UseParallelGC"),
+        ("-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "-XX:+UseSerialGC"),
+        ("-XX:+UseSerialGC -Xss4m -XX:+UseG1GC", "-XX:+UseG1GC"),
+    ],
+)
+def test_one_garbage_collector(options: str, expected: str) -> None:
+    command = jvm.command(jvm.find_java(), {"spark.driver.extraJavaOptions": options})
+    collectors = [option for option in command if re.fullmatch(r"-XX:\+Use\w+GC", option)]
+    assert collectors == [expected]
+    assert set(options.split()) - set(command) <= {"-XX:+UseSerialGC"}
