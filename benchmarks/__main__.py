@@ -53,10 +53,10 @@ _GROUPS: dict[str, Callable[[Run], None]] = {
 def main() -> int:
     """Measure, or show what was measured."""
     arguments = _arguments()
-    if arguments.show:
-        report = combined([Report.read(Path(name)) for name in arguments.show])
-    else:
-        report = _measured(arguments)
+    report = combined(arguments.show) if arguments.show else _measured(arguments)
+    if not report.measurements:
+        print(f"no case has {' or '.join(map(repr, arguments.case))} in it", file=sys.stderr)
+        return 1
     print(f"\n{report.text()}", end="")
     if arguments.json:
         Path(arguments.json).write_text(report.json(), "utf-8")
@@ -76,7 +76,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=1, help="rounds before them")
     parser.add_argument("--json", metavar="FILE", help="write what was measured")
     parser.add_argument("--plot", metavar="FILE", help="write a PNG")
-    parser.add_argument("--show", metavar="FILE", nargs="+", help="show what --json has written")
+    parser.add_argument(
+        "--show", metavar="FILE", nargs="+", type=_report, help="show what --json has written"
+    )
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="4g", help="of the driver")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
@@ -87,6 +89,13 @@ def _arguments() -> argparse.Namespace:
     if arguments.remote and arguments.group != ["small"]:
         parser.error("--remote needs --group small, and nothing else")
     return arguments
+
+
+def _report(file: str) -> Report:
+    try:
+        return Report.read(Path(file))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _measured(arguments: argparse.Namespace) -> Report:

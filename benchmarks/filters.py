@@ -44,6 +44,9 @@ def _measure_one(run: Run, home: Path) -> None:
     session = Session.connect(cluster, "postgres", "postgres")
     list(execute(session, f"CREATE TABLE t ({_COLUMNS})"))
     for name, text in _FILTERS.items():
+        case = f"{name} filter, {_TIMES} times"
+        if not run.wants(case):
+            continue
         taken: dict[str, list[float]] = {"": [], f" WHERE ({text})": []}
         for _ in range(_TIMES):
             for where, seconds in taken.items():
@@ -56,10 +59,8 @@ def _measure_one(run: Run, home: Path) -> None:
                 list(execute(session, "DROP PUBLICATION p"))
         plain, filtered = taken.values()
         added = statistics.median(filtered) - statistics.median(plain)
-        run.note(
-            _GROUP, f"{name} filter, {_TIMES} times", "publication with it", _samples(filtered)
-        )
-        run.note(_GROUP, f"{name} filter, {_TIMES} times", "publication without", _samples(plain))
+        run.note(_GROUP, case, "publication with it", _samples(filtered))
+        run.note(_GROUP, case, "publication without", _samples(plain))
         run.reach("filter", added * 1000)
     cluster.close()
 
@@ -70,6 +71,9 @@ def _samples(seconds: list[float]) -> list[Sample]:
 
 def _measure_many(run: Run, home: Path, tables: int) -> None:
     """A publication of many filtered tables."""
+    case = f"{tables} tables, whole process"
+    if not run.wants(case):
+        return
     names = [f"t{i:04}" for i in range(tables)]
     scripts = {
         "create": "".join(f"CREATE TABLE {name} ({_COLUMNS});\n" for name in names),
@@ -91,7 +95,6 @@ def _measure_many(run: Run, home: Path, tables: int) -> None:
             work[name]()
             if name in taken:
                 taken[name].append(Sample(time.perf_counter() - start))
-    case = f"{tables} tables, whole process"
     publish = run.note(_GROUP, case, "CREATE PUBLICATION", taken["publish"])
     show = run.note(_GROUP, case, r"\dRp+", taken["show"])
     if tables == 1000:

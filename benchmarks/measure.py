@@ -219,6 +219,8 @@ class Run:
             is_short: the work takes so little that it takes more rounds to be warm, and to tell.
             has_jvm: processes start JVMs, whose processor seconds are not seen from here.
         """
+        if not cases:
+            return {}
         turns = [(case, variant) for case, variants in cases.items() for variant in variants]
         taken: dict[tuple[str, str], list[Sample]] = {turn: [] for turn in turns}
         uncounted = self.warm_up + (_SHORT_WARM_UP if is_short else 0)

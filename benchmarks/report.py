@@ -29,15 +29,23 @@ class Report:
 
     @staticmethod
     def read(file: Path) -> Report:
-        """A report from its JSON."""
+        """A report from its JSON.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it has no report.
+        """
         found = json.loads(file.read_text("utf-8"))
-        measurements = tuple(
-            Measurement(
-                m["group"], m["case"], m["variant"], tuple(Sample(**s) for s in m["samples"])
+        try:
+            measurements = tuple(
+                Measurement(
+                    m["group"], m["case"], m["variant"], tuple(Sample(**s) for s in m["samples"])
+                )
+                for m in found["measurements"]
             )
-            for m in found["measurements"]
-        )
-        return Report(found["machine"], measurements, found["reached"])
+            return Report(found["machine"], measurements, found["reached"])
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{file} is no report of benchmarks") from error
 
     def text(self) -> str:
         """The measurements as a table, then the goals."""

@@ -22,16 +22,24 @@ _SYNC = "1e3 rows, 10 changes"
 
 def measure(run: Run) -> None:
     """Statements, then syncs."""
+    measures = _measures(run)
+    if not measures:
+        return
     with run.lake() as lake:
         lake.create_databases("pub", "sub")
-        if run.wants("statement"):
-            _measure_statements(run, lake)
-        if run.wants(_SYNC):
-            _measure_sync(run, lake)
+        for measure_part in measures:
+            measure_part(run, lake)
+
+
+def _measures(run: Run) -> list[Callable[[Run, Lake], None]]:
+    parts = {"statement": _measure_statements, _SYNC: _measure_sync}
+    return [measure_part for case, measure_part in parts.items() if run.wants(case)]
 
 
 def measure_connect(run: Run) -> None:
     """The same in a process that uses a Connect server."""
+    if not _measures(run):
+        return
     with (
         temporary_server("3g") as remote,
         tempfile.TemporaryDirectory(dir=run.scratch) as folder,
