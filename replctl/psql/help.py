@@ -25,7 +25,7 @@ replctl is PostgreSQL's logical replication over Delta tables, run by Spark.
 Usage:
   replctl [OPTION]... [DBNAME [USERNAME]]
   replctl sync [SUBSCRIPTION]... [--watch [--interval SECONDS] [--metrics-port PORT]]
-               [--max-batch-changes N]
+               [--max-batch-changes N] [--explain [--json]]
   replctl status [SUBSCRIPTION]... [--json] [--max-lag LIMIT]
   replctl vacuum [TABLE]... [--full] [--verbose]
   replctl dump [--publications] [--subscriptions] [--schema-only] [--file FILE]

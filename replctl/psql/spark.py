@@ -77,9 +77,13 @@ def _start(
     properties = spark_properties(conf)
     cluster = Cluster.open(home)
     cluster.close()
-    server, is_new = start_server(cluster.path, ServerConf(master, properties, idle_timeout))
+    wanted = ServerConf(master, properties, idle_timeout)
+    server, is_new = start_server(cluster.path, wanted)
     if not is_new:
         print(f"Spark server is running already (PID: {server.pid})")
+        if server.conf.misses(wanted):
+            print("replctl: warning: it was started with other options", file=sys.stderr)
+            print('replctl: hint: Use "replctl spark stop" first.', file=sys.stderr)
         return
     if warm_up:
         _warm_up_in_background(server.remote)
@@ -110,7 +114,7 @@ def _status(
                 "pid": server.pid,
                 "port": server.port,
                 "started": server.started,
-                "idle_timeout": server.idle_timeout,
+                "idle_timeout": server.conf.idle_timeout,
                 "log": server.log,
             }
         print(json.dumps(state))

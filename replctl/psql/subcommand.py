@@ -29,7 +29,7 @@ class Subcommand:
 
 
 _Names = Annotated[
-    list[str] | None, typer.Argument(metavar="SUBSCRIPTION", help="All if none is named.")
+    list[str] | None, typer.Argument(metavar="[SUBSCRIPTION]...", help="All if none is named.")
 ]
 _Database = Annotated[str | None, typer.Option("--dbname", "-d", help="Database to connect to.")]
 _Role = Annotated[str | None, typer.Option("--username", "-U", help="Role.")]
@@ -67,8 +67,9 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             bool, typer.Option("--watch", help="Go on until SIGTERM or Ctrl-C.")
         ] = False,
         interval: Annotated[
-            float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
-        ] = 1.0,
+            float | None,
+            typer.Option(min=0.0, help="Seconds between two rounds of --watch (default: 1)."),
+        ] = None,
         metrics_port: Annotated[
             int | None,
             typer.Option(min=0, max=65535, help="Port for Prometheus, with --watch."),
@@ -96,8 +97,9 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
         conf: Conf = None,
         quiet: _Quiet = False,
     ) -> None:
-        if metrics_port is not None and not watch:
-            raise typer.BadParameter("it needs --watch", param_hint="--metrics-port")
+        for option, value in (("--interval", interval), ("--metrics-port", metrics_port)):
+            if value is not None and not watch:
+                raise typer.BadParameter("it needs --watch", param_hint=option)
         if as_json and not explain:
             raise typer.BadParameter("it needs --explain", param_hint="--json")
         if explain and watch:
@@ -120,7 +122,9 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             if not watch:
                 return sync_subscriptions(settings, names)
             metrics = None if metrics_port is None else (metrics_address, metrics_port)
-            return watch_subscriptions(settings, names, interval, metrics)
+            return watch_subscriptions(
+                settings, names, 1.0 if interval is None else interval, metrics
+            )
 
         parsed.append(Subcommand(options, run))
 

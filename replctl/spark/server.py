@@ -23,7 +23,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 from filelock import FileLock, Timeout
 
@@ -55,32 +55,6 @@ _PROPERTIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A server that runs.
-
-    Attributes:
-        pid: of the process that watches over it.
-        port: on 127.0.0.1.
-        token: whoever has it may use the server.
-        started: when, in UTC (ISO 8601).
-        idle_timeout: seconds after its last user that it ends; 0: never.
-        log: what Spark has to say.
-    """
-
-    pid: int
-    port: int
-    token: str
-    started: str
-    idle_timeout: float
-    log: str
-
-    @property
-    def remote(self) -> str:
-        """Its address, as in SPARK_REMOTE, with the token."""
-        return f"sc://localhost:{self.port}/;token={self.token}"
-
-
-@dataclass(frozen=True, slots=True)
 class ServerConf:
     """What a server is started with.
 
@@ -93,6 +67,40 @@ class ServerConf:
     master: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     idle_timeout: float = 3600.0
+
+    def misses(self, other: ServerConf) -> bool:
+        """Whether a server with this conf is another one than a user of `other` wants."""
+        return (
+            other.master not in (None, self.master)
+            or not set(other.properties) <= set(self.properties)
+            or other.idle_timeout != self.idle_timeout
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs.
+
+    Attributes:
+        pid: of the process that watches over it.
+        port: on 127.0.0.1.
+        token: whoever has it may use the server.
+        started: when, in UTC (ISO 8601).
+        log: what Spark has to say.
+        conf: what it was started with.
+    """
+
+    pid: int
+    port: int
+    token: str
+    started: str
+    log: str
+    conf: ServerConf
+
+    @property
+    def remote(self) -> str:
+        """Its address, as in SPARK_REMOTE, with the token."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
 
 
 def find_server(cluster: Path) -> Server | None:
@@ -234,8 +242,9 @@ class _Folder:
 
     def read(self) -> Server | None:
         try:
-            return Server(**json.loads(self.description.read_text("utf-8")))
-        except FileNotFoundError:
+            found = json.loads(self.description.read_text("utf-8"))
+            return Server(**{**found, "conf": _conf_of(found["conf"])})
+        except (FileNotFoundError, KeyError, TypeError):  # not here, or of another version
             return None
 
     def write(self, server: Server) -> None:
@@ -251,13 +260,19 @@ class _Folder:
         return os.fdopen(os.open(self.log, flags, 0o600), "ab")
 
 
+def _conf_of(found: dict[str, Any]) -> ServerConf:
+    """A ServerConf that was written as JSON."""
+    properties = tuple((name, value) for name, value in found["properties"])
+    return ServerConf(**{**found, "properties": properties})
+
+
 # -- the process that watches over a server
 
 
 def serve() -> NoReturn:
     """Run a server until it is stopped, idle or dead; the arguments are the cluster's directory and
     a ServerConf as JSON."""
-    cluster, conf = Path(sys.argv[1]), ServerConf(**json.loads(sys.argv[2]))
+    cluster, conf = Path(sys.argv[1]), _conf_of(json.loads(sys.argv[2]))
     folder = _Folder(cluster)
     signal.signal(signal.SIGTERM, _end)
     try:
@@ -287,7 +302,7 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
     Engine(SparkConf(master=conf.master, properties=tuple(properties.items())), folder.log)
     process = jvm.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.write(Server(os.getpid(), port, token, now, conf.idle_timeout, str(folder.log)))
+    folder.write(Server(os.getpid(), port, token, now, str(folder.log), conf))
     try:
         yield process
     except SystemExit:

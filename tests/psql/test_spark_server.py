@@ -96,6 +96,9 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     assert status.returncode == 0
     assert f"PID: {command.pid()}" in status.stdout
 
+    again = command.spark("start", "--conf", "spark.driver.memory=9g")
+    assert (again.returncode, "other options" in again.stderr) == (0, True)
+
     description = command.home / "spark" / "server.json"
     assert description.stat().st_mode & 0o077 == 0
     token = json.loads(description.read_text("utf-8"))["token"]
