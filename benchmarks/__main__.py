@@ -86,6 +86,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--postgres", metavar="CONNINFO", help="a server to measure beside")
     parser.add_argument("--scratch", default=tempfile.gettempdir(), help="a folder for tables")
     arguments = parser.parse_args()
+    if arguments.rounds < 1 or arguments.warm_up < 0:
+        parser.error("--rounds wants 1 or more, --warm-up 0 or more")
+    for name in filter(None, (arguments.json, arguments.plot)):  # not after an hour of work
+        if not os.access(Path(name).absolute().parent, os.W_OK):
+            parser.error(f"could not write {name}")
+    if not Path(arguments.scratch).is_dir():
+        parser.error(f"--scratch: there is no folder {arguments.scratch}")
     if arguments.remote and arguments.group != ["small"]:
         parser.error("--remote needs --group small, and nothing else")
     return arguments

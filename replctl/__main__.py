@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -15,8 +16,13 @@ _GARBAGE = 200_000
 def main() -> None:
     """Run the command, and end the process with its exit code."""
     gc.set_threshold(_GARBAGE)
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if raises:  # but while modules are loaded there is nothing to end in order, or to tell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from replctl.psql.main import run
 
+    if raises:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(sys.argv[1:])
     if "pyspark" not in sys.modules:
         _end(code)

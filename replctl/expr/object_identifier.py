@@ -27,7 +27,11 @@ from replctl.errors import (
 from replctl.expr import type_names
 from replctl.types import builtin, text
 from replctl.types.builtin import Function, Operator
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import (
+    quote_identifier,
+    quote_qualified_identifier,
+    split_qualified_name,
+)
 
 if TYPE_CHECKING:
     from replctl.expr.environment import BuiltinEnvironment
@@ -72,7 +76,6 @@ TEXT_SEARCH_DICTIONARIES = frozenset(
 
 _NO_OBJECT = "-"
 _OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
-_NAME_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s."][^\s.]*))\s*(\.?)', re.ASCII)
 
 
 def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
@@ -195,30 +198,12 @@ def _read_dictionary(environment: BuiltinEnvironment, value: str) -> str:
     return name
 
 
-def _split(value: str) -> list[str]:
-    """`a."B".C` -> [a, B, c]: without quotes folded to lower case (SplitIdentifierString)."""
-    parts: list[str] = []
-    position = 0
-    while True:
-        match = _NAME_PART.match(value, position)
-        if match is None:
-            raise InvalidName("invalid name syntax")
-        quoted, plain, dot = match.groups()
-        parts.append(plain.lower() if quoted is None else quoted.replace('""', '"'))
-        position = match.end()
-        if not dot:
-            break
-    if position != len(value):
-        raise InvalidName("invalid name syntax")
-    return parts
-
-
 def _dotted(schema: str | None, name: str) -> str:
     return name if schema is None else f"{schema}.{name}"
 
 
 def _only_name(value: str) -> str:
-    parts = _split(value)
+    parts = split_qualified_name(value)
     if len(parts) != 1:
         raise InvalidName("invalid name syntax")
     return parts[0]
@@ -227,7 +212,7 @@ def _only_name(value: str) -> str:
 def _qualified(
     environment: BuiltinEnvironment, value: str, what: str = "qualified"
 ) -> tuple[str | None, str]:
-    parts = _split(value)
+    parts = split_qualified_name(value)
     match parts:
         case [name]:
             return None, name
@@ -251,7 +236,7 @@ def _name_and_arguments(
         raise InvalidTextRepresentation("expected a left parenthesis")
     if not value.rstrip().endswith(")"):
         raise InvalidTextRepresentation("expected a right parenthesis")
-    _split(value[:start])
+    split_qualified_name(value[:start])
     inner = value[start + 1 : value.rindex(")")]
     if not inner.strip():
         return value[:start], []

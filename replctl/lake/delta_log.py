@@ -58,13 +58,18 @@ class DeltaCommit:
 
     @property
     def changed_rows(self) -> int | None:
-        """How many rows it inserts, updates and deletes; None if the writer has not counted."""
+        """How many rows it inserts, updates and deletes; None if the writer has not counted.
+
+        Of what replaceWhere writes the larger one of what it has put in and taken out: nobody has
+        counted which of its rows are new versions of others.
+        """
         names = _ROW_METRICS.get(self.operation, ())
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
         if not counts:
             return None
         if self.operation == "WRITE":  # replaceWhere outputs what lies beside what it replaces, too
-            return sum(counts) - int(self.metrics.get("numCopiedRows", 0))
+            written = sum(counts) - int(self.metrics.get("numCopiedRows", 0))
+            return max(written, int(self.metrics.get("numDeletedRows", 0)))
         return sum(counts)
 
     @property

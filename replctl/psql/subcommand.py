@@ -181,12 +181,16 @@ def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
         options = _options(database, role, home, is_quiet=True)
         _choose_spark(options, remote, master, conf)
         words = ["VACUUM", *(["FULL"] if full else []), *(["VERBOSE"] if verbose else [])]
-        statement = f"{' '.join(words)} {', '.join(table or ())}"
 
         def run(settings: PsqlSettings) -> bool:
-            from replctl.psql.send_query import send_query
+            from replctl.psql.send_query import reporting_errors, send_query
+            from replctl.types.quote import quote_identifier, split_qualified_name
 
-            return send_query(settings, statement)
+            statement = " ".join(words)
+            with reporting_errors(settings, None) as succeeded:
+                names = [map(quote_identifier, split_qualified_name(name)) for name in table or ()]
+                statement += " " + ", ".join(map(".".join, names))
+            return bool(succeeded) and send_query(settings, statement)
 
         parsed.append(Subcommand(options, run))
 

@@ -113,7 +113,9 @@ def translated(error: Exception) -> PostgresError:
         )
     if "UNAVAILABLE" in message or "Connection refused" in message:
         return ConnectionFailure(
-            "could not connect to the Spark Connect server", detail=_first_line(message)
+            "could not connect to the Spark Connect server",
+            detail=_first_line(message),
+            hint='A server of this cluster that does not answer ends with "replctl spark stop".',
         )
     if "StatusCode.UNAUTHENTICATED" in message:
         return ConnectionFailure(

@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from replctl.errors import InvalidName
 from replctl.types.builtin import keywords
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _UNRESERVED = ("U", False)
+_NAME_PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s."][^\s.]*))\s*(\.?)', re.ASCII)
 _NEEDS_QUOTES = re.compile(r'["\\\\(),\s]')
 
 
@@ -88,6 +90,29 @@ def split_identifiers(value: str) -> list[str] | None:
         if position == len(rest):
             return None
     return names
+
+
+def split_qualified_name(value: str) -> list[str]:
+    """`a."B".C` -> ["a", "B", "c"]: folded to lower case without quotes
+    (stringToQualifiedNameList).
+
+    Raises:
+        InvalidName: it is no name.
+    """
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _NAME_PART.match(value, position)
+        if match is None:
+            raise InvalidName("invalid name syntax")
+        quoted, plain, dot = match.groups()
+        parts.append(plain.lower() if quoted is None else quoted.replace('""', '"'))
+        position = match.end()
+        if not dot:
+            break
+    if position != len(value):
+        raise InvalidName("invalid name syntax")
+    return parts
 
 
 def _unquoted(text: str, position: int) -> tuple[str | None, int]:

@@ -10,7 +10,7 @@ import pytest
 from fix_lake import Lake
 
 from replctl.errors import UndefinedFile
-from replctl.lake.delta_log import commits_after, read_commit
+from replctl.lake.delta_log import DeltaCommit, commits_after, read_commit
 
 
 def test_storage_that_is_not_there_is_no_empty_log(lake: Lake) -> None:
@@ -84,3 +84,20 @@ def test_how_much_a_commit_gives_to_decode(
     log.mkdir()
     (log / f"{0:020d}.json").write_text("\n".join(json.dumps(action) for action in actions))
     assert read_commit(str(tmp_path), 0).decoded_rows == rows
+
+
+@pytest.mark.parametrize(
+    ("operation", "metrics", "rows"),
+    [
+        ("WRITE", {"numOutputRows": "5"}, 5),
+        ("WRITE", {"numOutputRows": "9", "numCopiedRows": "8", "numDeletedRows": "1"}, 1),
+        ("WRITE", {"numOutputRows": "0", "numDeletedRows": "3"}, 3),
+        ("WRITE", {"numOutputRows": "2", "numDeletedRows": "3"}, 3),
+        ("WRITE", {}, None),
+        ("DELETE", {"numDeletedRows": "2", "numCopiedRows": "7"}, 2),
+    ],
+)
+def test_how_many_rows_a_commit_changes(
+    operation: str, metrics: dict[str, str], rows: int | None
+) -> None:
+    assert DeltaCommit(1, 0, operation, None, True, False, metrics).changed_rows == rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -247,3 +248,25 @@ def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
     process = _shell(f"{sys.executable} -m replctl -X -f {script} | head -c 10", tmp_path)
     assert process.stdout == "x" * 10
     assert process.stderr == ""
+
+
+_INTERRUPTED_WHILE_LOADING = """
+import os, signal, sys
+from replctl.__main__ import main
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "replctl.psql.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_is_loaded_ends_it_without_a_word() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_WHILE_LOADING], capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")

@@ -101,6 +101,9 @@ def test_vacuum(psql: Psql) -> None:
     failed = psql("vacuum", "--full", "nobody")
     assert failed.exit_code == 1
     assert failed.stderr == 'ERROR:  relation "nobody" does not exist\n'
+    for no_name in ("", "t, u", "(full) t", "t -- u"):
+        failed = psql("vacuum", "--verbose", no_name)
+        assert (failed.exit_code, failed.stderr) == (1, "ERROR:  invalid name syntax\n")
 
 
 def test_watch_goes_on_until_a_signal(
