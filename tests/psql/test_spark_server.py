@@ -178,7 +178,8 @@ def test_a_server_that_cannot_be_reached(command: Command) -> None:
     first, detail, *others = answer.stderr.splitlines()
     assert first == "ERROR:  could not connect to the Spark Connect server"
     assert detail.startswith("DETAIL:  failed to connect to all addresses")
-    assert (others, answer.returncode) == ([], 1)
+    hint = 'HINT:  A server of this cluster that does not answer ends with "replctl spark stop".'
+    assert (others, answer.returncode) == ([hint], 1)
 
 
 @pytest.mark.spark
