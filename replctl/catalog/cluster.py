@@ -325,17 +325,16 @@ class Cluster:
         revision = self._revision()
         if revision == schema.REVISION:
             return
-        known = _known_revisions()
-        if revision is not None and revision not in known:
+        if revision is not None:
             raise ObjectNotInPrerequisiteState(
-                f'catalog of cluster "{self.path}" is of version {revision}, which this replctl'
-                " does not know",
-                detail=f"This replctl reads catalogs up to version {schema.REVISION}.",
-                hint="A newer replctl has made or upgraded the cluster: use that one.",
+                f'catalog of cluster "{self.path}" has revision {revision}, which this replctl does'
+                " not support",
+                detail=f"This replctl supports revision {schema.REVISION}.",
+                hint="Use the replctl that made the cluster, or write its databases with that one's"
+                ' "replctl dump" and make them again in a new home.',
             )
         self._upgrade()
-        if revision is None:
-            self._bootstrap()
+        self._bootstrap()
 
     def _revision(self) -> str | None:
         with self.engine.begin() as connection:
@@ -510,13 +509,6 @@ def _timeline_of(home: Path, system_identifier: int) -> int:
         return 0
     finally:
         connection.close()
-
-
-def _known_revisions() -> set[str]:
-    from alembic.script import ScriptDirectory
-
-    folder = Path(__file__).parent / "migrations"
-    return {script.revision for script in ScriptDirectory(str(folder)).walk_revisions()}
 
 
 def _translated(error: exc.DBAPIError) -> PostgresError:

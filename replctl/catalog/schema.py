@@ -27,8 +27,9 @@ from sqlalchemy import (
     Text,
 )
 
-#: The newest revision in migrations/versions: what this program reads and writes.
-REVISION = "0017"
+#: The revision of the catalog that this program reads and writes.  Change it with every change of
+#: this file (date, then a letter): programs of another revision then refuse the catalog.
+REVISION = "20261125a"
 
 metadata = MetaData()
 

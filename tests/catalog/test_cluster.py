@@ -36,13 +36,16 @@ def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
     assert Cluster.open(tmp_path / "new").system_identifier == identifier
 
 
-def test_a_newer_catalog_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revision", ["0017", "9999"])
+def test_a_catalog_of_another_revision_is_refused(tmp_path: Path, revision: str) -> None:
     cluster = Cluster.open(tmp_path)
     with cluster.begin(write=True) as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
     cluster.close()
-    with pytest.raises(ObjectNotInPrerequisiteState, match="9999") as caught:
+    with pytest.raises(ObjectNotInPrerequisiteState, match=f"revision {revision}") as caught:
         Cluster.open(tmp_path)
+    assert schema.REVISION in (caught.value.detail or "")
+    assert str(tmp_path) in caught.value.message
     assert caught.value.hint is not None
 
 

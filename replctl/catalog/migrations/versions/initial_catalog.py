@@ -1,0 +1,18 @@
+"""Make the whole catalog.
+
+Until the first release there is one revision, and it makes what schema.py has.  Whoever changes
+schema.py changes `schema.REVISION` with it: a catalog of another revision is refused, not upgraded.
+The first release replaces this file by generated statements, and later revisions follow those.
+"""
+
+from alembic import op
+
+from replctl.catalog.schema import REVISION, metadata
+
+revision = REVISION
+down_revision = None
+
+
+def upgrade() -> None:
+    """Create the tables and indexes of the schema."""
+    metadata.create_all(op.get_bind())
