@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -69,8 +69,12 @@ warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning
 # What has been tried in vain is raised, too
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
-#: Settings without which Spark's results differ from PostgreSQL's, with the reason.
+#: Settings without which Spark's results differ from PostgreSQL's, or what exists cannot be read;
+#: with the reason.
 FORCED_SETTINGS = {
+    "spark.sql.variable.substitute": "false",  # ${x} in a statement is text, and shows no variable
+    # Changes wait for their subscribers as long as slots hold them, not for a week
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
     # CASE and AND guard what is behind them
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
@@ -581,9 +585,37 @@ class Engine:
         settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
         if self._conf.remote:
             settings |= chosen
-        for name, value in (settings | FORCED_SETTINGS).items():
-            if session.conf.get(name, None) != value:
+        settings |= FORCED_SETTINGS
+        found = self._settings_of(session, settings)
+        for name, value in settings.items():
+            if found.get(name) != value:
                 session.conf.set(name, value)
+        if self._conf.remote:  # a session of our own JVM takes what it is given
+            check_forced_settings(self._settings_of(session, settings))
+
+    def _settings_of(self, session: SparkSession, names: Iterable[str]) -> Mapping[str, str | None]:
+        """Return settings that a session has: of a Connect server all, for it is asked once."""
+        if self._conf.remote:
+            return session.conf.getAll
+        return {name: session.conf.get(name, None) for name in names}
+
+
+def check_forced_settings(found: Mapping[str, str | None]) -> None:
+    """Refuse a session that did not take a setting.
+
+    Args:
+        found: the settings that the session has.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has another value, or none.
+    """
+    for name, value in FORCED_SETTINGS.items():
+        if found.get(name) != value:
+            raise ObjectNotInPrerequisiteState(
+                "the Spark server has a setting with which replctl would read or write wrong rows",
+                detail=f'Its "{name}" is "{found.get(name) or ""}", and sessions cannot change it.',
+                hint=f"Start the server with {name}={value}.",
+            )
 
 
 def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
