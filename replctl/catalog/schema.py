@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261125a"
+REVISION = "20261125b"
 
 metadata = MetaData()
 
@@ -79,6 +79,7 @@ pg_control = Table(
     "pg_control",
     metadata,
     _int("system_identifier"),
+    _text("signing_key"),  # of the marks of commits (lake/commit_mark.py), in hexadecimal
     _int("next_xid"),
     _int("next_oid"),
     _int("insert_lsn"),
@@ -495,6 +496,8 @@ pg_wal = Table(
     _int("version", nullable=True),
     _text("action"),
     _text("detail", nullable=True),
+    _text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
+    _text("mark", nullable=True),  # nonce and number of a commit of replctl's own
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
@@ -511,6 +514,16 @@ intent = Table(
     _bool("is_whole"),
 )
 Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
+
+#: What the marks of replctl's commits to Delta tables bear (commit_nonce.py).
+commit_nonce = Table(
+    "commit_nonce",
+    metadata,
+    Column("nonce", Text, primary_key=True),
+    _int("relid"),
+    _int("xid"),
+    _int("made"),  # microseconds since 1970
+)
 
 #: Locks of blocks that are open (lock.py): what they have changed, or rely on.
 object_lock = Table(
@@ -541,6 +554,8 @@ storage_table = Table(
     _text("location"),
     _bool("is_adopted"),
     _bool("is_made"),
+    # Commits with unknown marks of this cluster are another writer's, at the next look
+    _bool("accepts_marks"),
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's

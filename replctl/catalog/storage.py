@@ -80,3 +80,18 @@ def note_storage(
         .values(since_version=version)
     )
     connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
+
+
+def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None:
+    """Note whether commits to a table with marks that the catalog does not know are another
+    writer's."""
+    table = schema.storage_table
+    change = update(table).where(table.c.relid == relid)
+    connection.execute(change.values(accepts_marks=accepts))
+
+
+def accepts_marks(connection: Connection, relid: int) -> bool:
+    """Return whether commits to a table with unknown marks are another writer's."""
+    table = schema.storage_table
+    query = select(table.c.accepts_marks).where(table.c.relid == relid)
+    return bool(connection.execute(query).scalar_one_or_none())

@@ -31,7 +31,6 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.storage import give_storage_column
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.spark import CommitNote
 
 _TAG = "CREATE TABLE"
 _CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -86,8 +85,7 @@ def _switch_change_feed_on(session: Session, location: str) -> None:
     """A property of the table, set in a commit of its own that changes no row."""
     if delta_properties(location).get(_CHANGE_FEED, "").lower() == "true":
         return
-    metadata = commit_log.user_metadata(session.cluster, 0, silent=True)
-    session.engine().set_properties(location, {_CHANGE_FEED: "true"}, CommitNote(metadata))
+    session.engine().set_properties(location, {_CHANGE_FEED: "true"})
 
 
 def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:

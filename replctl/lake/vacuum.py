@@ -29,7 +29,6 @@ from replctl.catalog.storage import relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
-from replctl.lake import commit_log
 from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions
@@ -37,7 +36,6 @@ from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
-from replctl.spark import CommitNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +98,10 @@ def _is_ours(storage: Storage | None) -> bool:
 def _compact(session: Session, relation: Relation, location: str) -> None:
     """Write a table's files anew: no row changes, so decoding passes the commit over, and there is
     nothing to undo."""
-    note = CommitNote(commit_log.user_metadata(session.cluster, 0, silent=True))
     assert relation.storage is not None
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
-    session.engine().optimize(location, [c.name for c in stored] if is_there else [], note)
+    session.engine().optimize(location, [c.name for c in stored] if is_there else [])
     enter_foreign_versions(session, [relation.oid])
 
 

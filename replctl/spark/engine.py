@@ -302,9 +302,9 @@ class Engine:
         """Give columns of a table, by their names in storage, values that are Spark SQL."""
         delta_table.rewrite_columns(self, location, values, note)
 
-    def set_properties(self, location: str, properties: dict[str, str], note: CommitNote) -> None:
+    def set_properties(self, location: str, properties: dict[str, str]) -> None:
         """Change properties of a table."""
-        delta_table.set_properties(self, location, properties, note)
+        delta_table.set_properties(self, location, properties)
 
     def truncate(self, location: str, note: CommitNote) -> None:
         """Remove all rows of a table."""
@@ -314,14 +314,14 @@ class Engine:
         """Make a table what it was at a version."""
         delta_table.restore(self, location, version, note)
 
-    def optimize(self, location: str, key: Sequence[str], note: CommitNote) -> None:
+    def optimize(self, location: str, key: Sequence[str]) -> None:
         """Write many small files as few large ones; no row changes.
 
         Args:
             key: names, in storage, of columns by which rows that are near to each other are to lie
                 together.
         """
-        delta_table.optimize(self, location, key, note)
+        delta_table.optimize(self, location, key)
 
     def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
         """Take back what one commit has done to a table's rows."""
