@@ -84,8 +84,9 @@ QUERIES = {
         SELECT attname, attnum, typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
          WHERE attrelid = 'pg_class'::regclass AND attnum < 0 ORDER BY attnum DESC""",
     "pg_system_relation": """
-        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname, t.typname, a.attnotnull,
-               format_type(a.atttypid, a.atttypmod) AS formatted, k.collname
+        SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname,
+               CASE t.typname WHEN '_pg_statistic' THEN 'anyarray' ELSE t.typname END AS typname,
+               a.attnotnull, format_type(a.atttypid, a.atttypmod) AS formatted, k.collname
           FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
           JOIN pg_type t ON t.oid = a.atttypid
           LEFT JOIN pg_collation k ON k.oid = a.attcollation AND k.oid <> t.typcollation
@@ -98,6 +99,21 @@ QUERIES = {
           LEFT JOIN pg_constraint x ON x.conindid = i.indexrelid AND x.contype IN ('p', 'u')
          WHERE c.relnamespace = 'pg_catalog'::regnamespace
          ORDER BY i.indrelid, i.indisprimary DESC, c.relname""",
+    # What only superusers, and members of roles that replctl does not have, may use
+    "restricted": """
+        SELECT 'function' AS kind, p.oid, p.proname AS name, '' AS readable
+          FROM pg_proc p
+         WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL
+           AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = 0)
+         UNION ALL
+        SELECT 'relation', c.oid, c.relname,
+               (SELECT coalesce(string_agg(a.attname, ',' ORDER BY a.attnum), '')
+                  FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attacl IS NOT NULL)
+          FROM pg_class c
+         WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
+           AND NOT EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+                            WHERE a.grantee = 0 AND a.privilege_type = 'SELECT')
+         ORDER BY kind, name, oid""",
     "information_schema": """
         SELECT c.oid, c.relname, c.relkind, a.attnum, a.attname,
                coalesce(b.typname, t.typname) AS typname, a.attnotnull,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.acl import (
@@ -189,6 +188,14 @@ class Privileges:
         acl = decode_acl(row.typacl)
         return self.has("type", int(row.typowner), acl, letter, as_option=as_option)
 
+    def check_type(self, oid: int, name: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it may not use the type (42501).
+        """
+        if not self.is_superuser and oid >= FIRST_USER_OID and not self.has_on_type(oid):
+            raise denied("type", name)
+
     def may_subscribe(self) -> bool:
         return self.is_superuser or CREATE_SUBSCRIPTION in self.roles
 
@@ -270,17 +277,6 @@ def function_acl(catalog: Catalog, oid: int) -> Acl | None:
     """The access list of a function of a user, None where nothing was granted."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     return None if row is None else decode_acl(row.proacl)
-
-
-def for_superusers(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function of catalog queries that PostgreSQL grants to nobody."""
-
-    def call(context: Any, *args: Any) -> Any:
-        if not context.environment.privileges.is_superuser:
-            raise denied("function", name)
-        return function(context, *args)
-
-    return call
 
 
 def acl_items(catalog: Catalog, acl: Acl | None) -> list[str] | None:

@@ -28,7 +28,6 @@ from replctl.catalog import (
     replication_functions,
     schema,
 )
-from replctl.catalog.aclchk import for_superusers
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import ancestors_of, get_relation, load_relations
@@ -210,7 +209,9 @@ def _shobj_description(context: FunctionContext, oid: int, class_name: str) -> s
 
 def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
     try:
-        return guc.show_value(guc.find_setting(name), context.settings.setting(name))
+        setting = guc.find_setting(name)
+        guc.check_readable(setting, is_superuser=context.environment.privileges.is_superuser)
+        return guc.show_value(setting, context.settings.setting(name))
     except UndefinedObject:
         if missing_ok:
             return None
@@ -362,7 +363,7 @@ FUNCTIONS: dict[str, Implementation] = {
     "show_config_by_name": _current_setting,
     "show_config_by_name_missing_ok": _current_setting,
     "set_config_by_name": _set_config,
-    "pg_reload_conf": for_superusers(_reload_conf, "pg_reload_conf"),
+    "pg_reload_conf": _reload_conf,
     "now": lambda context: time.time_ns() // 1000,
     "statement_timestamp": lambda context: time.time_ns() // 1000,
     "clock_timestamp": lambda context: time.time_ns() // 1000,

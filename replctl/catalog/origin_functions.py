@@ -9,11 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import pg_replication_slots as origins
-from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_replication_slots import SessionOrigin
 from replctl.catalog.worker import origin_pid
 from replctl.errors import (
-    InsufficientPrivilege,
     ObjectInUse,
     ObjectNotInPrerequisiteState,
     ReadOnlySqlTransaction,
@@ -146,15 +144,12 @@ def _show_status(context: FunctionContext) -> list[tuple[Any, ...]]:
     return origins.origin_status(context.catalog.connection)
 
 
-def _for_superusers(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that only superusers may call, unless it is granted to others."""
+def _outside_recovery(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that a standby carries out only if it changes nothing."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         if context.cluster.is_in_recovery and not name.endswith(_READING):
             raise ReadOnlySqlTransaction("cannot manipulate replication origins during recovery")
-        role = find_role(context.catalog, context.role_name)
-        if role is None or not role.is_superuser:
-            raise InsufficientPrivilege(f"permission denied for function {name}")
         return function(context, *args)
 
     return call
@@ -176,7 +171,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _SET_FUNCTIONS: dict[str, Callable[..., Any]] = {"pg_show_replication_origin_status": _show_status}
 
 #: prosrc -> function.
-FUNCTIONS = {name: _for_superusers(name, function) for name, function in _FUNCTIONS.items()}
+FUNCTIONS = {name: _outside_recovery(name, function) for name, function in _FUNCTIONS.items()}
 
 #: prosrc -> function that returns a set.
-SET_FUNCTIONS = {name: _for_superusers(name, function) for name, function in _SET_FUNCTIONS.items()}
+SET_FUNCTIONS = {
+    name: _outside_recovery(name, function) for name, function in _SET_FUNCTIONS.items()
+}

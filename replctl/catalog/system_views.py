@@ -293,7 +293,10 @@ def _pg_roles(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
     configured = context.settings.configured
+    is_superuser = context.environment.privileges.is_superuser
     for key, setting in guc.settings().items():
+        if not guc.is_readable(setting, is_superuser=is_superuser):
+            continue
         if key in context.settings.settings:
             source = "session"
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog import schema
+from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import (
     Relation,
@@ -283,13 +284,13 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
             _check_given(ddl, "pg_namespace", oid, "schema", name[-1], owner)
             if not ddl.privileges.is_superuser:
                 ddl.privileges.check_database(ddl.session.database_name, "C")
-            catalog.update(schema.pg_namespace, schema.pg_namespace.c.oid == oid, nspowner=owner)
+            _give(ddl, "pg_namespace", oid, owner)
         case "database":
             oid = find_database_oid(ddl, name[-1])
             _check_given(ddl, "pg_database", oid, "database", name[-1], owner)
             if not ddl.privileges.is_superuser and not ddl.privileges.role.may_create_databases:
                 raise InsufficientPrivilege("permission denied to change owner of database")
-            catalog.update(schema.pg_database, schema.pg_database.c.oid == oid, datdba=owner)
+            _give(ddl, "pg_database", oid, owner)
         case "publication":
             publication = publication_of_name(ddl, name[-1])
             _give_publication(ddl, publication, owner)
@@ -306,11 +307,11 @@ def _alter_owner(ddl: Ddl, statement: ast.AlterOwner) -> str:
         case "type":
             oid = type_oid(find_user_type(ddl, name).name)
             _check_given(ddl, "pg_type", oid, "type", name[-1], owner)
-            catalog.update(schema.pg_type, schema.pg_type.c.oid == oid, typowner=owner)
+            _give(ddl, "pg_type", oid, owner)
         case "function":
             oid = find_function(ddl, name, statement.arguments).oid
             _check_given(ddl, "pg_proc", oid, "function", name[-1], owner)
-            catalog.update(schema.pg_proc, schema.pg_proc.c.oid == oid, proowner=owner)
+            _give(ddl, "pg_proc", oid, owner)
         case "operator":
             oid = find_operator(ddl, name, statement.arguments or ()).oid
             _check_given(ddl, "pg_operator", oid, "operator", name[-1], owner)
@@ -327,6 +328,29 @@ def _check_given(ddl: Ddl, class_name: str, oid: int, word: str, name: str, owne
     """
     ddl.privileges.check_owner(owner_of(ddl.catalog, class_name, oid), word, name)
     check_new_owner(ddl, owner)
+
+
+#: Where objects with access lists have owner and list.
+_OWNED = {
+    "pg_namespace": ("nspowner", "nspacl"),
+    "pg_database": ("datdba", "datacl"),
+    "pg_type": ("typowner", "typacl"),
+    "pg_proc": ("proowner", "proacl"),
+}
+
+
+def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
+    """Give an object, with what its owner has and has granted, to another role."""
+    table = schema.metadata.tables[class_name]
+    owner_column, acl_column = _OWNED[class_name]
+    row = ddl.catalog.first(table, table.c.oid == oid)
+    assert row is not None
+    changes: dict[str, object] = {owner_column: owner}
+    acl = decode_acl(getattr(row, acl_column))
+    if acl is not None:
+        changed = with_owner(acl, int(getattr(row, owner_column)), owner)
+        changes |= {acl_column: encode_acl(changed)}
+    ddl.catalog.update(table, table.c.oid == oid, **changes)
 
 
 def _give_publication(ddl: Ddl, publication: Publication, owner: int) -> None:

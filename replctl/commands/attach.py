@@ -53,6 +53,7 @@ def attach_partition(ddl: Ddl, parent: Relation, command: ast.AlterTableCmd) -> 
         raise InvalidObjectDefinition(f'table "{parent.name}" is not partitioned')
     bound = analyze_bound(ddl, parent, command.bound)
     partition = _table(ddl, command)
+    ddl.privileges.check_relation_owner(partition)
     if partition.is_partition:
         raise WrongObjectType(f'"{partition.name}" is already a partition')
     if partition.parents:
@@ -115,6 +116,7 @@ def add_parent(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd) -> None
     """
     _check_own_inheritance(relation)
     parent = _table(ddl, command)
+    ddl.privileges.check_relation_owner(parent)
     if parent.is_partition:
         raise WrongObjectType("cannot inherit from a partition")
     if parent.is_partitioned:

@@ -120,12 +120,14 @@ def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> No
 def check_stored_type(
     environment: CatalogEnvironment, name: str, type_: Type, position: int = -1
 ) -> None:
-    """Whether the values of a column can be stored.
+    """Check that the values of a column can be stored, and that the role may use their type.
 
     Raises:
-        InvalidTableDefinition: it is of a pseudo-type.
+        InsufficientPrivilege: it may not (42501).
+        InvalidTableDefinition: it is a pseudo-type.
         FeatureNotSupported: they cannot.
     """
+    environment.privileges.check_type(type_.oid, environment.format_type(type_.name))
     if type_.kind == "p":
         raise InvalidTableDefinition(
             f'column "{name}" has pseudo-type {environment.format_type(type_.name)}'

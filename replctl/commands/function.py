@@ -28,6 +28,7 @@ from replctl.errors import (
 from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.types.builtin import Type
 from replctl.types.quote import quote_identifier
 
 _LANGUAGES = ("sql", "plpgsql")
@@ -61,7 +62,7 @@ def _create_function(ddl: Ddl, statement: ast.CreateFunction) -> str:
     arguments = tuple(_argument(ddl, parameter) for parameter in statement.parameters)
     if statement.returns is None:
         raise InvalidFunctionDefinition("function result type must be specified")
-    result, _typmod = type_of(ddl.environment, replace(statement.returns, pos=-1))
+    result = _usable_type(ddl, statement.returns)
     if options.get("security") == "true":
         raise FeatureNotSupported("SECURITY DEFINER functions are not supported")
     if "as" not in options:
@@ -102,6 +103,7 @@ def _enter(ddl: Ddl, function: UserFunction, *, or_replace: bool) -> None:
         raise DuplicateFunction(
             f'function "{function.name}" already exists with same argument types'
         )
+    ddl.privileges.check_owner(existing.owner, "function", existing.name)
     if (existing.result, existing.returns_set) != (function.result, function.returns_set):
         raise InvalidFunctionDefinition(
             "cannot change return type of existing function",
@@ -127,11 +129,18 @@ def _argument(ddl: Ddl, parameter: ast.FunctionParameter) -> str:
     if parameter.default is not None:
         raise FeatureNotSupported("default values of parameters are not supported")
     try:
-        type_, _typmod = type_of(ddl.environment, replace(parameter.type_name, pos=-1))
+        type_ = _usable_type(ddl, parameter.type_name)
     except UndefinedObject as error:
         shown = ".".join(parameter.type_name.names)
         raise UndefinedObject(f"type {shown} does not exist") from error
     return type_.name
+
+
+def _usable_type(ddl: Ddl, type_name: ast.TypeName) -> Type:
+    """A type that the role may use."""
+    type_, _typmod = type_of(ddl.environment, replace(type_name, pos=-1))
+    ddl.privileges.check_type(type_.oid, ddl.environment.format_type(type_.name))
+    return type_
 
 
 def function_signature(ddl: Ddl, function: UserFunction, separator: str = ", ") -> str:

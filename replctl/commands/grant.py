@@ -20,7 +20,7 @@ from replctl.catalog.acl import (
     options_for,
     revoked,
 )
-from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of
+from replctl.catalog.aclchk import RELATION_WORDS, denied, owner_of, relation_acl
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_proc import list_functions
 from replctl.commands.ddl import Ddl, carry_out
@@ -236,7 +236,11 @@ def _change(
     if target.attnum and not statement.is_grant and stored is None:
         return
     if not usable and letters:
-        if not any(letter in letters_for(acl, ddl.privileges.roles) for letter in letters):
+        held = letters_for(acl, ddl.privileges.roles)
+        if target.attnum:  # who has something on the table is only warned (pg_aclmask)
+            on_table = relation_acl(ddl.catalog, target.oid) or ()
+            held += "".join(set("arwx").intersection(letters_for(on_table, ddl.privileges.roles)))
+        if not held:
             raise denied(target.word, target.name)
         _warn(ddl, statement, target, "no privileges were granted for")
         return

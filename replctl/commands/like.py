@@ -41,6 +41,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
     source = QueryAnalyzer(ddl.environment).relation(clause.relation)
     if isinstance(source, SystemRelation):
         raise FeatureNotSupported("LIKE of a system catalog is not supported", position=clause.pos)
+    ddl.privileges.check_relation(source, "r")
     included = set(_OPTIONS) if "all" in clause.including else set(clause.including)
     excluded = set(_OPTIONS) if "all" in clause.excluding else set(clause.excluding)
     return Like(source, frozenset(included - excluded))

@@ -9,7 +9,15 @@ from replctl.errors import CantChangeRuntimeParam, InsufficientPrivilege, Invali
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
-from replctl.types.guc import Setting, find_setting, read_value, settings, show_value
+from replctl.types.guc import (
+    Setting,
+    check_readable,
+    find_setting,
+    is_readable,
+    read_value,
+    settings,
+    show_value,
+)
 from replctl.types.quote import quote_identifier
 
 #: What a configuration file cannot say (GUC_DISALLOW_IN_AUTO_FILE).
@@ -123,11 +131,14 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
     Raises:
         UndefinedObject: there is no such setting (42704).
     """
+    is_superuser = _is_superuser(session)
+    is_superuser = _is_superuser(session)
     if statement.name == "all":
         columns = tuple(ResultColumn(name, "text") for name in ("name", "setting", "description"))
         rows = [
             (setting.name, show_value(setting, session.setting(key)), setting.description)
             for key, setting in settings().items()
+            if is_readable(setting, is_superuser=is_superuser)
         ]
         return Result("SHOW", columns, rows)
     if statement.name in ROLE_SETTINGS:
@@ -136,5 +147,11 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
             shown = session.role_name if "role" in session.settings else "none"
         return Result("SHOW", (ResultColumn(statement.name, "text"),), [(shown,)])
     setting = find_setting(statement.name)
+    check_readable(setting, is_superuser=is_superuser)
     value = show_value(setting, session.setting(statement.name))
     return Result("SHOW", (ResultColumn(setting.name, "text"),), [(value,)])
+
+
+def _is_superuser(session: Session) -> bool:
+    with session.read() as catalog:
+        return session.privileges(catalog).is_superuser

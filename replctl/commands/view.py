@@ -38,6 +38,7 @@ from replctl.parser import ast
 from replctl.query import stored
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.insert import fill
+from replctl.query.permission import check_query
 from replctl.query.rewrite import view_query
 from replctl.query.tree import OutputColumn, Query
 from replctl.query.truncate import empty
@@ -188,6 +189,8 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     give_storage(ddl.catalog, ddl.session.cluster, view)
     use_relations(ddl.catalog, query)
     put_view_rule(ddl.catalog, view.oid, stored.dumps(query))
+    if statement.with_data:
+        check_query(ddl.environment, query)
     return view.oid
 
 
@@ -232,6 +235,8 @@ def _prepare_refresh(ddl: Ddl, statement: ast.RefreshMaterializedView) -> int:
     ddl.privileges.check_relation(view, "m")
     if statement.concurrently:
         _check_concurrent(view, statement.with_data)
+    if statement.with_data:
+        check_query(ddl.environment, view_query(ddl.catalog, view), view.owner)
     update_relation(ddl.catalog, replace(view, is_populated=statement.with_data))
     return view.oid
 

@@ -207,10 +207,16 @@ def check_written(
         found = mark_of(commit.user_metadata, cluster.signing_key, relation.oid)
         if found is not None and found.place == mark.place:
             return
-    raise DataCorrupted(
+    raise not_carried_out(relation)
+
+
+def not_carried_out(relation: Relation) -> DataCorrupted:
+    """The error of a write that Delta has taken for one that was done already."""
+    assert relation.storage is not None
+    return DataCorrupted(
         f'a write into table "{relation.qualified_name}" was not carried out',
-        detail=f'Delta\'s log of "{location}" does not have the commit: another writer has used'
-        " the transaction identifier of this subscription.",
+        detail=f'Delta\'s log of "{relation.storage.location}" does not have the commit: another'
+        " writer has used the transaction identifier of this subscription.",
         hint="Drop the subscription, and create it again.",
     )
 

@@ -621,13 +621,17 @@ class LakeSubscriber:
                 if storage is None or not storage.is_made or leaf.oid in done:
                     continue
                 _version, step = batch.targets[leaf.oid]
+                before, engine = latest_version(storage.location), self._session.engine()
                 with writer.commit_to(
                     leaf.oid,
                     truncates=True,
                     application=self._application(leaf.oid),
                     step=step,
+                    may_be_nothing=True,
                 ) as note:
-                    self._session.engine().truncate(storage.location, note)
+                    engine.truncate(storage.location, note)
+                if latest_version(storage.location) == before and engine.has_rows(storage.location):
+                    raise commit_log.not_carried_out(leaf)
 
     @contextmanager
     def _locked(self, families: Families) -> Iterator[_Locked]:

@@ -13,18 +13,26 @@ from replctl.catalog.pg_policy import is_row_security_active
 from replctl.expr import nodes
 from replctl.query.policy import visible_rows
 from replctl.query.rewrite import is_invoker, view_query
-from replctl.query.tree import Query, tables_of, transform
+from replctl.query.tree import Query, functions_of, tables_of, transform
+from replctl.types import builtin
 from replctl.types.builtin import SystemRelation
 
 
-def check_query(environment: CatalogEnvironment, query: Query) -> None:
-    """Whether the current role may read what a query reads: of a view the view, and the view's
-    owner what is behind it.
+def check_query(environment: CatalogEnvironment, query: Query, reader: int | None = None) -> None:
+    """Check that a role may read what a query reads: of a view the view, and the view's owner what
+    is behind it.
+
+    Args:
+        reader: OID of the role; None for the current one.
 
     Raises:
         InsufficientPrivilege: it may not.
     """
-    _check(environment, query, environment.privileges)
+    privileges = environment.privileges
+    if reader is not None:
+        privileges = environment.privileges_of(reader)
+    _check(environment, query, privileges)
+    _check_functions(privileges, query)
 
 
 def check_conditions(
@@ -64,6 +72,7 @@ def _check(
         if table.is_view:
             owner = environment.privileges_of(relation.owner)
             inner = view_query(environment.catalog, relation)
+            _check_functions(environment.privileges, inner)
             if not (privileges.is_superuser and (is_invoker(relation) or owner.is_superuser)):
                 reader = privileges if is_invoker(relation) else owner
                 _check(environment, inner, reader, within)
@@ -72,20 +81,29 @@ def _check(
             check_conditions(environment, conditions, privileges, within | {relation.oid})
 
 
-#: The columns of catalogs that superusers alone may read; all of them, where none is listed.
-_HIDDEN = {"pg_authid": (), "pg_subscription": ("subconninfo",)}
-
-
 def _check_catalog(
     privileges: Privileges, relation: SystemRelation, attnums: Collection[int]
 ) -> None:
-    """Passwords, and connection strings that may hold some, are not for everybody."""
-    hidden = _HIDDEN.get(relation.name)
-    if hidden is None or privileges.is_superuser:
+    """Passwords, connection strings and the server's files are not for everybody."""
+    readable = builtin.restricted_relations().get(relation.name)
+    if readable is None or privileges.is_superuser or relation.schema != "pg_catalog":
         return
     names = [name for name, _type in relation.columns]
-    if not hidden or any(attnum < 1 or names[attnum - 1] in hidden for attnum in attnums):
-        raise denied("table", relation.name)
+    if not attnums and readable != {""}:  # count(*) needs one column that may be read
+        return
+    if not attnums or any(attnum < 1 or names[attnum - 1] not in readable for attnum in attnums):
+        raise denied("table" if relation.kind == "r" else "view", relation.name)
+
+
+def _check_functions(privileges: Privileges, query: Query) -> None:
+    """Check the built-in functions of a query (ExecInitFunc)."""
+    if privileges.is_superuser:
+        return
+    for call in functions_of(query):
+        if isinstance(call, nodes.FuncExpr) and (
+            call.function_oid in builtin.restricted_functions()
+        ):
+            raise denied("function", call.name)
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:

@@ -423,6 +423,10 @@ class Engine:
         ((count,),) = self.rows(f"SELECT count(*) FROM ({query})")
         return int(count)
 
+    def has_rows(self, location: str) -> bool:
+        """Return whether a table has any row."""
+        return bool(self.rows(f"SELECT 1 FROM {table_name(location)} LIMIT 1"))
+
     # -- statements
 
     def inserted(

@@ -183,6 +183,24 @@ def function_by_oid() -> Mapping[int, Function]:
 
 
 @cache
+def restricted_functions() -> frozenset[int]:
+    """OIDs of the built-in functions that only superusers may call (PostgreSQL's initial
+    privileges)."""
+    rows = builtin_rows("restricted")
+    return frozenset(int(row["oid"]) for row in rows if row["kind"] == "function")
+
+
+@cache
+def restricted_relations() -> dict[str, frozenset[str]]:
+    """The system relations that only superusers may read, each with the columns that others may."""
+    return {
+        row["name"]: frozenset(row["readable"].split(","))
+        for row in builtin_rows("restricted")
+        if row["kind"] == "relation"
+    }
+
+
+@cache
 def casts() -> dict[tuple[str, str], Cast]:
     """The rows of pg_cast by (source, target)."""
     result = {}

@@ -11,7 +11,12 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from replctl.errors import InvalidName, InvalidParameterValue, UndefinedObject
+from replctl.errors import (
+    InsufficientPrivilege,
+    InvalidName,
+    InvalidParameterValue,
+    UndefinedObject,
+)
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
 
@@ -177,6 +182,37 @@ def find_setting(name: str) -> Setting:
             " dots.",
         )
     return Setting(name, "string", "user", "")
+
+
+#: Settings that tell of the server's files and secrets (GUC_SUPERUSER_ONLY in guc_tables.c).
+_FOR_SUPERUSERS = frozenset(
+    (
+        "config_file", "data_directory", "dynamic_library_path", "external_pid_file", "hba_file",
+        "ident_file", "jit_provider", "krb_server_keyfile", "log_directory", "log_filename",
+        "primary_conninfo", "session_preload_libraries", "shared_preload_libraries",
+        "ssl_ciphers", "ssl_dh_params_file", "ssl_ecdh_curve", "ssl_max_protocol_version",
+        "ssl_min_protocol_version", "ssl_passphrase_command", "unix_socket_directories",
+    )
+)  # fmt: skip
+
+
+def is_readable(setting: Setting, *, is_superuser: bool) -> bool:
+    """Return whether a role may see the value of a setting."""
+    return is_superuser or setting.key not in _FOR_SUPERUSERS
+
+
+def check_readable(setting: Setting, *, is_superuser: bool) -> None:
+    """Check that a role may see the value of a setting.
+
+    Raises:
+        InsufficientPrivilege: it may not (42501).
+    """
+    if not is_readable(setting, is_superuser=is_superuser):
+        raise InsufficientPrivilege(
+            f'permission denied to examine "{setting.name}"',
+            detail='Only roles with privileges of the "pg_read_all_settings" role may examine this'
+            " parameter.",
+        )
 
 
 def read_value(setting: Setting, text: str) -> str:

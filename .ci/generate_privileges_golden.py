@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Write tests/commands/data/privileges.tsv: which role may do what, from a PostgreSQL 17 server.
+
+    .ci/generate_privileges_golden.py
+
+privileges.sql there has the objects and roles, then a line "---", then a statement a line.  Each
+statement is tried by each role in a transaction that is rolled back: ok, or the SQLSTATE.
+"""
+
+import sys
+from pathlib import Path
+
+import psycopg
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "tests" / "commands" / "data"
+sys.path.insert(0, str(ROOT / "tests"))
+
+from fix_postgres import postgres  # noqa: E402
+from privilege_table import ROLES, read_script  # noqa: E402
+
+
+def main() -> None:
+    setup, statements = read_script()
+    lines = ["\t".join(["statement", *ROLES])]
+    with postgres() as conninfo, psycopg.connect(conninfo, dbname="postgres") as server:
+        server.autocommit = True
+        for statement in setup:
+            server.execute(statement)
+        server.autocommit = False
+        for statement in statements:
+            answers = [_answer(server, role, statement) for role in ROLES]
+            lines.append("\t".join([statement, *answers]))
+    (DATA / "privileges.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _answer(server: psycopg.Connection, role: str, statement: str) -> str:
+    try:
+        server.execute(f"SET LOCAL ROLE {role}")
+        if statement.endswith(" STDOUT"):
+            with server.cursor().copy(statement) as rows:
+                list(rows)
+        else:
+            server.execute(statement)
+    except psycopg.Error as error:
+        return error.sqlstate or "?"
+    else:
+        return "ok"
+    finally:
+        server.rollback()
+
+
+if __name__ == "__main__":
+    main()
