@@ -25,6 +25,7 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     logged_tables,
 )
+from replctl.catalog.storage import note_foreign_commit
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import UndefinedFile
 from replctl.lake.adopt import adopt_new_columns
@@ -127,6 +128,8 @@ def enter_versions(
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
+        if not is_ours:
+            note_foreign_commit(catalog.connection, relation.oid)
         if commit.changes_schema and not is_ours:
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
         foreign_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

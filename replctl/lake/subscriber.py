@@ -53,6 +53,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
 from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import (
@@ -281,6 +282,7 @@ class LakeSubscriber:
         root, family = families[remote.schema, remote.name]
         with self._locked(families) as locked, ExitStack() as stack:
             tables = locked.relations
+            take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
             done = written_leaves(tables, copied.targets, self._application)
             writer = self._writer(locked, copied.xid)
@@ -429,6 +431,8 @@ class LakeSubscriber:
                 for leaf in tables.values():
                     self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
+            if unfinished is not None:
+                take_over(self._session, unfinished.xid, targets)
             done = written_leaves(tables, targets, self._application)
             works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
@@ -637,7 +641,8 @@ class LakeSubscriber:
             for name, (root, family) in families.items():
                 fresh = {oid: current.get(oid, relation) for oid, relation in family.items()}
                 families[name] = (fresh[root.oid], fresh)
-            yield _Locked(current, versions)
+            with removing_leftovers(self._session, current, versions):
+                yield _Locked(current, versions)
 
     def _check_history(self, catalog: Catalog, leaf: Relation) -> None:
         """Whether the catalog knows how all that this subscription has written into a table came

@@ -30,7 +30,7 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     take_back,
 )
-from replctl.catalog.storage import abandon_storage, note_storage
+from replctl.catalog.storage import abandon_storage, begin_storage, note_storage
 from replctl.catalog.transaction import (
     BlockXids,
     Catalog,
@@ -41,11 +41,13 @@ from replctl.catalog.transaction import (
     next_insert_lsn,
     xids_of_block,
 )
-from replctl.errors import PostgresError, SerializationFailure
+from replctl.errors import DuplicateObject, PostgresError, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, stored_names
+from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.repeat import repeated
+from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source, written_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
@@ -193,6 +195,7 @@ class TableWriter:
             if filled:
                 engine.fill_columns(storage.location, filled, note)
         else:
+            self._begin_storage(relation, storage)
             vectors = relation.options.get(DELETION_VECTORS, "true")
             engine.create_table(storage.location, missing, note, deletion_vectors=bool_in(vectors))
         version = latest_version(storage.location) or 0
@@ -202,6 +205,23 @@ class TableWriter:
         self.relations[relation.oid] = replace(
             relation, storage=replace(storage, is_made=True, columns=columns)
         )
+
+    def _begin_storage(self, relation: Relation, storage: Storage) -> None:
+        """Note whether the directory is empty in which a table is going to be made.
+
+        Raises:
+            DuplicateObject: another program has made a Delta table there meanwhile.
+        """
+        if storage.was_empty is not None:  # a dead process had begun to make it
+            return
+        if latest_version(storage.location) is not None:
+            raise DuplicateObject(
+                f'there is a Delta table at "{storage.location}" already',
+                detail=f'Table "{relation.qualified_name}" was to be made there.',
+            )
+        is_empty = TableFolder.of(storage.location).is_empty()
+        with self.session.cluster.begin(write=True) as connection:
+            begin_storage(connection, relation.oid, is_empty=is_empty)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """What was made stays, whatever becomes of the transaction: it begins after that, unless
@@ -259,9 +279,11 @@ def writing_locked(
     """As `writing`, by who has the locks of the relations already."""
     recover(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
+    leftovers = removing_leftovers(session, writer.relations, writer.read_versions)
     if session.block is not None:
         try:
-            yield writer
+            with leftovers:
+                yield writer
         except SerializationFailure:
             _undo_statement(writer, log_lsn)
             raise
@@ -269,7 +291,8 @@ def writing_locked(
         return
     try:
         injection_point("write.after-intent")
-        yield writer
+        with leftovers:
+            yield writer
         injection_point("write.before-log")
         commit(writer)
     except BaseException:
@@ -398,6 +421,7 @@ def undo_or_leave(session: Session, xid: int) -> None:
 def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
     intents, relations = _intents(session, xid)
+    take_over(session, xid, relations)
     is_whole = any(intent.is_whole for intent in intents)
     done = [
         commit.replctl
@@ -429,7 +453,9 @@ def _undo(session: Session, xid: int) -> None:
         bequeath(catalog, xid)
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
-        abandon_storage(catalog.connection)
+        left = abandon_storage(catalog.connection)
+    for location in left:
+        session.notice(f'files of a table that was rolled back remain in "{location}"')
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
