@@ -77,6 +77,7 @@ class Cluster:
         system_identifier: a number that no other cluster has.
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
+        abandoned: transactions that this process could neither undo nor leave to others so far.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,6 +86,7 @@ class Cluster:
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
         self._opening_other = Lock()
+        self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():

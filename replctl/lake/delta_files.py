@@ -31,6 +31,7 @@ from replctl.lake.delta_names import (
     SIDECAR_FOLDER,
     is_data_name,
     is_log_name,
+    is_unfinished_name,
     last_version,
 )
 from replctl.lake.table_folder import TableFolder
@@ -92,13 +93,18 @@ def untracked_files(location: str, version: int, since: float) -> list[str]:
         for path, changed in _data_files(location)
         if changed >= since and is_data_name(path) and not path.endswith(".crc")
     ]
+    unfinished = [
+        path
+        for path, changed in _list(TableFolder.of(location).files_in(LOG_FOLDER), location)
+        if changed >= since and is_unfinished_name(path.rpartition("/")[2])
+    ]
     if not new:
-        return []
+        return unfinished
     named: set[str] = set()
     for number in sorted(number for number in _commits(log_names(location)) if number > version):
         for action in read_actions(location, number):
             named.update(path.rpartition("/")[2] for path in _action_paths(action))
-    return sorted(path for path in new if path.rpartition("/")[2] not in named)
+    return unfinished + sorted(path for path in new if path.rpartition("/")[2] not in named)
 
 
 def _data_files(location: str) -> list[tuple[str, float]]:

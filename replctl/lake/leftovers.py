@@ -95,7 +95,7 @@ def _remove_files(location: str, version: int, began: float) -> None:
         if not left:
             return
         for path in left:
-            folder.delete(path)
+            folder.delete(path, is_emptied=True)  # Spark does not close what it could not write
         time.sleep(_PAUSE)
 
 

@@ -42,8 +42,14 @@ from replctl.catalog.pg_subscription import (
     update_subscription_relation,
 )
 from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
-from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
+from replctl.catalog.transaction import (
+    Catalog,
+    abort_transaction,
+    backend_of,
+    begin_transaction,
+)
 from replctl.errors import (
+    ConnectionFailure,
     DataCorrupted,
     Notice,
     PostgresError,
@@ -418,8 +424,15 @@ class LakeSubscriber:
 
         Raises:
             ReplicationConflict: one of them does not fit; nothing of the batch is written.
+            PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
-        repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+        try:
+            repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+        except ConnectionFailure:  # Spark may still be writing
+            raise
+        except PostgresError:
+            self._give_up_batch()
+            raise
 
     def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
         """A batch; when it is overtaken, it is left unfinished."""
@@ -512,6 +525,20 @@ class LakeSubscriber:
             batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
             insert_apply_batch(catalog, batch)
         return batch
+
+    def _give_up_batch(self) -> None:
+        """After an error: the tables of the batch can be written again, unless a part of it is."""
+        batch = self.unfinished_batch()
+        if batch is None:
+            return
+        with self._session.read() as catalog:
+            tables = load_relations(catalog, batch.targets)
+            is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
+        if not is_own or written_leaves(tables, batch.targets, self._application):
+            return
+        with self._writing() as catalog:
+            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+            abort_transaction(catalog.connection, batch.xid)
 
     def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
         """Steps for tables that have none in a batch, or need another one."""

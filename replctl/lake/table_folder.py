@@ -149,10 +149,13 @@ class TableFolder:
         system, place = self._remote(path)
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, is_emptied: bool = False) -> None:
         """Remove a file, and the check sum that Hadoop has put beside it, if they are there.
 
         The path is resolved below the folder: a link on the way is an error, not followed.
+
+        Args:
+            is_emptied: its space is free at once, even if a program still has it open.
         """
         if not self.is_local:
             system, place = self._remote(path)
@@ -164,11 +167,11 @@ class TableFolder:
         folder, _, name = path.rpartition("/")
         for each in (path, f"{folder}/.{name}.crc".lstrip("/")):
             try:
-                self._unlink(each)
+                self._unlink(each, is_emptied=is_emptied)
             except FileNotFoundError:
                 continue
 
-    def _unlink(self, path: str) -> None:
+    def _unlink(self, path: str, *, is_emptied: bool) -> None:
         *folders, name = path.split("/")
         if {"", ".", ".."} & {*folders, name}:
             raise OSError(errno.EINVAL, "not a path below the table", path)
@@ -179,6 +182,11 @@ class TableFolder:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
                 descriptor = os.open(folder, flags, dir_fd=descriptor)
                 stack.callback(os.close, descriptor)
+            if is_emptied:
+                file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=descriptor)
+                stack.callback(os.close, file)
+                if os.fstat(file).st_nlink == 1:  # else it is a file of another directory, too
+                    os.ftruncate(file, 0)
             os.unlink(name, dir_fd=descriptor)
 
     def remove_empty(self) -> bool:

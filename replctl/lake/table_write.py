@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import (
     Intent,
     delete_intents,
@@ -277,6 +278,9 @@ def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
     """As `writing`, by who has the locks of the relations already."""
+    for oid in oids:
+        if oid in session.unfinished:
+            raise session.unfinished[oid]
     recover(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
     leftovers = removing_leftovers(session, writer.relations, writer.read_versions)
@@ -307,6 +311,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
+    _disown_abandoned(cluster)
     with cluster.begin(write=False) as connection:
         if relids is None:
             candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
@@ -414,8 +419,17 @@ def undo_or_leave(session: Session, xid: int) -> None:
             detail=error.message,
             hint="It is undone before its tables are used again.",
         )
-        with session.cluster.begin(write=True) as connection:
+        session.cluster.abandoned.add(xid)
+        _disown_abandoned(session.cluster)
+
+
+def _disown_abandoned(cluster: Cluster) -> None:
+    """Leave the transactions that this process could not undo to whoever uses their tables next,
+    once the catalog can be written again."""
+    for xid in list(cluster.abandoned):
+        with cluster.begin(write=True) as connection:
             disown(connection, xid)
+        cluster.abandoned.discard(xid)
 
 
 def _end_abandoned(session: Session, xid: int) -> None:
