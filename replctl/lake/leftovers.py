@@ -6,7 +6,7 @@ Delta removes nothing of a failed write (`DelayedCommitProtocol.abortJob`).
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from replctl.catalog.pg_class import Relation, Storage, load_relations
@@ -51,6 +51,12 @@ def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
     with session.cluster.begin(write=True) as connection:
         if backend_of(connection, xid) != session.cluster.backend:
             note_takeover(connection, relids, time.time_ns() // 1000)
+
+
+def tell_of_files(session: Session, locations: Sequence[str]) -> None:
+    """Say where the files of tables remain whose definitions were rolled back."""
+    for location in locations:
+        session.notice(f'files of a table that was rolled back remain in "{location}"')
 
 
 #: Seconds: Linux takes the times of files from a clock that is this much behind, at most.

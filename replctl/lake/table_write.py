@@ -46,7 +46,7 @@ from replctl.errors import DuplicateObject, PostgresError, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, stored_names
-from replctl.lake.leftovers import removing_leftovers, take_over
+from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source, written_source
@@ -468,8 +468,7 @@ def _undo(session: Session, xid: int) -> None:
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         left = abandon_storage(catalog.connection)
-    for location in left:
-        session.notice(f'files of a table that was rolled back remain in "{location}"')
+    tell_of_files(session, left)
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:

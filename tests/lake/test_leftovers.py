@@ -173,3 +173,29 @@ def test_an_unfinished_batch_keeps_only_its_own_tables_from_writers(lake: Lake) 
     lake.session.unfinished = {lake.oid: DiskFull("x")}
     with pytest.raises(DiskFull), writing(lake.session, [relation], is_whole=True):
         pass
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_table_that_is_rolled_back_leaves_its_location(
+    lake: Lake, tmp_path: Path, is_begun: bool
+) -> None:
+    place = tmp_path / "theirs"
+    lake.run("begin")
+    lake.run(f"create table n (a int) using delta location '{place}'")
+    lake.run("create table m (a int)")
+    if is_begun:
+        with lake.session.cluster.begin(write=True) as connection:
+            connection.exec_driver_sql(
+                f"update storage_table set is_made = 1, was_empty = 1 where relid <> {lake.oid}"
+            )
+    told = lake.run("rollback")
+    said = f'NOTICE 00000: files of a table that was rolled back remain in "{place}"'
+    assert told == ((said, "ROLLBACK") if is_begun else ("ROLLBACK",))
+    with lake.session.cluster.begin(write=False) as connection:
+        query = "select location from storage_table where relid <> ?"
+        left = list(connection.exec_driver_sql(query, (lake.oid,)).scalars())
+    assert all("/base/" in location for location in left)
+    assert len(left) == is_begun  # VACUUM removes what is in base/
+    lake.run("vacuum")
+    with lake.session.cluster.begin(write=False) as connection:
+        assert list(connection.exec_driver_sql(query, (lake.oid,)).scalars()) == []

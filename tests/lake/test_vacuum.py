@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +11,13 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from pyarrow import parquet
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_intent
@@ -22,7 +26,7 @@ from replctl.catalog.pg_subscription import ApplyBatch, delete_apply_batch, inse
 from replctl.catalog.pg_wal import entries_between
 from replctl.catalog.transaction import abort_transaction, begin_transaction
 from replctl.injection_point import POINTS
-from replctl.lake.delta_files import _decoded, unneeded_files
+from replctl.lake.delta_files import _decoded, unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version, schema_at
 from replctl.session import Session
 
@@ -264,6 +268,48 @@ def test_files_of_a_location_are_never_removed_with_the_table(lake: Lake) -> Non
     with lake.session.cluster.begin(write=False) as connection:
         left = connection.exec_driver_sql("select count(*) from storage_table").scalar_one()
     assert left == 0
+
+
+def test_checkpoints_of_two_levels(lake: Lake) -> None:
+    """V2 of Delta's protocol: the files are in sidecars, to which the checkpoint refers."""
+    lake.update(2)
+    DeltaTable(lake.location).create_checkpoint()
+    files = set(unneeded_files(lake.location, 2, None))
+    assert len(files) > 2
+    log = Path(lake.location, "_delta_log")
+    old = log / f"{2:020d}.checkpoint.parquet"
+    rows = parquet.read_table(old)
+    (log / "_sidecars").mkdir()
+    referred = log / "_sidecars" / f"{2:020d}.checkpoint.{1:010d}.{1:010d}.{_UUID}1.parquet"
+    parquet.write_table(rows.filter(pc.is_valid(rows["add"])), referred)
+    others = rows.filter(pc.is_null(rows["add"]))
+    sidecar = pa.array([{"path": referred.name}] + [None] * (len(others) - 1))
+    parquet.write_table(
+        others.append_column("sidecar", sidecar), log / f"{2:020d}.checkpoint.{_UUID}2.parquet"
+    )
+    old.unlink()
+    assert set(unneeded_files(lake.location, 2, None)) == files
+    stray = log / "_sidecars" / f"{_UUID}3.parquet"
+    for path in (referred, stray, log / "_sidecars/letter.txt", log / f"{1:020d}.crc"):
+        if path != referred:
+            path.write_text("x")
+        os.utime(path, (time.time() - _WEEK,) * 2)
+    kept = {referred.name, "letter.txt"}
+    entries = unneeded_log(lake.location, 2, time.time() - _WEEK - 60)
+    assert entries == [
+        f"_delta_log/{n:020d}.{e}" for n, e in ((0, "json"), (1, "crc"), (1, "json"))
+    ]
+    assert unneeded_log(lake.location, 2, time.time()) == [
+        *entries,
+        f"_delta_log/_sidecars/{stray.name}",
+    ]
+    assert kept < {path.name for path in (log / "_sidecars").iterdir()}
+    content = [{"sidecar": {"path": referred.name}}, {"protocol": {"minReaderVersion": 3}}]
+    for path in log.glob("*.checkpoint.*.parquet"):
+        path.unlink()
+    text = "\n".join(map(json.dumps, content))
+    (log / f"{2:020d}.checkpoint.{_UUID}4.json").write_text(text)
+    assert set(unneeded_files(lake.location, 2, None)) == files
 
 
 def test_needed_files_stay_however_the_log_spells_them(lake: Lake) -> None:
