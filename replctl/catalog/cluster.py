@@ -64,6 +64,7 @@ PUBLIC_NAMESPACE = 2200
 CATALOG = "catalog.db"
 _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
+_KEY_BYTES = 32
 _BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for another process's short one
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
@@ -75,6 +76,7 @@ class Cluster:
         path: the directory.
         engine: SQLAlchemy's engine over catalog.db.
         system_identifier: a number that no other cluster has.
+        signing_key: of the marks of its commits to Delta tables; its standbys have it, too.
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
         abandoned: transactions that this process could neither undo nor leave to others so far.
@@ -95,9 +97,12 @@ class Cluster:
         (path / "lock").mkdir(exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
-            self.system_identifier = int(
-                connection.execute(select(schema.pg_control.c.system_identifier)).scalar_one()
-            )
+            control = schema.pg_control
+            row = connection.execute(
+                select(control.c.system_identifier, control.c.signing_key)
+            ).one()
+        self.system_identifier = int(row.system_identifier)
+        self.signing_key = bytes.fromhex(row.signing_key)
 
     @staticmethod
     def exists(path: Path) -> bool:
@@ -366,6 +371,7 @@ class Cluster:
             connection.execute(
                 insert(schema.pg_control).values(
                     system_identifier=identifier,
+                    signing_key=secrets.token_hex(_KEY_BYTES),
                     next_xid=BOOTSTRAP_XID + 2,
                     next_oid=FIRST_USER_OID,
                     insert_lsn=_FIRST_LSN,

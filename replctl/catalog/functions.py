@@ -37,6 +37,7 @@ from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
+from replctl.catalog.storage import set_acceptance
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
@@ -44,6 +45,7 @@ from replctl.errors import (
     NumericValueOutOfRange,
     UndefinedColumn,
     UndefinedObject,
+    UndefinedTable,
 )
 from replctl.expr import nodes, object_identifier
 from replctl.types import builtin, guc, text
@@ -109,6 +111,18 @@ def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
         select(table.c.location).where(table.c.relid == relid)
     ).scalar_one_or_none()
     return None if found is None else str(found)
+
+
+def _accept_commits(context: FunctionContext, relid: int) -> str:
+    """Take commits with marks that this catalog does not know, of its newer state or of a copy, for
+    another writer's, when the table is looked at next."""
+    relation = get_relation(context.catalog, relid)
+    if relation is None:
+        raise UndefinedTable(f"relation with OID {relid} does not exist")
+    context.environment.privileges.check_relation_owner(relation)
+    with context.cluster.begin(write=True) as connection:
+        set_acceptance(connection, relid, accepts=True)
+    return ""
 
 
 def _pg_get_userbyid(context: FunctionContext, oid: int) -> str:
@@ -328,6 +342,7 @@ FUNCTIONS: dict[str, Implementation] = {
     **_integer_operations(),
     "format_type": _format_type,
     "pg_relation_filepath": _pg_relation_filepath,
+    "replctl_accept_commits": _accept_commits,
     "pg_get_userbyid": _pg_get_userbyid,
     "pg_current_xact_id": _current_xid,
     "pg_current_xact_id_if_assigned": lambda context: context.catalog.xids.top,

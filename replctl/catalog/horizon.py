@@ -8,6 +8,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, Select, delete, exists, func, or_, select, update
 
 from replctl.catalog import schema
+from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
@@ -94,7 +95,7 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
         )
     )
     first = catalog.connection.execute(query).scalar_one()
-    return last_logged_version(catalog, relid) if first is None else int(first) - 1
+    return last_logged_version(catalog.connection, relid) if first is None else int(first) - 1
 
 
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
@@ -168,7 +169,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     is_gone = or_(wal.c.version.is_(None), is_superseded)
     connection.execute(delete(wal).where(wal.c.xid.in_(old), is_gone))
     connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
-    connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
+    trim_nonces(connection, horizon.time)
     for table in schema.metadata.sorted_tables:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmax.in_(old)))

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import (
@@ -67,10 +67,19 @@ class LoggedTable:
     version: int | None
 
 
-def last_logged_version(catalog: Catalog, relid: int) -> int | None:
+@dataclass(frozen=True, slots=True)
+class EnteredVersion:
+    """A version of a relation that is in the log: the digest of its file, and its mark if it is
+    replctl's own."""
+
+    digest: str | None
+    mark: str | None
+
+
+def last_logged_version(connection: Connection, relid: int) -> int | None:
     """The newest Delta version of a relation that is in the log."""
     wal = schema.pg_wal
-    return catalog.connection.execute(
+    return connection.execute(
         select(func.max(wal.c.version)).where(wal.c.relid == relid)
     ).scalar_one_or_none()
 
@@ -158,8 +167,16 @@ def enter(
     version: int | None,
     action: str,
     detail: dict[str, object] | None = None,
+    *,
+    digest: str | None = None,
+    mark: str | None = None,
 ) -> int:
-    """Add an entry to the log; its LSN."""
+    """Add an entry to the log; its LSN.
+
+    Args:
+        digest: of the version's file in Delta's log.
+        mark: nonce and number of a commit of replctl's own.
+    """
     lsn = next_lsn(catalog.connection)
     catalog.connection.execute(
         insert(schema.pg_wal).values(
@@ -170,9 +187,29 @@ def enter(
             version=version,
             action=action,
             detail=json.dumps(detail) if detail else None,
+            digest=digest,
+            mark=mark,
         )
     )
     return lsn
+
+
+def entered_versions(connection: Connection, relid: int, after: int) -> dict[int, EnteredVersion]:
+    """Return the versions of a relation newer than `after` that are in the log."""
+    wal = schema.pg_wal
+    query = select(wal.c.version, wal.c.digest, wal.c.mark).where(
+        wal.c.relid == relid, wal.c.version > after
+    )
+    return {
+        int(row.version): EnteredVersion(row.digest, row.mark) for row in connection.execute(query)
+    }
+
+
+def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
+    """Return those of some marks that versions of a relation in the log bear."""
+    wal = schema.pg_wal
+    query = select(wal.c.mark).where(wal.c.relid == relid, wal.c.mark.in_(list(marks)))
+    return set(map(str, connection.execute(query).scalars()))
 
 
 def entries_between(

@@ -79,6 +79,7 @@ pg_control = Table(
     "pg_control",
     metadata,
     _int("system_identifier"),
+    _text("signing_key"),  # of the marks of commits (lake/commit_mark.py), in hexadecimal
     _int("next_xid"),
     _int("next_oid"),
     _int("insert_lsn"),
@@ -495,6 +496,8 @@ pg_wal = Table(
     _int("version", nullable=True),
     _text("action"),
     _text("detail", nullable=True),
+    _text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
+    _text("mark", nullable=True),  # nonce and number of a commit of replctl's own
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
 Index("pg_wal_xid_index", pg_wal.c.xid)
@@ -512,6 +515,16 @@ intent = Table(
     _int("began"),  # microseconds since 1970
 )
 Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
+
+#: What the marks of replctl's commits to Delta tables bear (commit_nonce.py).
+commit_nonce = Table(
+    "commit_nonce",
+    metadata,
+    Column("nonce", Text, primary_key=True),
+    _int("relid"),
+    _int("xid"),
+    _int("made"),  # microseconds since 1970
+)
 
 #: Locks of blocks that are open (lock.py): what they have changed, or rely on.
 object_lock = Table(
@@ -550,6 +563,8 @@ storage_table = Table(
     Column("was_empty", Boolean, nullable=True),
     _bool("has_foreign"),
     _int("taken_over", nullable=True),
+    # Commits with unknown marks of this cluster are another writer's, at the next look
+    _bool("accepts_marks"),
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's

@@ -125,6 +125,12 @@ def note_foreign_commit(connection: Connection, relid: int) -> None:
     )
 
 
+def forget_foreign_commit(connection: Connection, relid: int) -> None:
+    """Note that the only commit without a mark is replctl's own: it has compacted the table."""
+    table = schema.storage_table
+    connection.execute(update(table).where(table.c.relid == relid).values(has_foreign=False))
+
+
 def note_storage(
     connection: Connection, relid: int, numbers: Collection[int], version: int
 ) -> None:
@@ -137,3 +143,18 @@ def note_storage(
         .values(since_version=version)
     )
     connection.execute(update(table).where(table.c.relid == relid).values(is_made=True))
+
+
+def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None:
+    """Note whether commits to a table with marks that the catalog does not know are another
+    writer's."""
+    table = schema.storage_table
+    change = update(table).where(table.c.relid == relid)
+    connection.execute(change.values(accepts_marks=accepts))
+
+
+def accepts_marks(connection: Connection, relid: int) -> bool:
+    """Return whether commits to a table with unknown marks are another writer's."""
+    table = schema.storage_table
+    query = select(table.c.accepts_marks).where(table.c.relid == relid)
+    return bool(connection.execute(query).scalar_one_or_none())

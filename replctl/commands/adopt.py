@@ -30,7 +30,6 @@ from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.storage import give_storage_column
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.spark import CommitNote
 
 _TAG = "CREATE TABLE"
 _CHANGE_FEED = "delta.enableChangeDataFeed"
@@ -89,8 +88,7 @@ def _switch_change_feed_on(session: Session, location: str) -> int | None:
     """Set a property of the table, in a commit of its own that changes no row, and name all that
     changes with it; the newest version then."""
     before = delta_settings(location)
-    metadata = commit_log.user_metadata(session.cluster, 0, silent=True)
-    session.engine().set_properties(location, {_CHANGE_FEED: "true"}, CommitNote(metadata))
+    session.engine().set_properties(location, {_CHANGE_FEED: "true"})
     after = delta_settings(location)
     for name in sorted(after):
         if before.get(name) != after[name]:

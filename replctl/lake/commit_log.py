@@ -8,38 +8,38 @@ relation is entered, the versions that others made are, as they are found in Del
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_wal import (
     CHANGE,
     NONE,
     TRUNCATE,
+    EnteredVersion,
     LoggedTable,
     enter,
+    entered_marks,
+    entered_versions,
     is_logged_in_progress,
     known_origin_lsn,
     last_logged_version,
     logged_tables,
 )
-from replctl.catalog.storage import note_foreign_commit
-from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
-from replctl.errors import UndefinedFile
+from replctl.catalog.storage import accepts_marks, note_foreign_commit, set_acceptance
+from replctl.catalog.transaction import (
+    Catalog,
+    begin_transaction,
+    commit_transaction,
+)
+from replctl.errors import DataCorrupted, ObjectNotInPrerequisiteState, UndefinedFile
 from replctl.lake.adopt import adopt_new_columns
+from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
-
-
-def user_metadata(cluster: Cluster, xid: int, **noted: object) -> str:
-    """What replctl writes into a Delta commit, so that the commit can be told from others'
-    later."""
-    timeline = cluster.control().timeline
-    body = {"system_identifier": cluster.system_identifier, "xid": xid, **noted}
-    if timeline > 1:
-        body["timeline"] = timeline
-    return json.dumps({"replctl": body}, separators=(",", ":"))
+from replctl.types.quote import quote_literal
 
 
 def has_unlogged_versions(
@@ -58,7 +58,7 @@ def has_unlogged_versions(
         return False
     if may_be_missing and latest_version(storage.location) is None:
         return False
-    logged = last_logged_version(catalog, relation.oid)
+    logged = last_logged_version(catalog.connection, relation.oid)
     return _is_behind(catalog, LoggedTable(relation.oid, storage.location, logged))
 
 
@@ -84,12 +84,156 @@ def _is_behind(catalog: Catalog, table: LoggedTable) -> bool:
     return table.version is None or newest > table.version
 
 
-def unlogged_commits(catalog: Catalog, relation: Relation) -> Iterator[DeltaCommit]:
-    """What Delta's log of a relation has and ours has not, oldest first."""
+def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
+    """What Delta's log of a relation has and ours has not, as `commits_since`."""
+    return commits_since(
+        catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
+    )
+
+
+def commits_since(
+    catalog: Catalog, cluster: Cluster, relation: Relation, version: int | None
+) -> list[DeltaCommit]:
+    """Read the commits of a relation, and tell replctl's own from all others: they have a mark.
+
+    A commit is replctl's own if it is in our log as such and its file is still the same; or if it
+    is not in our log yet, its mark is signed, the catalog knows the mark's nonce for this relation,
+    and no earlier commit bears that mark.
+
+    Args:
+        version: only newer ones; None for all.
+
+    Returns:
+        The commits, oldest first.
+
+    Raises:
+        UndefinedFile: the storage is not there.
+        ObjectNotInPrerequisiteState: some of them are not in Delta's log any more; or one bears the
+            mark of a newer copy of this catalog (55000).
+        CannotConnectNow: a standby that was promoted writes the table (57P03).
+    """
     if relation.storage is None:
-        return iter(())
-    logged = last_logged_version(catalog, relation.oid)
-    return commits_after(relation.storage.location, -1 if logged is None else logged)
+        return []
+    first = -1 if version is None else version
+    logged = last_logged_version(catalog.connection, relation.oid)
+    start = first if logged is None else min(first, logged)
+    commits = list(commits_after(relation.storage.location, start))
+    marks = {
+        commit.version: mark
+        for commit in commits
+        if (mark := mark_of(commit.user_metadata, cluster.signing_key, relation.oid)) is not None
+    }
+    if marks:
+        own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
+        commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
+    return [commit for commit in commits if commit.version > first]
+
+
+def _own_marks(
+    catalog: Catalog,
+    relation: Relation,
+    commits: Sequence[DeltaCommit],
+    marks: Mapping[int, CommitMark],
+    logged: int,
+) -> dict[int, CommitMark]:
+    """Return those of the signed marks, by version, that are replctl's own, each with the number
+    that its transaction has here: a restored catalog gives lost transactions new ones.
+
+    Args:
+        logged: the newest version in our log.
+    """
+    own: dict[int, CommitMark] = {}
+    entered = entered_versions(catalog.connection, relation.oid, min(marks) - 1)
+    known = find_nonces(catalog.connection, {mark.nonce for mark in marks.values()})
+    new = {version: mark for version, mark in marks.items() if version > logged}
+    seen = entered_marks(catalog.connection, relation.oid, {mark.place for mark in new.values()})
+    for commit in commits:
+        mark = marks.get(commit.version)
+        if mark is None:
+            continue
+        relid, xid = known.get(mark.nonce, (None, mark.xid))
+        if commit.version <= logged:
+            as_own = EnteredVersion(commit.digest, mark.place)
+            # An entry that VACUUM has removed was judged when it was entered
+            is_own = entered.get(commit.version, as_own) == as_own
+        else:
+            check_timeline(catalog.connection, mark.timeline)
+            if relid is None and not accepts_marks(catalog.connection, relation.oid):
+                raise _written_by_a_copy(relation, commit.version)
+            is_own = relid == relation.oid and mark.place not in seen
+            seen.add(mark.place)
+        if is_own:
+            own[commit.version] = replace(mark, xid=xid)
+    return own
+
+
+def _written_by_a_copy(relation: Relation, version: int) -> ObjectNotInPrerequisiteState:
+    assert relation.storage is not None
+    return ObjectNotInPrerequisiteState(
+        f'table "{relation.qualified_name}" has commits of this cluster that its catalog does not'
+        " know of",
+        detail=f'Version {version} of the Delta table "{relation.storage.location}" is marked by a'
+        " newer state or a copy of this catalog.",
+        hint='If the catalog was put back from a backup, run "replctl cluster identify'
+        " --restored\". To take the commits for another writer's, use SELECT"
+        f" replctl_accept_commits({quote_literal(relation.qualified_name)}).",
+    )
+
+
+def marked_text(cluster: Cluster, mark: CommitMark, relid: int) -> str:
+    """Return the `userMetadata` of a commit of replctl's own."""
+    timeline = cluster.control().timeline
+    key = cluster.signing_key
+    return signed_text(replace(mark, timeline=timeline), cluster.system_identifier, key, relid)
+
+
+def check_written(
+    cluster: Cluster, relation: Relation, mark: CommitMark, before: int | None
+) -> None:
+    """Check that a commit that Delta was told to make is there.
+
+    Delta makes none, and says nothing, where the transaction identifier that makes a repeat
+    harmless has a larger step already: of this subscription's own, or of somebody who forged it.
+
+    Args:
+        before: the newest version of the table before the write.
+
+    Raises:
+        DataCorrupted: no version since then bears the mark (XX001).
+    """
+    assert relation.storage is not None
+    location = relation.storage.location
+    for commit in commits_after(location, -1 if before is None else before):
+        found = mark_of(commit.user_metadata, cluster.signing_key, relation.oid)
+        if found is not None and found.place == mark.place:
+            return
+    raise DataCorrupted(
+        f'a write into table "{relation.qualified_name}" was not carried out',
+        detail=f'Delta\'s log of "{location}" does not have the commit: another writer has used'
+        " the transaction identifier of this subscription.",
+        hint="Drop the subscription, and create it again.",
+    )
+
+
+def learn_marks(
+    catalog: Catalog, cluster: Cluster, relation: Relation, numbers: Mapping[int, int]
+) -> None:
+    """Take commits of a newer state of this catalog for the cluster's own: it is the catalog that
+    was put back, or that of a standby.
+
+    Args:
+        numbers: the numbers that lost transactions get here, by those in the marks.
+    """
+    if relation.storage is None or latest_version(relation.storage.location) is None:
+        return
+    logged = last_logged_version(catalog.connection, relation.oid)
+    commits = commits_after(relation.storage.location, -1 if logged is None else logged)
+    texts = [commit.user_metadata for commit in commits]
+    found = [mark_of(text, cluster.signing_key, relation.oid) for text in texts]
+    marks = [mark for mark in found if mark is not None]
+    known = find_nonces(catalog.connection, {mark.nonce for mark in marks})
+    lost = {mark.nonce: numbers[mark.xid] for mark in marks if mark.nonce not in known}
+    insert_nonces(catalog.connection, [(nonce, relation.oid, xid) for nonce, xid in lost.items()])
 
 
 def enter_versions(
@@ -107,56 +251,66 @@ def enter_versions(
     Columns that others have added are the relation's from their commit on.
 
     Raises:
-        CannotConnectNow: a standby that was promoted writes the table (57P03).
+        As `commits_since`.
     """
     storage = relation.storage
     if storage is None:
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    commits = list(unlogged_commits(catalog, relation))
-    taken_back = {version for commit in commits for version in commit.replctl.get("undoes", ())}
+    commits = unlogged_commits(catalog, cluster, relation)
+    taken_back = {version for commit in commits for version in commit.undoes}
     for commit in commits:
-        noted = commit.replctl
-        is_ours = noted.get("system_identifier") == cluster.system_identifier
-        xid = int(noted["xid"]) if is_ours else None
-        if is_ours and "timeline" in noted:
-            check_timeline(catalog.connection, int(noted["timeline"]))
+        xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
-            action = NONE if commit.version in taken_back else _action(commit)
-            enter(catalog, xid, relation.oid, commit.version, action, _detail(commit))
+            _enter(catalog, xid, relation.oid, commit, is_undone=commit.version in taken_back)
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
-        if not is_ours:
+        if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
-        if commit.changes_schema and not is_ours:
+        if commit.changes_schema and xid is None:
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
-        foreign_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+        new_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
         is_undone = xid is not None and xid == undone_xid
-        action = NONE if is_undone else _action(commit)
-        enter(catalog, foreign_xid, relation.oid, commit.version, action, _detail(commit))
+        _enter(catalog, new_xid, relation.oid, commit, is_undone=is_undone)
         commit_transaction(
             catalog.connection,
-            foreign_xid,
+            new_xid,
             changes_catalog=False,
             commit_time=commit.timestamp * 1000,
-            origin=noted.get("origin") if is_ours else None,
+            origin=None if commit.mark is None else commit.mark.origin,
             origin_lsn=None if xid is None else known_origin_lsn(catalog, xid),
         )
+    if commits and accepts_marks(catalog.connection, relation.oid):
+        set_acceptance(catalog.connection, relation.oid, accepts=False)
+
+
+def _enter(catalog: Catalog, xid: int, relid: int, commit: DeltaCommit, *, is_undone: bool) -> None:
+    enter(
+        catalog,
+        xid,
+        relid,
+        commit.version,
+        NONE if is_undone else _action(commit),
+        _detail(commit),
+        digest=commit.digest,
+        mark=None if commit.mark is None else commit.mark.place,
+    )
 
 
 def _action(commit: DeltaCommit) -> str:
-    noted = commit.replctl
-    if not commit.changes_data or noted.get("silent") or noted.get("truncates"):
+    """What a commit does to rows; of what replctl has not marked itself, its actions say it."""
+    if not commit.changes_data:
         return NONE
-    return TRUNCATE if commit.operation == "TRUNCATE" and not noted else CHANGE
+    if commit.mark is not None:
+        return NONE if commit.mark.silent or commit.mark.truncates else CHANGE
+    return TRUNCATE if commit.operation == "TRUNCATE" else CHANGE
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
     """Whether images of updates have to be paired by row id: ours say so, others' may need it."""
-    noted = commit.replctl
     may_change_keys = (
-        noted.get("changes_keys") if noted else commit.operation in ("UPDATE", "MERGE")
+        commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )
     return {"changes_keys": True} if may_change_keys else None

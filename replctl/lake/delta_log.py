@@ -5,6 +5,7 @@ Delta's protocol, sections "Delta Log Entries", "Checkpoints" and "Actions".
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
+from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.record import dataclass
@@ -40,24 +42,43 @@ class DeltaCommit:
         version: Delta's number.
         timestamp: milliseconds since 1970, of the writer's clock.
         operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
-        user_metadata: what the writer noted; replctl's is JSON with the key "replctl".
+        digest: SHA-256 of the version's file.
+        user_metadata: what the writer noted.
         changes_data: whether it adds or removes rows.
         changes_schema: whether it has a metaData action.
         metrics: what the writer has counted, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
             changes; None if the writer has not counted them.
         feed_size: bytes of the files that its change feed is read from.
+        mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
+            other writer's.
     """
 
     version: int
+    digest: str
     timestamp: int
     operation: str
-    user_metadata: str | None
+    user_metadata: object
     changes_data: bool
     changes_schema: bool
     metrics: dict[str, str] = field(default_factory=dict, hash=False)
     file_rows: int | None = 0
     feed_size: int = 0
+    mark: CommitMark | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is replctl's own and changes no row for anybody."""
+        return self.mark is not None and self.mark.silent
+
+    @property
+    def undoes(self) -> tuple[int, ...]:
+        """The versions that it takes back, if it is replctl's own."""
+        return () if self.mark is None else self.mark.undoes
+
+    def is_of(self, xid: int) -> bool:
+        """Whether it is replctl's own, of this transaction."""
+        return self.mark is not None and self.mark.xid == xid
 
     @property
     def changed_rows(self) -> int | None:
@@ -84,18 +105,6 @@ class DeltaCommit:
         if self.operation == "WRITE" and self.file_rows is not None:
             return self.file_rows
         return self.file_rows if self.changed_rows is None else self.changed_rows
-
-    @property
-    def replctl(self) -> dict[str, Any]:
-        """What replctl noted with the commit: xid, system identifier and such; {} for others'
-        commits."""
-        if not self.user_metadata or not self.user_metadata.startswith('{"replctl"'):
-            return {}
-        try:
-            noted = json.loads(self.user_metadata)["replctl"]
-        except (ValueError, KeyError):
-            return {}
-        return noted if isinstance(noted, dict) else {}
 
 
 def latest_version(location: str) -> int | None:
@@ -134,7 +143,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     changes_data = changes_schema = False
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
-    for action in read_actions(location, version):
+    content = _read_version(location, version)
+    for action in _actions(content):
         if "commitInfo" in action:
             info = action["commitInfo"]
         elif "metaData" in action:
@@ -148,6 +158,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
             change_files.append(action["cdc"])
     return DeltaCommit(
         version,
+        hashlib.sha256(content).hexdigest(),
         int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
         str(info.get("operation", "")),
         info.get("userMetadata"),
@@ -242,15 +253,22 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
     """
+    return _actions(_read_version(location, version))
+
+
+def _read_version(location: str, version: int) -> bytes:
     try:
-        content = TableFolder.of(location).read(f"{LOG_FOLDER}/{version:020d}.json")
+        return TableFolder.of(location).read(f"{LOG_FOLDER}/{version:020d}.json")
     except FileNotFoundError:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version} any more'
         ) from None
     except OSError as error:
         raise _unreadable(location, error) from error
-    return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+def _actions(content: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content.split(b"\n") if line.strip()]
 
 
 def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:

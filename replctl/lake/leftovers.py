@@ -13,8 +13,8 @@ from replctl.catalog.pg_class import Relation, Storage, load_relations
 from replctl.catalog.storage import note_takeover
 from replctl.catalog.transaction import backend_of
 from replctl.errors import ConnectionFailure, PostgresError
+from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_files import untracked_files
-from replctl.lake.delta_log import commits_after
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 
@@ -77,7 +77,7 @@ def _remove(session: Session, relid: int, version: int, began: float) -> None:
         left = untracked_files(storage.location, version, began)
         if not left:
             return
-        if _is_removable(session, storage, version):
+        if _is_removable(session, relation, storage, version):
             _remove_files(storage.location, version, began)
             return
     except (OSError, PostgresError) as error:
@@ -105,12 +105,12 @@ def _remove_files(location: str, version: int, began: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _is_removable(session: Session, storage: Storage, version: int) -> bool:
+def _is_removable(session: Session, relation: Relation, storage: Storage, version: int) -> bool:
     """Return whether only this process can have written the files of a failed statement."""
     if not storage.is_in_base or storage.has_foreign:
         return False
     if time.time() - (storage.taken_over or 0) / 1_000_000 < _LONGEST_WRITE:
         return False
-    own = session.cluster.system_identifier
-    commits = commits_after(storage.location, version)
-    return all(commit.replctl.get("system_identifier") == own for commit in commits)
+    with session.read() as catalog:
+        commits = commits_since(catalog, session.cluster, relation, version)
+    return all(commit.mark is not None for commit in commits)

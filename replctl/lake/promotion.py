@@ -1,4 +1,5 @@
-"""Promotion without the primary's catalog: what its log had at the end is looked up in the tables.
+"""Promotion without the primary's catalog, or a catalog that was put back from a backup: what the
+lost log had at its end is looked up in the tables.
 
 Delta's logs tell of commits of transactions that the standby has not heard of.  One that was all
 that its transaction did is a committed transaction; others are not complete without the record of
@@ -8,6 +9,7 @@ their commit, and are undone as after a crash.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_abandoned
@@ -21,6 +23,9 @@ from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.record import dataclass
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 #: How many tables a message names.
 _MOST_SHOWN = 10
@@ -51,18 +56,39 @@ def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -
     """
     with standby.begin(write=True, in_recovery=True) as connection:
         check_recovers(connection)
-        oids = database_oids(connection)
-        if not without_tables:
-            _check_storage([table for oid in oids for table in _missing(Catalog(connection, oid))])
-        half_done: set[int] = set()
-        for oid in oids:
-            half_done |= _note_half_done(standby, Catalog(connection, oid))
-        skip_lost_numbers(connection)
-        entered = sum(
-            _enter_complete(standby, Catalog(connection, oid, backend=standby.backend))
-            for oid in oids
-        )
+        found = _look_up(standby, connection, without_tables=without_tables)
         become_primary(connection)
+    return found
+
+
+def accept_restored_catalog(cluster: Cluster, *, without_tables: bool = False) -> FoundInStorage:
+    """Enter what tables have that the catalog does not know of, since it was put back from a
+    backup.
+
+    Args:
+        without_tables: although tables are not there, of which nothing can be looked up then.
+
+    Raises:
+        ReadOnlySqlTransaction: the cluster is a standby.
+        UndefinedFile: tables are not there (58P01).
+    """
+    with cluster.begin(write=True) as connection:
+        return _look_up(cluster, connection, without_tables=without_tables)
+
+
+def _look_up(cluster: Cluster, connection: Connection, *, without_tables: bool) -> FoundInStorage:
+    """Enter complete transactions, and note the others, of which the catalog has lost the log."""
+    oids = database_oids(connection)
+    if not without_tables:
+        _check_storage([table for oid in oids for table in _missing(Catalog(connection, oid))])
+    half_done: set[int] = set()
+    lost = _LostNumbers(next_xid(connection))
+    for oid in oids:
+        half_done |= _note_half_done(cluster, Catalog(connection, oid), lost)
+    skip_lost_numbers(connection)
+    entered = sum(
+        _enter_complete(cluster, Catalog(connection, oid, backend=cluster.backend)) for oid in oids
+    )
     return FoundInStorage(entered, len(half_done))
 
 
@@ -98,37 +124,51 @@ def _check_storage(missing: Sequence[Relation]) -> None:
     )
 
 
-def _note_half_done(standby: Cluster, catalog: Catalog) -> set[int]:
+class _LostNumbers(dict[int, int]):
+    """Numbers for lost transactions, by those that they had: the lost log may have given their own
+    ones to others, or this one may since."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        self._first = first
+
+    def __missing__(self, xid: int) -> int:
+        self[xid] = self._first + len(self)
+        return self[xid]
+
+
+def _note_half_done(cluster: Cluster, catalog: Catalog, lost: _LostNumbers) -> set[int]:
     """Note the transactions of a database of which nobody can tell whether they are complete, as
     those of a process that died; their numbers."""
-    first_unknown = next_xid(catalog.connection)
     intents: dict[int, list[Intent]] = {}
     for oid, relation in _stored_relations(catalog).items():
-        for commit in commit_log.unlogged_commits(catalog, relation):
-            xid = _own_xid(standby, commit)
-            is_half_done = xid >= first_unknown and not (_is_silent(commit) or _is_whole(commit))
-            known = {intent.relid for intent in intents.get(xid, ())}
-            if is_half_done and oid not in known:
+        commit_log.learn_marks(catalog, cluster, relation, lost)
+        for commit in commit_log.unlogged_commits(catalog, cluster, relation):
+            mark = commit.mark
+            if mark is None or mark.silent or mark.whole or mark.xid not in lost.values():
+                continue
+            known = {intent.relid for intent in intents.get(mark.xid, ())}
+            if oid not in known:
                 intent = Intent(oid, commit.version - 1, is_whole=False)
-                intents.setdefault(xid, []).append(intent)
+                intents.setdefault(mark.xid, []).append(intent)
     for xid, written in intents.items():
         insert_abandoned(catalog, xid, written)
     return set(intents)
 
 
-def _enter_complete(standby: Cluster, catalog: Catalog) -> int:
+def _enter_complete(cluster: Cluster, catalog: Catalog) -> int:
     """Enter the other commits of a database, up to those that have to be undone before; how many
     change rows."""
     entered = 0
     for oid, relation in _stored_relations(catalog).items():
-        commits = list(commit_log.unlogged_commits(catalog, relation))
+        commits = commit_log.unlogged_commits(catalog, cluster, relation)
         if not commits:
             continue
         _note_storage(catalog, relation, commits)
-        commit_log.enter_versions(catalog, standby, relation)
-        last = last_logged_version(catalog, oid)
+        commit_log.enter_versions(catalog, cluster, relation)
+        last = last_logged_version(catalog.connection, oid)
         entered += sum(
-            commit.changes_data and not _is_silent(commit) and commit.version <= (last or 0)
+            commit.changes_data and not commit.is_silent and commit.version <= (last or 0)
             for commit in commits
         )
     return entered
@@ -154,21 +194,5 @@ def _note_storage(catalog: Catalog, relation: Relation, commits: list[DeltaCommi
         if column.since_version is None and column.name.lower() in names
     ]
     if numbers or not storage.is_made:
-        made = [commit.version for commit in commits if _is_silent(commit)]
+        made = [commit.version for commit in commits if commit.is_silent]
         note_storage(catalog.connection, relation.oid, numbers, max(made, default=0))
-
-
-def _own_xid(cluster: Cluster, commit: DeltaCommit) -> int:
-    """The number of the transaction of this cluster, or its primary, that a commit belongs to; 0
-    for others' commits."""
-    noted = commit.replctl
-    is_own = noted.get("system_identifier") == cluster.system_identifier
-    return int(noted["xid"]) if is_own else 0
-
-
-def _is_silent(commit: DeltaCommit) -> bool:
-    return bool(commit.replctl.get("silent"))
-
-
-def _is_whole(commit: DeltaCommit) -> bool:
-    return bool(commit.replctl.get("whole"))

@@ -11,7 +11,8 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
 from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.expr import nodes
-from replctl.lake.delta_log import applied_step, commits_after, latest_version
+from replctl.lake.commit_log import commits_since
+from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
 from replctl.record import dataclass
@@ -293,6 +294,7 @@ class TableOutcome:
 
 
 def written_leaves(
+    session: Session,
     tables: Mapping[int, Relation],
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
@@ -303,21 +305,23 @@ def written_leaves(
         targets: version before and step by OID.
         application: Delta's name for the writer of a table.
     """
-    steps = _written_steps(tables, targets, application)
+    steps = _written_steps(session, tables, targets, application)
     return {relid: targets[relid][0] for relid, is_undone in steps.items() if not is_undone}
 
 
 def undone_leaves(
+    session: Session,
     tables: Mapping[int, Relation],
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> set[int]:
     """Those that it was written into, and that is undone: another write needs another step."""
-    steps = _written_steps(tables, targets, application)
+    steps = _written_steps(session, tables, targets, application)
     return {relid for relid, is_undone in steps.items() if is_undone}
 
 
 def _written_steps(
+    session: Session,
     tables: Mapping[int, Relation],
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
@@ -328,11 +332,12 @@ def _written_steps(
         storage = tables[relid].storage if relid in tables else None
         if storage is None or latest_version(storage.location) is None:
             continue
-        commits = list(commits_after(storage.location, -1 if version is None else version))
-        undone = {number for commit in commits for number in commit.replctl.get("undoes", ())}
+        with session.cluster.read(session.database_oid) as catalog:
+            commits = commits_since(catalog, session.cluster, tables[relid], version)
+        undone = {number for commit in commits for number in commit.undoes}
         for commit in commits:
             found = applied_step(storage.location, application(relid), commit.version)
-            if found is not None and found >= step:
+            if commit.mark is not None and found is not None and found >= step:
                 result[relid] = commit.version in undone
     return result
 

@@ -77,13 +77,15 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
         names = {c.attnum: _reserved_name(session, relation, c.name) for c in rewrite.columns}
         engine = session.engine()
         added = [TableColumn(c.attnum, c.type, c.typmod, names[c.attnum]) for c in rewrite.columns]
-        engine.add_columns(location, added, writer.note(silent=True))
+        with writer.commit_to(relation.oid, silent=True) as note:
+            engine.add_columns(location, added, note)
         injection_point("rewrite.after-columns")
         values = {names[column.attnum]: column.value for column in rewrite.columns}
 
         def fill() -> int:
             before = latest_version(location)
-            engine.rewrite_columns(location, values, writer.note(silent=True))
+            with writer.commit_to(relation.oid, silent=True, may_be_nothing=True) as note:
+                engine.rewrite_columns(location, values, note)
             after = latest_version(location)
             if before is None or after is None or after > before + 1:
                 raise SerializationFailure("could not serialize access due to concurrent update")

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
+from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import Relation, load_relations, relation_names
 from replctl.catalog.pg_replication_slots import (
@@ -98,6 +99,10 @@ class _Locked:
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
+
+
+#: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
+_LARGEST_STEP = 2**62
 
 
 class LakeSubscriber:
@@ -290,7 +295,7 @@ class LakeSubscriber:
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
-            done = written_leaves(tables, copied.targets, self._application)
+            done = written_leaves(self._session, tables, copied.targets, self._application)
             writer = self._writer(locked, copied.xid)
             table = ReplicatedTable(
                 self._session, root, family, remote, done, is_replaced=relation.replaces
@@ -313,7 +318,7 @@ class LakeSubscriber:
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
     ) -> CopySnapshot:
         """The copy, with new steps for tables in which it was undone."""
-        undone = undone_leaves(tables, copied.targets, self._application)
+        undone = undone_leaves(self._session, tables, copied.targets, self._application)
         if not undone:
             return copied
         with self._writing() as catalog:
@@ -360,7 +365,7 @@ class LakeSubscriber:
         assert copied is not None
         with self._session.read() as catalog:
             tables = load_relations(catalog, copied.targets)
-        if written_leaves(tables, copied.targets, self._application):
+        if written_leaves(self._session, tables, copied.targets, self._application):
             return
         with self._writing() as catalog:
             current = self._current(catalog, relation)
@@ -446,7 +451,7 @@ class LakeSubscriber:
             targets = {} if unfinished is None else unfinished.targets
             if unfinished is not None:
                 take_over(self._session, unfinished.xid, targets)
-            done = written_leaves(tables, targets, self._application)
+            done = written_leaves(self._session, tables, targets, self._application)
             works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
@@ -462,7 +467,7 @@ class LakeSubscriber:
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
                 # ended its write since its tables were looked at.  Others may have written, too.
-                undone = undone_leaves(tables, targets, self._application)
+                undone = undone_leaves(self._session, tables, targets, self._application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
@@ -490,7 +495,9 @@ class LakeSubscriber:
         is_begun = unfinished is not None
         part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
         targets = {} if unfinished is None else unfinished.targets
-        done = written_leaves(leaves_of_families(part.families), targets, self._application)
+        done = written_leaves(
+            self._session, leaves_of_families(part.families), targets, self._application
+        )
         with ExitStack() as stack:
             yield [work.outcome for work in part.works(done, stack)]
 
@@ -534,7 +541,7 @@ class LakeSubscriber:
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or written_leaves(tables, batch.targets, self._application):
+        if not is_own or written_leaves(self._session, tables, batch.targets, self._application):
             return
         with self._writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
@@ -578,7 +585,7 @@ class LakeSubscriber:
         """For each table its version and the number of the step that is going to write it."""
         return {
             leaf.oid: (
-                last_logged_version(catalog, leaf.oid),
+                last_logged_version(catalog.connection, leaf.oid),
                 next_apply_step(catalog, self._subscription.oid, leaf.oid),
             )
             for leaf in leaves
@@ -606,14 +613,17 @@ class LakeSubscriber:
             return
         writer.prepare(relid)
         _version, step = targets[relid]
-        note = writer.note(
-            changes_keys=outcome.changes_keys, application=self._application(relid), step=step
-        )
-        if outcome.table.is_replaced:
+        if not outcome.table.is_replaced:
+            writer.check_unchanged(relid)
+        with writer.commit_to(
+            relid,
+            changes_keys=outcome.changes_keys,
+            application=self._application(relid),
+            step=step,
+        ) as note:
             outcome.write(number, writer.relations, note)
+        if outcome.table.is_replaced:
             return
-        writer.check_unchanged(relid)
-        outcome.write(number, writer.relations, note)
         try:
             writer.check_not_overtaken(relid)
         except SerializationFailure:
@@ -642,10 +652,13 @@ class LakeSubscriber:
                 if storage is None or not storage.is_made or leaf.oid in done:
                     continue
                 _version, step = batch.targets[leaf.oid]
-                note = writer.note(
-                    truncates=True, application=self._application(leaf.oid), step=step
-                )
-                self._session.engine().truncate(storage.location, note)
+                with writer.commit_to(
+                    leaf.oid,
+                    truncates=True,
+                    application=self._application(leaf.oid),
+                    step=step,
+                ) as note:
+                    self._session.engine().truncate(storage.location, note)
 
     @contextmanager
     def _locked(self, families: Families) -> Iterator[_Locked]:
@@ -694,14 +707,16 @@ class LakeSubscriber:
         """Take no step again that the table has, but the catalog does not know of."""
         assert leaf.storage is not None
         application = self._application(leaf.oid)
-        for unlogged in commit_log.unlogged_commits(catalog, leaf):
+        for unlogged in commit_log.unlogged_commits(catalog, self._session.cluster, leaf):
             step = applied_step(leaf.storage.location, application, unlogged.version)
-            if step is not None:
+            if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
                 raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
 
     def _writer(self, locked: _Locked, xid: int) -> TableWriter:
         """A transaction that is finished after a crash, not undone: its batch, or its copy, tells
         how."""
+        with self._writing() as catalog:
+            nonces = make_nonces(catalog.connection, xid, locked.relations)
         return TableWriter(
             self._session,
             xid,
@@ -709,6 +724,7 @@ class LakeSubscriber:
             {},
             locked.versions,
             origin=self.origin_name,
+            nonces=nonces,
         )
 
     def _application(self, relid: int) -> str:

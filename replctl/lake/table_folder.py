@@ -42,14 +42,14 @@ class TableFolder:
         system, place = self._remote(path)
         return [info.base_name for info in system.get_file_info(fs.FileSelector(place))]
 
-    def read(self, path: str) -> str:
-        """The text of a file."""
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
         if self.is_local:
-            with open(f"{self.location}/{path}", encoding="utf-8") as file:
+            with open(f"{self.location}/{path}", "rb") as file:
                 return file.read()
         system, place = self._remote(path)
         with system.open_input_stream(place) as stream:
-            return bytes(stream.read()).decode("utf-8")
+            return bytes(stream.read())
 
     def read_parquet(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
         """The rows of a Parquet file."""

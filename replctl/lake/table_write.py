@@ -6,12 +6,14 @@ is undone, or entered, before its tables are touched again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import (
     Intent,
     delete_intents,
@@ -45,7 +47,8 @@ from replctl.catalog.transaction import (
 from replctl.errors import DuplicateObject, PostgresError, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, stored_names
+from replctl.lake.commit_mark import CommitMark
+from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
@@ -68,6 +71,7 @@ class TableWriter:
         origin, origin_lsn: where the changes come from, when they are replicated.
         truncations: entries for TRUNCATE: relid -> what the statement said.
         written: the relations that were made ready to be written.
+        nonces: what marks the commits to each relation.
         is_whole: one commit of rows is all that the transaction does.
         commit_lsn: the LSN of the commit, once there is one.
     """
@@ -81,41 +85,59 @@ class TableWriter:
     origin_lsn: int | None = None
     truncations: dict[int, dict[str, object]] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
+    nonces: dict[int, str] = field(default_factory=dict)
     is_whole: bool = False
     commit_lsn: int | None = None
+    _numbers: Counter[int] = field(default_factory=Counter)
 
-    def note(
+    @contextmanager
+    def commit_to(
         self,
+        relid: int,
         *,
         silent: bool = False,
         truncates: bool = False,
         changes_keys: bool = False,
         application: str | None = None,
         step: int | None = None,
-    ) -> CommitNote:
-        """What this transaction's Delta commits carry.
+        may_be_nothing: bool = False,
+    ) -> Iterator[CommitNote]:
+        """Around the one Delta commit to a relation that the note is for.
 
         Args:
             silent: the commit is not decoded, and is not undone.
             truncates: it empties the table; the log has an entry of its own for that.
             changes_keys: it updates keys, or rows without one, so that images are paired by row id.
             application, step: what makes a repeat harmless.
+            may_be_nothing: Delta makes no commit where no row changes.
+
+        Raises:
+            DataCorrupted: the commit is not in the table's log afterwards (XX001).
         """
-        noted: dict[str, object] = {"silent": True} if silent else {}
-        if self.is_whole and not silent:
-            noted["whole"] = True
-        if truncates:
-            noted["truncates"] = True
-        if changes_keys:
-            noted["changes_keys"] = True
-        origin = self.session.origin
-        if self.origin is not None:
-            noted["origin"] = self.origin
-        elif origin is not None:
-            noted["origin"] = origin.name
-            noted["origin_at"] = [origin.lsn, origin.timestamp]
-        metadata = commit_log.user_metadata(self.session.cluster, self.xid, **noted)
-        return CommitNote(metadata, application, step)
+        origin_at = None
+        origin = self.origin
+        if origin is None and self.session.origin is not None:
+            at = self.session.origin
+            origin, origin_at = at.name, (at.lsn, at.timestamp)
+        self._numbers[relid] += 1
+        mark = CommitMark(
+            self.nonces[relid],
+            self._numbers[relid],
+            self.xid,
+            silent=silent,
+            whole=self.is_whole and not silent,
+            truncates=truncates,
+            changes_keys=changes_keys,
+            origin=origin,
+            origin_at=origin_at,
+        )
+        location = _storage(self.relations[relid]).location
+        before = latest_version(location)
+        yield CommitNote(
+            commit_log.marked_text(self.session.cluster, mark, relid), application, step
+        )
+        if not may_be_nothing:
+            commit_log.check_written(self.session.cluster, self.relations[relid], mark, before)
 
     def source(self, relid: int) -> TableSource:
         """The newest state of one of the relations, to read."""
@@ -138,10 +160,8 @@ class TableWriter:
 
     def has_foreign_commits(self, relid: int) -> bool:
         """Whether somebody else has committed to a relation since this transaction began."""
-        commits = commits_after(
-            _storage(self.relations[relid]).location, _floor(self.base_versions[relid])
-        )
-        return any(commit.replctl.get("xid") != self.xid for commit in commits)
+        commits = self._commits_since(relid, self.base_versions[relid])
+        return any(not commit.is_of(self.xid) for commit in commits)
 
     def check_unchanged(self, relid: int) -> None:
         """Whether nobody else has changed a relation's rows since they were read.
@@ -167,38 +187,32 @@ class TableWriter:
         return [
             commit.version
             for commit in self._commits_since_read(relid)
-            if commit.changes_data and commit.replctl.get("xid") != self.xid
+            if commit.changes_data and not commit.is_of(self.xid)
         ]
 
     def _own_changes(self, relid: int) -> list[DeltaCommit]:
         return _pending(
-            commit
-            for commit in self._commits_since_read(relid)
-            if commit.replctl.get("xid") == self.xid
+            commit for commit in self._commits_since_read(relid) if commit.is_of(self.xid)
         )
 
-    def _commits_since_read(self, relid: int) -> Iterator[DeltaCommit]:
-        storage = self.relations[relid].storage
-        if storage is None:
-            return iter(())
-        return commits_after(storage.location, _floor(self.read_versions[relid]))
+    def _commits_since_read(self, relid: int) -> list[DeltaCommit]:
+        return self._commits_since(relid, self.read_versions[relid])
+
+    def _commits_since(self, relid: int, version: int | None) -> list[DeltaCommit]:
+        return _commits_since(self.session, self.relations[relid], version)
 
     def _bring_up_to_date(
         self, relation: Relation, storage: Storage, missing: Sequence[TableColumn]
     ) -> None:
-        engine, note = self.session.engine(), self.note(silent=True)
         if storage.is_made:
-            present = stored_names(storage.location)  # a dead process may have added some
-            new = [c for c in missing if (c.storage_name or "").lower() not in present]
-            if new:
-                engine.add_columns(storage.location, new, note)
-            filled = [column for column in missing if column.missing_value is not None]
-            if filled:
-                engine.fill_columns(storage.location, filled, note)
+            self._add_columns(relation.oid, storage.location, missing)
         else:
             self._begin_storage(relation, storage)
-            vectors = relation.options.get(DELETION_VECTORS, "true")
-            engine.create_table(storage.location, missing, note, deletion_vectors=bool_in(vectors))
+            vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
+            with self.commit_to(relation.oid, silent=True) as note:
+                self.session.engine().create_table(
+                    storage.location, missing, note, deletion_vectors=vectors
+                )
         version = latest_version(storage.location) or 0
         columns = dict(storage.columns)
         columns |= {c.attnum: replace(columns[c.attnum], since_version=version) for c in missing}
@@ -215,7 +229,9 @@ class TableWriter:
         """
         if storage.was_empty is not None:  # a dead process had begun to make it
             return
-        if latest_version(storage.location) is not None:
+        with self.session.read() as catalog:
+            commits = commit_log.commits_since(catalog, self.session.cluster, relation, None)
+        if any(commit.mark is None for commit in commits):
             raise DuplicateObject(
                 f'there is a Delta table at "{storage.location}" already',
                 detail=f'Table "{relation.qualified_name}" was to be made there.',
@@ -223,6 +239,18 @@ class TableWriter:
         is_empty = TableFolder.of(storage.location).is_empty()
         with self.session.cluster.begin(write=True) as connection:
             begin_storage(connection, relation.oid, is_empty=is_empty)
+
+    def _add_columns(self, relid: int, location: str, missing: Sequence[TableColumn]) -> None:
+        engine = self.session.engine()
+        present = stored_names(location)  # a dead process may have added some
+        new = [c for c in missing if (c.storage_name or "").lower() not in present]
+        if new:
+            with self.commit_to(relid, silent=True) as note:
+                engine.add_columns(location, new, note)
+        filled = [column for column in missing if column.missing_value is not None]
+        if filled:
+            with self.commit_to(relid, silent=True, may_be_nothing=True) as note:
+                engine.fill_columns(location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """What was made stays, whatever becomes of the transaction: it begins after that, unless
@@ -238,12 +266,8 @@ class TableWriter:
     def _pending(self, relid: int) -> list[DeltaCommit]:
         if relid not in self.base_versions:  # an apply worker's: never undone
             return []
-        storage = _storage(self.relations[relid])
-        return _pending(
-            commit
-            for commit in commits_after(storage.location, _floor(self.base_versions[relid]))
-            if commit.replctl.get("xid") == self.xid
-        )
+        commits = self._commits_since(relid, self.base_versions[relid])
+        return _pending(commit for commit in commits if commit.is_of(self.xid))
 
 
 @contextmanager
@@ -347,12 +371,13 @@ def _begin(
         for relation in load_relations(catalog, oids).values():
             commit_log.enter_versions(catalog, cluster, relation, own_xid=catalog.xids.top)
         relations = load_relations(catalog, oids)
-        versions = {oid: last_logged_version(catalog, oid) for oid in oids}
+        versions = {oid: last_logged_version(catalog.connection, oid) for oid in oids}
         xid = catalog.top_xid
         known = {intent.relid: intent.version for intent in intents_of(catalog.connection, xid)}
         for oid in set(oids).difference(known):
             intent = Intent(oid, versions[oid], is_whole and block is None)
             insert_intent(catalog.connection, xid, intent)
+        nonces = make_nonces(catalog.connection, xid, oids)
         log_lsn = insert_lsn(catalog.connection)
     if block is not None:
         block.xids = catalog.xids
@@ -362,6 +387,7 @@ def _begin(
         relations,
         {**versions, **known},
         versions,
+        nonces=nonces,
         is_whole=is_whole and block is None,
     )
     return writer, log_lsn
@@ -438,17 +464,17 @@ def _end_abandoned(session: Session, xid: int) -> None:
     take_over(session, xid, relations)
     is_whole = any(intent.is_whole for intent in intents)
     done = [
-        commit.replctl
+        commit.mark
         for intent in intents
-        for commit in _commits_of(relations, intent.relid, intent.version, xid)
-        if commit.changes_data and not commit.replctl.get("silent")
+        for commit in _commits_of(session, relations, intent, xid)
+        if commit.changes_data and commit.mark is not None and not commit.is_silent
     ]
     if not (is_whole and done):
         _undo(session, xid)
         return
     origin = None
-    if "origin_at" in done[0]:
-        origin = SessionOrigin(done[0]["origin"], *done[0]["origin_at"])
+    if done[0].origin is not None and done[0].origin_at is not None:
+        origin = SessionOrigin(done[0].origin, *done[0].origin_at)
     with session.cluster.write(session.database_oid) as catalog:
         for relation in relations.values():
             commit_log.enter_versions(catalog, session.cluster, relation, own_xid=xid)
@@ -514,45 +540,47 @@ def undo_relation(writer: TableWriter, relid: int) -> None:
 
 def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -> None:
     location = _storage(relation).location
-    commits = list(commits_after(location, floor))
-    own = [commit for commit in commits if commit.replctl.get("xid") == xid]
+    commits = _commits_since(session, relation, floor)
+    own = [commit for commit in commits if commit.is_of(xid)]
     pending = _pending(own)
     if not pending:
         return
     injection_point("undo.before-restore")
-    has_made_columns = any(_is_silent(commit) and not _undoes(commit) for commit in own)
+    has_made_columns = any(commit.is_silent and not commit.undoes for commit in own)
     if len(own) == len(commits) and not has_made_columns:
-        note = _undo_note(session, xid, [commit.version for commit in pending])
-        session.engine().restore(location, floor, note)
+        with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
+            session.engine().restore(location, floor, note)
     else:
         for commit in reversed(pending):
-            note = _undo_note(session, xid, [commit.version])
             source = written_source(relation, commit.version)
-            session.engine().revert(source, commit.version, note)
+            with _undoing(session, xid, relation, [commit.version]) as note:
+                session.engine().revert(source, commit.version, note)
     injection_point("undo.after-restore")
 
 
 def _pending(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
     """Those of a transaction's commits that change rows and are not undone."""
     commits = list(own)
-    undone = {version for commit in commits for version in _undoes(commit)}
+    undone = {version for commit in commits for version in commit.undoes}
     return [
         commit
         for commit in commits
-        if commit.changes_data and not _is_silent(commit) and commit.version not in undone
+        if commit.changes_data and not commit.is_silent and commit.version not in undone
     ]
 
 
-def _is_silent(commit: DeltaCommit) -> bool:
-    return bool(commit.replctl.get("silent"))
-
-
-def _undoes(commit: DeltaCommit) -> list[int]:
-    return list(commit.replctl.get("undoes", ()))
-
-
-def _undo_note(session: Session, xid: int, versions: list[int]) -> CommitNote:
-    return CommitNote(commit_log.user_metadata(session.cluster, xid, silent=True, undoes=versions))
+@contextmanager
+def _undoing(
+    session: Session, xid: int, relation: Relation, versions: Sequence[int]
+) -> Iterator[CommitNote]:
+    """Around the commit that takes back versions of a table, with a nonce of its own: the process
+    that wrote them may have died."""
+    cluster = session.cluster
+    with cluster.begin(write=True) as connection:
+        nonce = make_nonces(connection, xid, [relation.oid])[relation.oid]
+    mark = CommitMark(nonce, 1, xid, silent=True, undoes=tuple(versions))
+    yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
+    commit_log.check_written(cluster, relation, mark, max(versions))
 
 
 def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
@@ -568,13 +596,18 @@ def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relati
 
 
 def _commits_of(
-    relations: dict[int, Relation], relid: int, version: int | None, xid: int
+    session: Session, relations: dict[int, Relation], intent: Intent, xid: int
 ) -> list[DeltaCommit]:
-    relation = relations.get(relid)
+    relation = relations.get(intent.relid)
     if relation is None:
         return []
-    commits = commits_after(_storage(relation).location, _floor(version))
-    return [commit for commit in commits if commit.replctl.get("xid") == xid]
+    commits = _commits_since(session, relation, intent.version)
+    return [commit for commit in commits if commit.is_of(xid)]
+
+
+def _commits_since(session: Session, relation: Relation, version: int | None) -> list[DeltaCommit]:
+    with session.cluster.read(session.database_oid) as catalog:
+        return commit_log.commits_since(catalog, session.cluster, relation, version)
 
 
 def _overtaken() -> SerializationFailure:
@@ -587,5 +620,5 @@ def _storage(relation: Relation) -> Storage:
 
 
 def _floor(version: int | None) -> int:
-    """The version that `commits_after` starts behind: -1 where there was no table."""
+    """The version that a transaction starts behind: -1 where there was no table."""
     return -1 if version is None else version

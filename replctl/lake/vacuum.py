@@ -30,11 +30,10 @@ from replctl.catalog.horizon import (
 from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, Storage, get_relation
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
-from replctl.catalog.storage import relations_with_storage
+from replctl.catalog.storage import forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
-from replctl.lake import commit_log
 from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
@@ -45,7 +44,6 @@ from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
-from replctl.spark import CommitNote
 
 #: Seconds that a file stays at least that no log names: Delta's deletedFileRetentionDuration.
 UNTRACKED_AGE = 7 * 86400
@@ -112,13 +110,20 @@ def _is_ours(storage: Storage | None) -> bool:
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
     """Write a table's files anew: no row changes, so decoding passes the commit over, and there is
-    nothing to undo."""
-    note = CommitNote(commit_log.user_metadata(session.cluster, 0, silent=True))
+    nothing to undo.  The commit bears no mark of replctl; it makes nobody else a writer."""
     assert relation.storage is not None
+    enter_foreign_versions(session, [relation.oid])
+    before = latest_version(location)
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
-    session.engine().optimize(location, [c.name for c in stored] if is_there else [], note)
+    session.engine().optimize(location, [c.name for c in stored] if is_there else [])
+    with session.read() as catalog:
+        current = get_relation(catalog, relation.oid)
+    is_known = current is not None and current.storage is not None and current.storage.has_foreign
     enter_foreign_versions(session, [relation.oid])
+    if not is_known and before is not None and latest_version(location) == before + 1:
+        with session.cluster.begin(write=True) as connection:
+            forget_foreign_commit(connection, relation.oid)
 
 
 def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -> Vacuumed:

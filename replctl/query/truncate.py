@@ -54,9 +54,10 @@ def empty(
         "restart_identity": statement is not None and statement.restart_identity,
     }
     with writing(session, leaves, is_whole=False) as writer:
-        for leaf in writer.relations.values():
+        for oid, leaf in writer.relations.items():
             if leaf.storage is not None and leaf.storage.is_made:
-                session.engine().truncate(leaf.storage.location, writer.note(truncates=True))
+                with writer.commit_to(oid, truncates=True, may_be_nothing=True) as note:
+                    session.engine().truncate(leaf.storage.location, note)
         for relation in relations:
             writer.truncations[relation.oid] = detail
 

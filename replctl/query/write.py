@@ -145,10 +145,10 @@ class WrittenTable:
             writer.prepare(leaf.relid)
             self.family = {**self.family, **writer.relations}
             current = local_target(self.family[self.relation.oid], self.family).leaves[number]
-            note = writer.note(changes_keys=changes_keys)
             if replaces:
                 writer.check_unchanged(leaf.relid)
-            engine.write_leaf(outcome, number, current, change, note)
+            with writer.commit_to(leaf.relid, changes_keys=changes_keys) as note:
+                engine.write_leaf(outcome, number, current, change, note)
             injection_point("write.after-delta-commit")
             if replaces:
                 writer.check_not_overtaken(leaf.relid)

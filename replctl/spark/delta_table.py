@@ -84,13 +84,10 @@ def rewrite_columns(
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
 
 
-def set_properties(
-    engine: Engine, location: str, properties: dict[str, str], note: CommitNote
-) -> None:
+def set_properties(engine: Engine, location: str, properties: dict[str, str]) -> None:
     """Change properties of a table."""
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
-    with noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
+    engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")
 
 
 def scan(source: TableSource, *, with_row_id: bool = False) -> str:
@@ -182,15 +179,14 @@ def restore(engine: Engine, location: str, version: int, note: CommitNote) -> No
         engine.run(f"RESTORE TABLE {table_name(location)} TO VERSION AS OF {version}")
 
 
-def optimize(engine: Engine, location: str, key: Sequence[str], note: CommitNote) -> None:
+def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
     """Write many small files as few large ones; no row changes.
 
     Args:
         key: columns by which the rows are clustered, so that a change by key finds few files.
     """
     clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
-    with noted(engine, note):
-        engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
+    engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import re
 import signal
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -70,8 +70,12 @@ warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning
 # What has been tried in vain is raised, too
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
-#: Settings without which Spark's results differ from PostgreSQL's, with the reason.
+#: Settings without which Spark's results differ from PostgreSQL's, or what exists cannot be read;
+#: with the reason.
 FORCED_SETTINGS = {
+    "spark.sql.variable.substitute": "false",  # ${x} in a statement is text, and shows no variable
+    # Changes wait for their subscribers as long as slots hold them, not for a week
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
     # CASE and AND guard what is behind them
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
@@ -299,9 +303,9 @@ class Engine:
         """Give columns of a table, by their names in storage, values that are Spark SQL."""
         delta_table.rewrite_columns(self, location, values, note)
 
-    def set_properties(self, location: str, properties: dict[str, str], note: CommitNote) -> None:
+    def set_properties(self, location: str, properties: dict[str, str]) -> None:
         """Change properties of a table."""
-        delta_table.set_properties(self, location, properties, note)
+        delta_table.set_properties(self, location, properties)
 
     def truncate(self, location: str, note: CommitNote) -> None:
         """Remove all rows of a table."""
@@ -311,14 +315,14 @@ class Engine:
         """Make a table what it was at a version."""
         delta_table.restore(self, location, version, note)
 
-    def optimize(self, location: str, key: Sequence[str], note: CommitNote) -> None:
+    def optimize(self, location: str, key: Sequence[str]) -> None:
         """Write many small files as few large ones; no row changes.
 
         Args:
             key: names, in storage, of columns by which rows that are near to each other are to lie
                 together.
         """
-        delta_table.optimize(self, location, key, note)
+        delta_table.optimize(self, location, key)
 
     def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
         """Take back what one commit has done to a table's rows."""
@@ -584,9 +588,37 @@ class Engine:
         settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
         if self._conf.remote:
             settings |= chosen
-        for name, value in (settings | FORCED_SETTINGS).items():
-            if session.conf.get(name, None) != value:
+        settings |= FORCED_SETTINGS
+        found = self._settings_of(session, settings)
+        for name, value in settings.items():
+            if found.get(name) != value:
                 session.conf.set(name, value)
+        if self._conf.remote:  # a session of our own JVM takes what it is given
+            check_forced_settings(self._settings_of(session, settings))
+
+    def _settings_of(self, session: SparkSession, names: Iterable[str]) -> Mapping[str, str | None]:
+        """Return settings that a session has: of a Connect server all, for it is asked once."""
+        if self._conf.remote:
+            return session.conf.getAll
+        return {name: session.conf.get(name, None) for name in names}
+
+
+def check_forced_settings(found: Mapping[str, str | None]) -> None:
+    """Refuse a session that did not take a setting.
+
+    Args:
+        found: the settings that the session has.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has another value, or none.
+    """
+    for name, value in FORCED_SETTINGS.items():
+        if found.get(name) != value:
+            raise ObjectNotInPrerequisiteState(
+                "the Spark server has a setting with which replctl would read or write wrong rows",
+                detail=f'Its "{name}" is "{found.get(name) or ""}", and sessions cannot change it.',
+                hint=f"Start the server with {name}={value}.",
+            )
 
 
 def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:

@@ -8,7 +8,7 @@ its catalog name (`int4`, `_int4`, `bpchar`); `Type` says the rest.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar
@@ -160,7 +160,7 @@ def types_by_oid() -> dict[int, Type]:
 @cache
 def operators() -> _Named[Operator]:
     """All built-in operators by operator name, in the order of their OIDs."""
-    return _Named("pg_operator", "oprname", _operator)
+    return _Named(("pg_operator",), "oprname", _operator)
 
 
 @cache
@@ -171,8 +171,9 @@ def operator_by_oid() -> Mapping[int, Operator]:
 
 @cache
 def functions() -> _Named[Function]:
-    """All built-in functions and aggregates by name, in the order of their OIDs."""
-    return _Named("pg_proc", "proname", _function)
+    """All built-in functions and aggregates by name, in the order of their OIDs, and those of our
+    own."""
+    return _Named(("pg_proc", "own_proc"), "proname", _function)
 
 
 @cache
@@ -278,11 +279,15 @@ def keywords() -> dict[str, tuple[str, bool]]:
 
 
 class _Named(Mapping[str, tuple[_T, ...]]):
-    """The rows of a file by name; what a row says is made of it when its name is asked for, since a
+    """The rows of files by name; what a row says is made of it when its name is asked for, since a
     short command asks for few of thousands."""
 
-    def __init__(self, file: str, name: str, make: Callable[[dict[str, str]], _T]) -> None:
-        self._header, rows = _lines(file)
+    def __init__(
+        self, sources: Sequence[str], name: str, make: Callable[[dict[str, str]], _T]
+    ) -> None:
+        self._header, rows = _lines(sources[0])
+        for own in sources[1:]:
+            rows += _lines(own)[1]
         self._make = make
         self._made: dict[str, tuple[_T, ...]] = {}
         column, oid = self._header.index(name), self._header.index("oid")

@@ -37,7 +37,8 @@ from replctl.errors import (
     PostgresError,
     UndefinedFile,
 )
-from replctl.lake.commit_log import enter_versions, user_metadata
+from replctl.lake.commit_log import enter_versions, marked_text
+from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.promotion import FoundInStorage, promote_without_primary
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.table_read import visible_versions
@@ -412,11 +413,10 @@ def test_promotion_waits_for_writers(primary: Database, standby: Database) -> No
     assert not standby.session.cluster.is_in_recovery
 
 
-def _commit(location: str, version: int, **noted: object) -> None:
+def _commit(location: str, version: int, metadata: str) -> None:
     """Write a commit of rows as the primary does: Delta's log alone."""
     folder = Path(location) / "_delta_log"
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = json.dumps({"replctl": noted}, separators=(",", ":"))
     actions: list[dict[str, object]] = [{"commitInfo": {"userMetadata": metadata, "timestamp": 1}}]
     if version == 0:
         fields = [{"name": name, "type": "integer", "nullable": True} for name in ("a", "b")]
@@ -443,11 +443,16 @@ def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Dat
         )
         assert location is not None
         oids[name] = int(oid or 0)
-        own = {"system_identifier": old.system_identifier}
         xid = lost_xid + (10 if name == "u" else 0)
-        _commit(location, 0, **own, xid=xid, silent=True)
-        _commit(location, 1, **own, xid=xid, **({"whole": True} if name == "t" else {}))
-        _commit(location, 2, **own, xid=xid + 1, whole=True)
+        for version, mark in enumerate(
+            (
+                CommitMark(f"lost-{name}", 1, xid, silent=True),
+                CommitMark(f"lost-{name}", 2, xid, whole=name == "t"),
+                CommitMark(f"later-{name}", 1, xid + 1, whole=True),
+            )
+        ):
+            identifier, key = old.system_identifier, old.signing_key
+            _commit(location, version, signed_text(mark, identifier, key, oids[name]))
     assert promote_without_primary(new) == FoundInStorage(entered=2, undone=1)
     with new.read(standby.session.database_oid) as catalog:
         assert last_committed_version(catalog, oids["t"]) == 2
@@ -455,7 +460,9 @@ def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Dat
     with pytest.raises(InternalError, match="has no Spark"):
         recover(standby.session, [oids["u"]])
     assert standby.rows(f"SELECT pg_current_wal_lsn() > '{before}'") == [("t",)]
-    assert json.loads(user_metadata(new, 1))["replctl"]["timeline"] == 2
+    mark = mark_of(marked_text(new, CommitMark("n", 1, 1), 1), new.signing_key, 1)
+    assert mark is not None
+    assert mark.timeline == 2
 
     again = Cluster.open(old.path)
     assert again.control().promoted_to == str(new.path)
@@ -470,7 +477,7 @@ def test_promotion_without_the_primary_s_tables(
     primary.run("CREATE TABLE never_written (a int)")
     ((location, oid),) = primary.rows("SELECT pg_relation_filepath('t'), 't'::regclass::oid")
     assert location is not None
-    _commit(location, 0)
+    _commit(location, 0, "")
     with primary.session.cluster.begin(write=True) as connection:
         note_storage(connection, int(oid or 0), [1], 0)
     LakePublisher(primary.session).current_lsn()
@@ -497,12 +504,13 @@ def test_promotion_without_the_primary_s_tables(
 
 
 def test_the_old_primary_notices_the_new_one_s_commits(primary: Database) -> None:
-    ((location,),) = primary.rows("SELECT pg_relation_filepath('t')")
+    ((location, oid),) = primary.rows("SELECT pg_relation_filepath('t'), 't'::regclass::oid")
     assert location is not None
-    identifier = primary.session.cluster.system_identifier
-    _commit(location, 0, system_identifier=identifier, xid=900, silent=True, timeline=2)
+    cluster = primary.session.cluster
+    mark = CommitMark("unknown", 1, 900, timeline=2, silent=True)
+    text = signed_text(mark, cluster.system_identifier, cluster.signing_key, int(oid or 0))
+    _commit(location, 0, text)
     with primary.session.write() as catalog:
-        ((oid,),) = primary.rows("SELECT 't'::regclass::oid")
         relation = load_relations(catalog, [int(oid or 0)])[int(oid or 0)]
         with pytest.raises(CannotConnectNow) as caught:
             enter_versions(catalog, primary.session.cluster, relation)

@@ -100,4 +100,4 @@ def test_how_much_a_commit_gives_to_decode(
 def test_how_many_rows_a_commit_changes(
     operation: str, metrics: dict[str, str], rows: int | None
 ) -> None:
-    assert DeltaCommit(1, 0, operation, None, True, False, metrics).changed_rows == rows
+    assert DeltaCommit(1, "", 0, operation, None, True, False, metrics).changed_rows == rows

@@ -33,7 +33,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> TableFolder:
 
 def test_it_is_read(folder: TableFolder) -> None:
     assert sorted(folder.names("_delta_log")) == ["1.json", "2.parquet"]
-    assert folder.read("_delta_log/1.json") == "_delta_log/1.json"
+    assert folder.read("_delta_log/1.json") == b"_delta_log/1.json"
     assert folder.read_parquet("_delta_log/2.parquet", ["a.b", "x"]) == [{"a": {"b": 1}}]
     assert folder.has("p=1/d.parquet")
     assert not folder.has("p=2/d.parquet")

@@ -1,0 +1,51 @@
+"""Nonces of replctl's commits to Delta tables: each is recorded before the write that it marks.
+
+They are kept after the transaction, so that a commit which Spark finishes late is still known.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Connection, delete, insert, select
+
+from replctl.catalog import schema
+
+_BYTES = 16
+
+
+def make_nonces(connection: Connection, xid: int, relids: Collection[int]) -> dict[int, str]:
+    """Record that a transaction is going to write some relations; the nonce for each of them."""
+    nonces = {relid: secrets.token_hex(_BYTES) for relid in relids}
+    insert_nonces(connection, ((nonce, relid, xid) for relid, nonce in nonces.items()))
+    return nonces
+
+
+def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]) -> None:
+    """Record nonces, each with its relation and transaction."""
+    now = time.time_ns() // 1000
+    rows = [
+        {"nonce": nonce, "relid": relid, "xid": xid, "made": now} for nonce, relid, xid in nonces
+    ]
+    if rows:
+        connection.execute(insert(schema.commit_nonce), rows)
+
+
+def find_nonces(connection: Connection, nonces: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return relation and transaction of each nonce that is known."""
+    table = schema.commit_nonce
+    query = select(table).where(table.c.nonce.in_(list(nonces)))
+    return {str(row.nonce): (int(row.relid), int(row.xid)) for row in connection.execute(query)}
+
+
+def trim_nonces(connection: Connection, before: int) -> None:
+    """Forget the nonces of transactions that are over.
+
+    Args:
+        before: only those that were made before, in microseconds since 1970.
+    """
+    table, xact = schema.commit_nonce, schema.pg_xact
+    in_progress = select(xact.c.xid).where(xact.c.status == "i")
+    connection.execute(delete(table).where(table.c.made < before, table.c.xid.not_in(in_progress)))

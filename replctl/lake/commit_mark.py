@@ -1,0 +1,110 @@
+"""The mark that replctl's own commits bear in Delta's `userMetadata`: what a commit means to
+replctl, signed with the catalog's key.
+
+A mark is believed only together with the catalog (commit_log.py): its nonce has to be one that the
+catalog recorded before the write.  The text of any other writer is no mark.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+from replctl.record import dataclass
+
+_PREFIX = '{"replctl":'
+#: Characters; no mark of replctl's comes near.
+_LONGEST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMark:
+    """What replctl says of one of its commits.
+
+    Attributes:
+        nonce: of the intent to write the relation.
+        number: 1 for the first commit that is made with the nonce, 2 for the second, ...
+        xid: the transaction.
+        timeline: of the cluster.
+        silent: the commit is not decoded, and is not undone.
+        whole: it is all that its transaction does.
+        truncates: it empties the table; the commit log has an entry of its own for that.
+        changes_keys: images of its updates have to be paired by row id.
+        undoes: the versions that it takes back.
+        origin: where the changes come from, when they are replicated.
+        origin_at: LSN and timestamp at that origin, if they are known.
+    """
+
+    nonce: str
+    number: int
+    xid: int
+    timeline: int = 1
+    silent: bool = False
+    whole: bool = False
+    truncates: bool = False
+    changes_keys: bool = False
+    undoes: tuple[int, ...] = ()
+    origin: str | None = None
+    origin_at: tuple[Any, ...] | None = None
+
+    @property
+    def place(self) -> str:
+        """What only one commit of a relation bears: nonce and number."""
+        return f"{self.nonce}/{self.number}"
+
+
+#: What is left out of the text: flags that are not set, and such.
+_DEFAULTS = {
+    name: value
+    for name, value in asdict(CommitMark("", 0, 0)).items()
+    if name not in ("nonce", "number", "xid")
+}
+
+
+def signed_text(mark: CommitMark, system_identifier: int, key: bytes, relid: int) -> str:
+    """Return the text for `userMetadata` of a commit to a relation."""
+    said = {
+        name: value
+        for name, value in asdict(mark).items()
+        if (name, value) not in _DEFAULTS.items()
+    }
+    body = {"system_identifier": system_identifier, **said}
+    body["signature"] = _signature(body, key, relid)
+    return json.dumps({"replctl": body}, separators=(",", ":"))
+
+
+def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
+    """Return the mark in a commit's `userMetadata`; None if it is not signed for this relation.
+
+    Whatever else stands there never raises: it is another writer's text.
+    """
+    if not isinstance(user_metadata, str) or not user_metadata.startswith(_PREFIX):
+        return None
+    if len(user_metadata) > _LONGEST:
+        return None
+    try:
+        body = json.loads(user_metadata)["replctl"]
+        signature = body.pop("signature")
+        if not hmac.compare_digest(signature, _signature(body, key, relid)):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return _mark(body)
+
+
+def _mark(body: Mapping[str, Any]) -> CommitMark:
+    """The mark of a body that is signed, and so as `signed_text` has made it."""
+    known = {field.name for field in fields(CommitMark)}
+    said = {name: value for name, value in body.items() if name in known}
+    for name in ("undoes", "origin_at"):
+        if said.get(name) is not None:
+            said[name] = tuple(said[name])
+    return CommitMark(**said)
+
+
+def _signature(body: Mapping[str, Any], key: bytes, relid: int) -> str:
+    text = json.dumps([relid, body], separators=(",", ":"), sort_keys=True)
+    return hmac.new(key, text.encode(), "sha256").hexdigest()

@@ -1,0 +1,166 @@
+"""Changes, copies and recoveries that wait for longer than Delta's retention, while their files
+exist."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fix_replication import Database
+
+from replctl import injection_point
+from replctl.errors import InternalError
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+Age = Callable[[], None]
+
+
+@pytest.fixture(params=[10, 400], ids=["10 days", "400 days"])
+def age(request: pytest.FixtureRequest, tmp_path: Path) -> Age:
+    """Call it to make every file below the test's folder so many days older than now."""
+
+    def make_older() -> None:
+        moment = time.time() - request.param * 86400
+        for path in tmp_path.rglob("*"):
+            if {"_delta_log", "base", "lake"}.intersection(path.parts):
+                os.utime(path, (moment, moment))
+
+    return make_older
+
+
+def fail_at(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """Let the next visit of an injection point fail."""
+    injection_point._visits.clear()
+    monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"{point}:error")
+
+
+def make_tables(publisher: Database, subscriber: Database, folder: Path) -> None:
+    """A table of each kind at both ends, with rows; `owned` lies where its owner put it."""
+    for database, end in ((publisher, "source"), (subscriber, "target")):
+        database.run(
+            "CREATE TABLE keyed (id int PRIMARY KEY, a int);"
+            " ALTER TABLE keyed REPLICA IDENTITY FULL;"
+            " CREATE TABLE loose (a int); ALTER TABLE loose REPLICA IDENTITY FULL;"
+            f" CREATE TABLE owned (id int PRIMARY KEY) USING delta LOCATION '{folder / end}'"
+        )
+    publisher.run(
+        "INSERT INTO keyed SELECT g, g FROM generate_series(1, 9) g;"
+        " INSERT INTO loose VALUES (1), (1), (2); INSERT INTO owned VALUES (1), (2);"
+        " CREATE PUBLICATION p FOR TABLE keyed WHERE (a > 3), loose, owned"
+    )
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+
+
+def change(publisher: Database, engine: Engine, folder: Path) -> None:
+    """Rows move into and out of the filter, keys change, a table is emptied, its owner writes."""
+    publisher.run(
+        "UPDATE keyed SET a = 1 WHERE id = 5; UPDATE keyed SET a = 100 WHERE id = 1;"
+        " UPDATE keyed SET id = id + 10 WHERE id > 7;"
+        " DELETE FROM loose WHERE a = 1; TRUNCATE loose; INSERT INTO loose VALUES (7), (7)"
+    )
+    engine.run(f"INSERT INTO delta.`{folder / 'source'}` VALUES (3)")
+    engine.run(f"DELETE FROM delta.`{folder / 'source'}` WHERE id = 1")
+
+
+def check_equal(publisher: Database, subscriber: Database) -> None:
+    """Check that the target has what the publication publishes of the source."""
+    for published, replicated in (
+        ("keyed WHERE a > 3 ORDER BY id", "keyed ORDER BY id"),
+        ("loose ORDER BY a", "loose ORDER BY a"),
+        ("owned ORDER BY id", "owned ORDER BY id"),
+    ):
+        expected = publisher.rows(f"SELECT * FROM {published}")
+        assert subscriber.rows(f"SELECT * FROM {replicated}") == expected
+        assert expected
+
+
+def test_old_changes_are_applied(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path, age: Age
+) -> None:
+    folder = tmp_path / "lake"
+    make_tables(publisher, subscriber, folder)
+    publisher.run("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
+    assert subscriber.sync() == []
+    change(publisher, engine, folder)
+    age()
+    assert subscriber.sync() == []
+    check_equal(publisher, subscriber)
+    age()
+    changes = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)")
+    assert ("table public.loose: TRUNCATE: (no-flags)",) in changes
+    assert ("table public.owned: INSERT: id[integer]:3",) in changes
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE keyed")
+    age()
+    assert subscriber.sync() == []
+    check_equal(publisher, subscriber)
+
+
+def test_a_copy_that_was_interrupted_reads_its_old_snapshot(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    tmp_path: Path,
+    age: Age,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "lake"
+    make_tables(publisher, subscriber, folder)
+    fail_at(monkeypatch, "tablesync.after-copy")
+    assert subscriber.sync() != []
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    change(publisher, engine, folder)
+    age()
+    assert subscriber.sync() == []
+    check_equal(publisher, subscriber)
+
+
+def test_a_batch_that_was_interrupted_is_replayed_over_old_targets(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    tmp_path: Path,
+    age: Age,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "lake"
+    make_tables(publisher, subscriber, folder)
+    assert subscriber.sync() == []
+    change(publisher, engine, folder)
+    age()
+    fail_at(monkeypatch, "apply.after-first-table")
+    assert subscriber.sync() != []
+    age()
+    before = subscriber.rows("SELECT * FROM keyed ORDER BY id")
+    assert before == [(str(g), str(g)) for g in range(4, 10)]  # the batch is not finished
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    assert subscriber.sync() == []
+    check_equal(publisher, subscriber)
+
+
+def test_an_old_block_is_undone_and_not_seen(
+    publisher: Database, age: Age, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    age()
+    reader = Database(publisher.session.in_database(publisher.session.database_oid))
+    publisher.run("BEGIN; INSERT INTO t VALUES (3); DELETE FROM t WHERE id = 1")
+    age()
+    assert reader.rows("SELECT * FROM t ORDER BY id") == [("1",), ("2",)]
+    publisher.run("ROLLBACK")
+    assert reader.rows("SELECT * FROM t ORDER BY id") == [("1",), ("2",)]
+    fail_at(monkeypatch, "write.before-log")
+    with suppress(InternalError):
+        publisher.run("INSERT INTO t VALUES (4)")
+    age()
+    monkeypatch.delenv("REPLCTL_INJECTION_POINT")
+    publisher.run("INSERT INTO t VALUES (5)")
+    assert publisher.rows("SELECT * FROM t ORDER BY id") == [("1",), ("2",), ("5",)]
