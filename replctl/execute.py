@@ -244,8 +244,9 @@ def _change_rows(
 
 
 def _finish_batches(session: Session) -> None:
-    """What an apply worker that died has left half written is finished before others write its
-    tables."""
+    """Finish what an apply worker that died has left half written, before others write its tables;
+    if it cannot be finished, they are not written (writing_locked)."""
+    session.unfinished.clear()
     with session.read() as catalog:
         is_finished = not list_apply_batches(catalog)
     if not is_finished:

@@ -263,11 +263,7 @@ def sync(session: Session, names: Sequence[str] = ()) -> list[SyncFailure]:
 
 def finish_batches(session: Session) -> None:
     """Finish what appliers that died have left half written, before somebody else writes their
-    tables.
-
-    Raises:
-        PostgresError: it cannot be finished.
-    """
+    tables; the session notes which tables have something that cannot be finished."""
     with session.read() as catalog:
         unfinished = {batch.subscription_oid for batch in list_apply_batches(catalog)}
     for oid in sorted(unfinished):
@@ -278,9 +274,10 @@ def finish_batches(session: Session) -> None:
         run = _Run(session, subscription, Lock(), only_unfinished=True)
         run.once()
         with session.read() as catalog:
-            is_finished = not list_apply_batches(catalog, oid)
-        if run.error is not None and not is_finished:
-            raise run.error
+            left = list_apply_batches(catalog, oid)
+        if run.error is not None:
+            relids = {relid for batch in left for relid in batch.targets}
+            session.unfinished |= dict.fromkeys(relids, run.error)
 
 
 def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:

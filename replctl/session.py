@@ -158,6 +158,7 @@ class Session:
         at_end: what is done at its end.
         routine: the function in SQL whose query is carried out.
         function_depth: how many functions, one in the other, are.
+        unfinished: tables with a batch of changes that could not be finished, and why, by OID.
         key: its name in the cluster.
     """
 
@@ -183,6 +184,7 @@ class Session:
     at_end: list[Callable[[], None]] = field(default_factory=list)
     routine: Routine | None = None
     function_depth: int = 0
+    unfinished: dict[int, PostgresError] = field(default_factory=dict)
     key: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -79,6 +79,7 @@ class Cluster:
         signing_key: of the marks of its commits to Delta tables; its standbys have it, too.
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
+        abandoned: transactions that this process could neither undo nor leave to others so far.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,6 +88,7 @@ class Cluster:
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
         self._opening_other = Lock()
+        self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():

@@ -31,11 +31,15 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A relation that is gone for everybody, whose Delta table is not."""
+    """A relation that is gone for everybody, whose Delta table is not.
+
+    Attributes:
+        is_own: its directory is one that replctl chose, and no other relation uses it.
+    """
 
     relid: int
     location: str
-    is_adopted: bool
+    is_own: bool
 
 
 def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
@@ -131,7 +135,11 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
     query = select(storage).where(~is_there)
     shared = {int(row.relid) for row in connection.execute(query.where(is_shared))}
     return [
-        DroppedTable(int(row.relid), str(row.location), row.is_adopted or row.relid in shared)
+        DroppedTable(
+            int(row.relid),
+            str(row.location),
+            not (row.is_adopted or row.has_location or row.relid in shared),
+        )
         for row in connection.execute(query)
     ]
 

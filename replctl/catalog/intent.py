@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
@@ -29,7 +30,11 @@ def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
     """Note what a transaction is going to write."""
     connection.execute(
         insert(schema.intent).values(
-            xid=xid, relid=intent.relid, version=intent.version, is_whole=intent.is_whole
+            xid=xid,
+            relid=intent.relid,
+            version=intent.version,
+            is_whole=intent.is_whole,
+            began=time.time_ns() // 1000,
         )
     )
 
@@ -78,6 +83,12 @@ def list_intents(connection: Connection) -> list[Intent]:
     """What all transactions in progress mean to write."""
     rows = connection.execute(select(schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
+
+
+def oldest_intent(connection: Connection) -> int | None:
+    """Return when the oldest open intent of the cluster was noted, in microseconds since 1970."""
+    oldest: int | None = connection.execute(select(func.min(schema.intent.c.began))).scalar_one()
+    return oldest
 
 
 def delete_intents(connection: Connection, xid: int) -> None:

@@ -158,13 +158,31 @@ class FormerColumn:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A relation's Delta table; `columns` by attnum, `former` from old to new."""
+    """A relation's Delta table; `columns` by attnum, `former` from old to new.
+
+    Attributes:
+        has_location: the statement said where it lies (LOCATION).
+        was_empty: the directory was empty when replctl made the table there; None: replctl has not
+            begun to make it.
+        has_foreign: another program has committed to it.
+        taken_over: when somebody last went on with, or undid, what a dead process had begun to
+            write, in microseconds since 1970.
+    """
 
     location: str
     is_adopted: bool
     is_made: bool
     columns: dict[int, StorageColumn] = field(default_factory=dict, hash=False)
     former: tuple[FormerColumn, ...] = ()
+    has_location: bool = False
+    was_empty: bool | None = None
+    has_foreign: bool = False
+    taken_over: int | None = None
+
+    @property
+    def is_in_base(self) -> bool:
+        """Return whether replctl chose the directory, which then holds nothing else."""
+        return not self.is_adopted and not self.has_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,6 +557,10 @@ def _load_storage(
             bool(row.is_made),
             columns[int(row.relid)],
             tuple(former[int(row.relid)]),
+            bool(row.has_location),
+            row.was_empty,
+            bool(row.has_foreign),
+            row.taken_over,
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -767,11 +789,16 @@ def insert_parent(catalog: Catalog, child_oid: int, parent_oid: int, sequence: i
 
 
 def insert_storage(
-    catalog: Catalog, relid: int, location: str, *, is_adopted: bool, is_made: bool
+    catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
 ) -> None:
-    """Note where a relation's Delta table lies, or will lie."""
+    """Note where a relation's Delta table lies, or will lie; an adopted one is there."""
     catalog.insert(
-        schema.storage_table, relid=relid, location=location, is_adopted=is_adopted, is_made=is_made
+        schema.storage_table,
+        relid=relid,
+        location=location,
+        is_adopted=is_adopted,
+        is_made=is_adopted,
+        has_location=has_location,
     )
 
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261125b"
+REVISION = "20261125v"
 
 metadata = MetaData()
 
@@ -512,6 +512,7 @@ intent = Table(
     _int("relid"),
     _int("version", nullable=True),  # the table's version before; NULL: there was no table
     _bool("is_whole"),
+    _int("began"),  # microseconds since 1970
 )
 Index("intent_key_index", intent.c.xid, intent.c.relid, unique=True)
 
@@ -545,7 +546,11 @@ lock_wait = Table(
 
 # -- storage ---------------------------------------------------------------------------------
 
-#: Where a relation's Delta table lies; `is_made` tells whether it exists yet.
+#: Where a relation's Delta table lies; `is_made` tells whether it exists yet.  `has_location`: the
+#: place is the user's (LOCATION), not one below base/.  `was_empty` tells whether the directory was
+#: empty when replctl made the table there; NULL: replctl has not begun to make it.  `has_foreign`:
+#: another program has committed to it.  `taken_over`: when somebody last went on with, or undid,
+#: what a dead process had begun to write (microseconds since 1970).
 storage_table = Table(
     "storage_table",
     metadata,
@@ -554,6 +559,10 @@ storage_table = Table(
     _text("location"),
     _bool("is_adopted"),
     _bool("is_made"),
+    _bool("has_location"),
+    Column("was_empty", Boolean, nullable=True),
+    _bool("has_foreign"),
+    _int("taken_over", nullable=True),
     # Commits with unknown marks of this cluster are another writer's, at the next look
     _bool("accepts_marks"),
 )

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, exists, func, insert, literal_column,
 from replctl.catalog import schema
 from replctl.catalog.pg_class import FIRST_STORAGE_NUMBER
 from replctl.catalog.transaction import Catalog
+from replctl.record import dataclass
 
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:
@@ -37,11 +38,30 @@ def reserve_storage_name(connection: Connection, relid: int, name: str) -> None:
     )
 
 
-def relations_at(catalog: Catalog, location: str) -> list[int]:
-    """OIDs of the relations, dropped ones too, whose Delta table lies or lay at `location`."""
-    table = schema.storage_table
-    query = select(table.c.relid).where(table.c.location == location)
-    return [int(relid) for relid in catalog.connection.execute(query).scalars()]
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """A relation that has a Delta table, or is going to.
+
+    Attributes:
+        name: without its schema.
+        is_here: it is a relation of the catalog's own database.
+    """
+
+    name: str
+    is_here: bool
+    location: str
+
+
+def stored_relations(catalog: Catalog) -> list[StoredRelation]:
+    """Return the relations of all databases that have storage; dropped ones do not count."""
+    names = {int(row.oid): str(row.relname) for row in catalog.select_everywhere(schema.pg_class)}
+    return [
+        StoredRelation(
+            names[int(row.relid)], int(row.dbid) == catalog.database_oid, str(row.location)
+        )
+        for row in catalog.connection.execute(select(schema.storage_table))
+        if int(row.relid) in names
+    ]
 
 
 def relations_with_storage(connection: Connection) -> set[int]:
@@ -50,9 +70,16 @@ def relations_with_storage(connection: Connection) -> set[int]:
     return set(connection.execute(select(schema.storage_table.c.relid)).scalars())
 
 
-def abandon_storage(connection: Connection) -> None:
-    """Columns and tables whose definitions were taken back: what was not made yet is forgotten; a
-    column that is there keeps its name, so that no other one gets it, under a number of its own."""
+def abandon_storage(connection: Connection) -> list[str]:
+    """Forget columns and tables whose definitions were taken back.
+
+    A column that is there keeps its name, so that no other one gets it, under a number of its own.
+    A table that replctl has begun to make stays known, as a dropped table does, so that VACUUM
+    finds its files.
+
+    Returns:
+        The directories of such tables that users chose (LOCATION): replctl leaves their files.
+    """
     column, table = schema.storage_column, schema.storage_table
     attribute, relation = schema.pg_attribute, schema.pg_class
     is_defined = exists().where(
@@ -65,7 +92,43 @@ def abandon_storage(connection: Connection) -> None:
         update(column).where(*orphaned).values(attnum=-literal_column("storage_column.rowid"))
     )
     has_relation = exists().where(relation.c.oid == table.c.relid)
-    connection.execute(delete(table).where(~has_relation))
+    connection.execute(delete(table).where(~has_relation, table.c.was_empty.is_(None)))
+    left = select(table.c.location).where(~has_relation, table.c.has_location, table.c.is_made)
+    locations = [str(location) for location in connection.execute(left).scalars()]
+    connection.execute(delete(table).where(~has_relation, table.c.has_location))
+    return locations
+
+
+def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None:
+    """Note, before replctl makes a relation's Delta table, whether its directory is empty; what was
+    noted by an attempt before stays."""
+    table = schema.storage_table
+    connection.execute(
+        update(table)
+        .where(table.c.relid == relid, table.c.was_empty.is_(None))
+        .values(was_empty=is_empty)
+    )
+
+
+def note_takeover(connection: Connection, relids: Collection[int], time: int) -> None:
+    """Note when somebody went on with, or undid, what a dead process had begun to write: Spark may
+    still be writing for that process."""
+    table = schema.storage_table
+    connection.execute(update(table).where(table.c.relid.in_(list(relids))).values(taken_over=time))
+
+
+def note_foreign_commit(connection: Connection, relid: int) -> None:
+    """Note that another program has committed to a relation's Delta table."""
+    table = schema.storage_table
+    connection.execute(
+        update(table).where(table.c.relid == relid, ~table.c.has_foreign).values(has_foreign=True)
+    )
+
+
+def forget_foreign_commit(connection: Connection, relid: int) -> None:
+    """Note that the only commit without a mark is replctl's own: it has compacted the table."""
+    table = schema.storage_table
+    connection.execute(update(table).where(table.c.relid == relid).values(has_foreign=False))
 
 
 def note_storage(

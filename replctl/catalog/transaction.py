@@ -456,6 +456,15 @@ def next_insert_lsn(connection: Connection) -> int:
     return insert_lsn(connection) + _RECORD_SIZE
 
 
+def backend_of(connection: Connection, xid: int) -> str | None:
+    """Return the process (Cluster.backend) that began a transaction."""
+    xact = schema.pg_xact
+    backend: str | None = connection.execute(
+        select(xact.c.backend).where(xact.c.xid == xid)
+    ).scalar_one_or_none()
+    return backend
+
+
 def insert_lsn(connection: Connection) -> int:
     """The end of the log: the LSN that the newest record has."""
     return int(connection.execute(select(schema.pg_control.c.insert_lsn)).scalar_one())

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog import schema
 from replctl.catalog.pg_class import (
     Column,
     insert_relation,
     insert_storage,
     insert_storage_column,
 )
-from replctl.catalog.storage import relations_at
 from replctl.commands.column import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
@@ -26,8 +24,9 @@ from replctl.commands.table import (
 )
 from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, UndefinedTable
 from replctl.lake import commit_log
-from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_properties
+from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_settings
 from replctl.lake.delta_log import latest_version
+from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.storage import give_storage_column
 from replctl.parser import ast
 from replctl.session import Session
@@ -40,13 +39,17 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     """Adopt the Delta table at a location, or with column definitions have one made there.
 
     What its log has so far is entered in the commit log, so that replication starts behind it; if
-    it has no change data feed yet, that is switched on, and replication starts there.
+    it has no change data feed yet, that is switched on, and replication starts there.  Every check
+    comes before that: a statement that is refused writes nothing.
 
     Raises:
         UndefinedTable: there is no Delta table, and the statement does not say what columns to
             make.
         DuplicateObject: there is one, and the statement says what columns to make; or it is another
             relation's already.
+        ObjectNotInPrerequisiteState: the directory of a table to make is not empty (55000).
+        InvalidObjectDefinition: the location lies in the directory of another table, or of a
+            cluster (42P17).
         FeatureNotSupported: a column of it has a type without a counterpart.
     """
     location = statement.location
@@ -61,8 +64,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         )
     if not exists and not has_columns:
         raise UndefinedTable(f'there is no Delta table at "{location}"')
-    if exists:
-        _switch_change_feed_on(session, location)
+    if not exists:
+        check_is_empty(location)
     return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
 
 
@@ -81,18 +84,26 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
 
 
-def _switch_change_feed_on(session: Session, location: str) -> None:
-    """A property of the table, set in a commit of its own that changes no row."""
-    if delta_properties(location).get(_CHANGE_FEED, "").lower() == "true":
-        return
+def _switch_change_feed_on(session: Session, location: str) -> int | None:
+    """Set a property of the table, in a commit of its own that changes no row, and name all that
+    changes with it; the newest version then."""
+    before = delta_settings(location)
     session.engine().set_properties(location, {_CHANGE_FEED: "true"})
+    after = delta_settings(location)
+    for name in sorted(after):
+        if before.get(name) != after[name]:
+            session.notice(
+                f'property "{name}" of the Delta table at "{location}" is changed from'
+                f" {before.get(name, 'unset')} to {after[name]}"
+            )
+    return latest_version(location)
 
 
 def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:
     place = table_place(ddl, statement)
     if place is None:
         return _TAG
-    _check_free(ddl, location)
+    check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
     constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
@@ -108,7 +119,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_column_count(len(names))
     drafts = sorted_constraints(relation.name, constraints, names)
     insert_relation(ddl.catalog, relation)
-    insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, is_made=exists)
+    insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
     if exists:
         ddl.made.discard(relation.oid)  # it has rows, which its constraints have to hold for
         for column in relation.columns:
@@ -119,6 +130,8 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
             give_storage_column(ddl.catalog, relation.oid, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
+    if exists and delta_settings(location).get(_CHANGE_FEED, "").lower() != "true":
+        ddl.write_last(relation.oid, lambda: _switch_change_feed_on(ddl.session, location))
     return _TAG
 
 
@@ -141,14 +154,3 @@ def _columns(found: Sequence[DeltaColumn]) -> tuple[Column, ...]:
             )
         )
     return tuple(columns)
-
-
-def _check_free(ddl: Ddl, location: str) -> None:
-    """A table is one relation's alone: two would each have a log of it."""
-    pg_class = schema.pg_class
-    for relid in relations_at(ddl.catalog, location):
-        owner = ddl.catalog.first(pg_class, pg_class.c.oid == relid)
-        if owner is not None:
-            raise DuplicateObject(
-                f'the Delta table at "{location}" is relation "{owner.relname}" already'
-            )

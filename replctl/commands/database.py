@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import initial_comments, initial_schemas
+from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.catalog.worker import live_walsenders
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.dependency import tell_of_files
 from replctl.commands.role import role_oid
 from replctl.errors import (
     DuplicateDatabase,
@@ -111,6 +113,9 @@ def _drop_database(ddl: Ddl, statement: ast.DropDatabase) -> str:
         )
     for slot in slots:
         delete_slot(connection, slot)
+    inside = Catalog(connection, oid)
+    for relation in load_relations(inside, relation_oids(inside, "r")).values():
+        tell_of_files(ddl, relation)
     _empty(ddl, oid)
     delete_settings_of_database(ddl.catalog, oid)
     ddl.catalog.delete(schema.pg_database, schema.pg_database.c.oid == oid)

@@ -56,6 +56,7 @@ class Ddl:
         environment: the database as it is now.
         made: OIDs of the relations that the statement has made, which have no rows.
         rewrites: tables that have to be written before the statement takes effect.
+        last_writes: commits to make, by table, once nothing can refuse the statement any more.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Ddl:
         self.row_checks: list[RowCheck] = []
         self.concerned: set[int] = set()
         self.rewrites: list[TableRewrite] = []
+        self.last_writes: list[tuple[int, Callable[[], int | None]]] = []
         self._rewritten = rewritten
 
     @property
@@ -108,6 +110,15 @@ class Ddl:
     def require(self, check: RowCheck) -> None:
         """Ask for rows to be looked at before the statement takes effect."""
         self.row_checks.append(check)
+
+    def write_last(self, relid: int, write: Callable[[], int | None]) -> None:
+        """Ask for a commit to a table after all checks, before the statement takes effect; the
+        statement, when it is repeated, sees in the table that it is done.
+
+        Args:
+            write: commits, without changing a row; returns the newest version then.
+        """
+        self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
         """What the rewrite of a table has made; None, and it is asked for, if it is still to be
@@ -151,7 +162,8 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                         result = _attempt(ddl, change)
                         versions = _versions(ddl)
                         failing = [c for c in ddl.row_checks if passed.get(c) != versions]
-                        if failing or ddl.rewrites or not ddl.concerned <= locked:
+                        is_checked = not failing and ddl.concerned <= locked
+                        if not is_checked or ddl.rewrites or ddl.last_writes:
                             raise _RowsFirst
                     _report(ddl)
                     return result
@@ -164,6 +176,23 @@ def carry_out(session: Session, change: Callable[[Ddl], T]) -> T:
                 for check in () if ddl.rewrites else failing:
                     _look(session, check, ddl)
                     passed[check] = versions
+                if is_checked and not ddl.rewrites:
+                    _write_last(ddl, versions, passed)
+
+
+def _write_last(
+    ddl: Ddl,
+    versions: dict[int, int | None],
+    passed: dict[RowCheck, dict[int, int | None]],
+) -> None:
+    """Write what comes after all checks.  They hold for the new version, too, if nobody else has
+    written the table in between."""
+    for relid, write in ddl.last_writes:
+        before, after = versions.get(relid), write()
+        if before is not None and after == before + 1:
+            versions = {**versions, relid: after}
+    for check in ddl.row_checks:
+        passed[check] = versions
 
 
 def _attempt(ddl: Ddl, change: Callable[[Ddl], T]) -> T:

@@ -479,6 +479,7 @@ def _delete(ddl: Ddl, target: Object) -> None:
             if relation is not None:
                 _forget_subscriptions(ddl, relation)
                 delete_relation(catalog, relation)
+                tell_of_files(ddl, relation)
         case "column":
             _delete_column(ddl, target)
         case "default":
@@ -506,6 +507,13 @@ def _delete(ddl: Ddl, target: Object) -> None:
             delete_published_table(catalog, target.oid)
         case "policy":
             delete_policies(catalog, [target.oid])
+
+
+def tell_of_files(ddl: Ddl, relation: Relation) -> None:
+    """Say where the files of a dropped table are that stay: where a user put it (LOCATION)."""
+    storage = relation.storage
+    if storage is not None and storage.is_made and not storage.is_in_base:
+        ddl.notice(f'files of table "{relation.name}" remain in "{storage.location}"')
 
 
 def _delete_column(ddl: Ddl, target: Object) -> None:

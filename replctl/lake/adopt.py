@@ -12,7 +12,7 @@ from replctl.catalog.pg_class import Column, insert_column, insert_storage_colum
 from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
-from replctl.lake.delta_log import schema_at
+from replctl.lake.delta_log import protocol_at, schema_at, table_properties
 from replctl.record import dataclass
 from replctl.types.numeric import numeric_typmod
 
@@ -54,9 +54,15 @@ def delta_columns(location: str) -> list[DeltaColumn]:
     return [_delta_column(field) for field in declared["fields"]]
 
 
-def delta_properties(location: str) -> dict[str, str]:
-    """The table properties of the Delta table at `location`."""
-    return dict(schema_at(location).get("configuration") or {})
+def delta_settings(location: str) -> dict[str, str]:
+    """Return the properties of the Delta table at `location`, and what its protocol asks of readers
+    and writers, by name."""
+    asked = {
+        name: ", ".join(sorted(value)) if isinstance(value, list) else str(value)
+        for name, value in protocol_at(location).items()
+        if value is not None
+    }
+    return {**table_properties(location), **asked}
 
 
 def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int) -> None:

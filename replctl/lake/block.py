@@ -21,6 +21,7 @@ from replctl.errors import InvalidSavepointSpecification
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import latest_version
+from replctl.lake.leftovers import tell_of_files
 from replctl.lake.table_write import undo_commits, undo_or_leave
 from replctl.session import Savepoint, Session, TransactionBlock
 
@@ -138,7 +139,8 @@ def rollback_to(session: Session, name: str) -> None:
             take_back(catalog, top, goal.log_lsn)
         for xid in gone:
             abort_transaction(catalog.connection, xid)
-        abandon_storage(catalog.connection)
+        left = abandon_storage(catalog.connection)
+    tell_of_files(session, left)
     block.xids.levels[place + 1 :] = [[]]
     del block.savepoints[place + 1 :]
     session.settings = dict(goal.settings)

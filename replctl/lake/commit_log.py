@@ -29,7 +29,7 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     logged_tables,
 )
-from replctl.catalog.storage import accepts_marks, set_acceptance
+from replctl.catalog.storage import accepts_marks, note_foreign_commit, set_acceptance
 from replctl.catalog.transaction import (
     Catalog,
     begin_transaction,
@@ -273,6 +273,8 @@ def enter_versions(
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
+        if xid is None:
+            note_foreign_commit(catalog.connection, relation.oid)
         if commit.changes_schema and xid is None:
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
         new_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

@@ -1,38 +1,50 @@
-"""The files of a Delta table: how large they are, and which of them nothing needs any more that
-starts at a version (Delta's VACUUM and its clean-up of expired logs, but by versions instead of
-times).
+"""The files of a Delta table: how large they are, and which of them nobody needs who starts at a
+version (Delta's VACUUM and its clean-up of expired logs, by versions instead of times).
 
 A file is needed if the table at that version consists of it, or a later commit has added it, or it
 holds changes of a later commit.  So every version from there on can be read, and every change
-behind it; the versions before cannot.  Nothing here asks what the time is, but for files that no
-commit knows: their commit may be on its way.
+after it; the versions before cannot.
+
+Only files that the table's own log names are removed, and those that no log names but that have
+Delta's names and are old: their commit may be on its way.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import (
-    LOG_FOLDER,
     checkpoints,
     log_names,
     read_actions,
     read_checkpoint,
+    sidecars_of,
+)
+from replctl.lake.delta_names import (
+    LOG_FOLDER,
+    SIDECAR_FOLDER,
+    is_data_name,
+    is_log_name,
+    is_unfinished_name,
+    last_version,
 )
 from replctl.lake.table_folder import TableFolder
+from replctl.record import dataclass
 
-_VERSION = re.compile(r"(\d{20})\.(?:(\d{20})\.compacted\.)?.+")
 _CHECKPOINT_COLUMNS = [
     "add.path",
     "add.size",
     "add.deletionVector.storageType",
     "add.deletionVector.pathOrInlineDv",
-    "sidecar.path",
+    "remove.path",
+    "remove.deletionVector.storageType",
+    "remove.deletionVector.pathOrInlineDv",
 ]
 _BASE85 = {
     letter: value
@@ -43,21 +55,67 @@ _BASE85 = {
 _UUID_LENGTH = 20  # of 16 bytes in base 85
 
 
-def unneeded_files(location: str, version: int, before: float) -> list[str]:
-    """The data files, files of changes and deletion vectors that no version from `version` on
-    needs, and that were last changed before a time (seconds since 1970).
+def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
+    """Return the data files, files of changes and deletion vectors that no version from `version`
+    on needs.
+
+    Args:
+        untracked_before: of the files that the log does not name, those with Delta's names count
+            that were last changed before this time (seconds since 1970); None: none of them.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say what the table was at that version, or
             says it in a way that is not known here.
         IoError: the files cannot be listed.
     """
-    needed = _needed_files(location, version)
+    files = _logged_files(location, version)
+    found = []
+    for path, changed in _data_files(location):
+        if path in files.needed or path.rpartition("/")[2] in files.needed_elsewhere:
+            continue
+        if path in files.named or (
+            untracked_before is not None and changed < untracked_before and is_data_name(path)
+        ):
+            found.append(path)
+    return sorted(found)
+
+
+def untracked_files(location: str, version: int, since: float) -> list[str]:
+    """Return the files with Delta's names that were changed since a time (seconds since 1970), and
+    that no commit after `version` names: a write that failed has left them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not have these commits any more.
+        IoError: the files, or the log, cannot be read.
+    """
+    new = [
+        path
+        for path, changed in _data_files(location)
+        if changed >= since and is_data_name(path) and not path.endswith(".crc")
+    ]
+    unfinished = [
+        path
+        for path, changed in _list(TableFolder.of(location).files_in(LOG_FOLDER), location)
+        if changed >= since and is_unfinished_name(path.rpartition("/")[2])
+    ]
+    if not new:
+        return unfinished
+    named: set[str] = set()
+    for number in sorted(number for number in _commits(log_names(location)) if number > version):
+        for action in read_actions(location, number):
+            named.update(path.rpartition("/")[2] for path in _action_paths(action))
+    return unfinished + sorted(path for path in new if path.rpartition("/")[2] not in named)
+
+
+def _data_files(location: str) -> list[tuple[str, float]]:
+    return _list(TableFolder.of(location).data_files(), location)
+
+
+def _list(files: Iterator[tuple[str, float]], location: str) -> list[tuple[str, float]]:
     try:
-        found = list(TableFolder.of(location).data_files())
+        return list(files)
     except OSError as error:
         raise IoError(f'could not list the Delta table "{location}": {error}') from error
-    return sorted(path for path, changed in found if changed < before and path not in needed)
 
 
 def table_size(location: str) -> int:
@@ -81,53 +139,99 @@ def has_changes(location: str, version: int) -> bool:
         bodies = [
             action[kind] for action in actions for kind in ("add", "remove") if kind in action
         ]
-    folder = TableFolder.of(location)
-    paths = {_relative(path, folder.location) for body in bodies for path in _paths(body)}
+    folder, roots = TableFolder.of(location), _roots(location)
+    paths = {_relative(path, roots) or path for body in bodies for path in _paths(body)}
     return all(folder.has(path) for path in paths)
 
 
-def unneeded_log(location: str, version: int) -> list[str]:
-    """The files of the log that the versions from `version` on can be read without, oldest first:
-    what is older than the newest checkpoint that is not behind it."""
+def unneeded_log(location: str, version: int, before: float) -> list[str]:
+    """Return the files of the log below the newest checkpoint that is not newer than `version`, and
+    the sidecars that no checkpoint from there on refers to.
+
+    Args:
+        before: a sidecar counts if it was last changed before this time (seconds since 1970): its
+            checkpoint may be on its way.
+    """
     names = log_names(location)
     start = _checkpoint_before(names, version)
     if start is None:
         return []
-    old = []
-    for name in names:
-        match = _VERSION.fullmatch(name)
-        if match is not None and int(match[2] or match[1]) < start:
-            old.append(f"{LOG_FOLDER}/{name}")
-    return sorted(old)
+    entries, sidecars = [], []
+    for path, changed in _list(TableFolder.of(location).files_in(LOG_FOLDER), location):
+        folder, _, name = path.rpartition("/")
+        newest = last_version(name)
+        if folder == LOG_FOLDER and newest is not None and newest < start:
+            entries.append(path)
+        elif folder == SIDECAR_FOLDER and changed < before and is_log_name(path):
+            sidecars.append(path)
+    if sidecars:
+        kept = [number for number in checkpoints(names) if number >= start]
+        referred = {name for number in kept for name in sidecars_of(location, number)}
+        sidecars = [path for path in sidecars if path.rpartition("/")[2] not in referred]
+    return sorted(entries) + sorted(sidecars)
 
 
-def _needed_files(location: str, version: int) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class _LoggedFiles:
+    """The files that a log names, by their paths relative to the table.
+
+    Attributes:
+        named: all of them.
+        needed: those that some version from the one asked for on needs.
+        needed_elsewhere: the last names of needed files whose path is not one below the table, as
+            far as that can be told.
+    """
+
+    named: set[str]
+    needed: set[str]
+    needed_elsewhere: set[str]
+
+
+def _logged_files(location: str, version: int) -> _LoggedFiles:
     names = log_names(location)
-    active = _files_of(location, names, version)
-    needed = {path for body in active for path in _paths(body)}
-    for number in sorted(number for number in _commits(names) if number > version):
-        for action in read_actions(location, number):
-            body = action.get("add") or action.get("cdc") or action.get("remove")
-            if body is not None:
-                needed.update(_paths(body))
-    root = TableFolder.of(location).location
-    return {_relative(path, root) for path in needed}
+    seen: list[dict[str, Any]] = []
+    needed = {path for body in _files_of(location, names, version, seen) for path in _paths(body)}
+    named = {path for body in seen for path in _paths(body)}
+    start = _checkpoint_before(names, version) or 0
+    for number in sorted(_commits(names)):
+        if start < number <= version:
+            continue  # seen
+        paths = [
+            path for action in read_actions(location, number) for path in _action_paths(action)
+        ]
+        named.update(paths)
+        if number > version:
+            needed.update(paths)
+    roots = _roots(location)
+    resolved = {path: _relative(path, roots) for path in named | needed}
+    return _LoggedFiles(
+        {path for path in resolved.values() if path is not None},
+        {path for name in needed if (path := resolved[name]) is not None},
+        {name.rpartition("/")[2] for name in needed if resolved[name] is None},
+    )
 
 
-def _files_of(location: str, names: list[str], version: int) -> list[dict[str, Any]]:
-    """The files that a table consists of at a version, as the log describes them.
+def _action_paths(action: dict[str, Any]) -> Iterator[str]:
+    body = action.get("add") or action.get("cdc") or action.get("remove")
+    if body is not None:
+        yield from _paths(body)
+
+
+def _files_of(
+    location: str, names: list[str], version: int, seen: list[dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """Return the files that a table consists of at a version, as the log describes them.
 
     Args:
         names: of the files of its log.
+        seen: gets every file that is named on the way.
     """
+    met: list[dict[str, Any]] = [] if seen is None else seen
     start = _checkpoint_before(names, version)
     active: dict[tuple[str, str], dict[str, Any]] = {}
     if start is not None:
         for row in read_checkpoint(location, start, _CHECKPOINT_COLUMNS):
-            if row.get("sidecar") is not None:
-                raise ObjectNotInPrerequisiteState(
-                    f'the checkpoints of the Delta table "{location}" are in several levels (V2)'
-                )
+            met += [row[kind] for kind in ("add", "remove") if row[kind] is not None]
             if row["add"] is not None:
                 active[_key(row["add"])] = row["add"]
     versions = _commits(names)
@@ -138,6 +242,7 @@ def _files_of(location: str, names: list[str], version: int) -> list[dict[str, A
         )
     for number in range(first, version + 1):
         for action in read_actions(location, number):
+            met += [action[kind] for kind in ("add", "remove", "cdc") if kind in action]
             if "remove" in action:
                 active.pop(_key(action["remove"]), None)
             elif "add" in action:
@@ -184,7 +289,18 @@ def _decoded(text: str) -> bytes:
     return result
 
 
-def _relative(path: str, root: str) -> str:
-    """A path of the log as one within the table, where it is absolute."""
+def _roots(location: str) -> list[str]:
+    """Return the spellings of a table's directory with which absolute paths of its log begin."""
+    folder = TableFolder.of(location)
+    return [folder.location, *([os.path.realpath(folder.location)] if folder.is_local else [])]
+
+
+def _relative(path: str, roots: Iterable[str]) -> str | None:
+    """Return a path of the log as one below the table; None if it is none, or leads elsewhere."""
     plain = unquote(urlsplit(path).path) if path.startswith("file:") else path
-    return plain[len(root) + 1 :] if plain.startswith(f"{root}/") else plain
+    for root in roots:
+        if plain.startswith(f"{root}/"):
+            plain = plain[len(root) + 1 :]
+            break
+    is_below = not plain.startswith("/") and "://" not in plain
+    return plain if is_below and not {"", ".", ".."} & set(plain.split("/")) else None

@@ -14,12 +14,15 @@ from typing import Any
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
 from replctl.lake.commit_mark import CommitMark
+from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.record import dataclass
 
-LOG_FOLDER = "_delta_log"
+_SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
-_CHECKPOINT_FILE = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+_CHECKPOINT_FILE = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|(\.[\w-]{36})?\.(?:parquet|json))"
+)
 
 
 #: Operations, and where their metrics count changed rows.
@@ -186,14 +189,27 @@ def schema_at(location: str) -> dict[str, Any]:
     Raises:
         UndefinedTable: there is no Delta table.
     """
+    found = _newest_action(location, "metaData")
+    return {**found, "configuration": dict(found.get("configuration") or ())}
+
+
+def protocol_at(location: str) -> dict[str, Any]:
+    """Return the newest protocol action of the log: what readers and writers have to know.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+    """
+    return _newest_action(location, "protocol")
+
+
+def _newest_action(location: str, kind: str) -> dict[str, Any]:
     for version in sorted(_versions(location), reverse=True):
         for action in read_actions(location, version):
-            if "metaData" in action:
-                return dict(action["metaData"])
-    for row in read_checkpoint(location, None, ["metaData"]):  # the log was cleaned up to it
-        if row["metaData"] is not None:
-            found = dict(row["metaData"])
-            return {**found, "configuration": dict(found["configuration"] or ())}
+            if kind in action:
+                return dict(action[kind])
+    for row in read_checkpoint(location, None, [kind]):  # the log was cleaned up to it
+        if row[kind] is not None:
+            return dict(row[kind])
     raise UndefinedTable(f'there is no Delta table at "{location}"')
 
 
@@ -261,27 +277,49 @@ def read_checkpoint(location: str, version: int | None, columns: list[str]) -> l
     Args:
         columns: only these, by their paths: `add.path`.
     """
-    folder = TableFolder.of(location)
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version
+    names = found.get(-1 if newest is None else newest, ())
     try:
-        return [
+        rows = [row for name in names for row in _checkpoint_rows(location, name, columns)]
+        return rows + [
             row
-            for name in found.get(-1 if newest is None else newest, ())
-            for row in folder.read_parquet(f"{LOG_FOLDER}/{name}", columns)
+            for sidecar in _sidecars(rows)
+            for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns)
         ]
     except OSError as error:
         raise _unreadable(location, error) from error
 
 
+def sidecars_of(location: str, version: int) -> set[str]:
+    """Return the names of the files that the checkpoint at a version refers to (V2)."""
+    return set(_sidecars(read_checkpoint(location, version, ["sidecar.path"])))
+
+
+def _sidecars(rows: list[dict[str, Any]]) -> list[str]:
+    found = [row["sidecar"] for row in rows]
+    return [str(sidecar["path"]).rpartition("/")[2] for sidecar in found if sidecar is not None]
+
+
+def _checkpoint_rows(location: str, name: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
+    folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
+    nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
+    if name.endswith(".json"):
+        lines = folder.read(f"{LOG_FOLDER}/{name}").splitlines()
+        return [nothing | json.loads(line) for line in lines if line.strip()]
+    return [nothing | row for row in folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)]
+
+
 def checkpoints(names: list[str]) -> dict[int, list[str]]:
     """The checkpoints of a log that are whole: the files of each, by version."""
-    parts: dict[tuple[int, int], list[str]] = {}
+    parts: dict[tuple[int, int, str], list[str]] = {}
     for name in names:
         match = _CHECKPOINT_FILE.fullmatch(name)
         if match is not None:
-            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(name)
-    return {version: found for (version, count), found in parts.items() if len(found) == count}
+            key = (int(match[1]), int(match[3] or 1), match[4] or "")
+            parts.setdefault(key, []).append(name)
+    return {key[0]: found for key, found in parts.items() if len(found) == key[1]}
 
 
 def log_names(location: str) -> list[str]:
@@ -292,7 +330,7 @@ def log_names(location: str) -> list[str]:
     """
     try:
         return TableFolder.of(location).names(LOG_FOLDER)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise IoError(f'could not list the log of the Delta table "{location}": {error}') from error

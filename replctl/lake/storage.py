@@ -30,7 +30,7 @@ _RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "
 def give_storage(catalog: Catalog, cluster: Cluster, relation: Relation) -> None:
     """Assign a place to a relation that holds rows, and names to its columns."""
     location = _free_location(cluster.default_location(catalog.database_oid, relation.oid))
-    insert_storage(catalog, relation.oid, location, is_adopted=False, is_made=False)
+    insert_storage(catalog, relation.oid, location, is_adopted=False, has_location=False)
     for column in relation.columns:
         give_storage_column(catalog, relation.oid, column)
 

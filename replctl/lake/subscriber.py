@@ -43,8 +43,14 @@ from replctl.catalog.pg_subscription import (
     update_subscription_relation,
 )
 from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
-from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
+from replctl.catalog.transaction import (
+    Catalog,
+    abort_transaction,
+    backend_of,
+    begin_transaction,
+)
 from replctl.errors import (
+    ConnectionFailure,
     DataCorrupted,
     Notice,
     PostgresError,
@@ -54,6 +60,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
 from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import (
@@ -286,6 +293,7 @@ class LakeSubscriber:
         root, family = families[remote.schema, remote.name]
         with self._locked(families) as locked, ExitStack() as stack:
             tables = locked.relations
+            take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
             done = written_leaves(self._session, tables, copied.targets, self._application)
             writer = self._writer(locked, copied.xid)
@@ -421,8 +429,15 @@ class LakeSubscriber:
 
         Raises:
             ReplicationConflict: one of them does not fit; nothing of the batch is written.
+            PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
-        repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+        try:
+            repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+        except ConnectionFailure:  # Spark may still be writing
+            raise
+        except PostgresError:
+            self._give_up_batch()
+            raise
 
     def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
         """A batch; when it is overtaken, it is left unfinished."""
@@ -434,6 +449,8 @@ class LakeSubscriber:
                 for leaf in tables.values():
                     self._check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
+            if unfinished is not None:
+                take_over(self._session, unfinished.xid, targets)
             done = written_leaves(self._session, tables, targets, self._application)
             works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
@@ -515,6 +532,20 @@ class LakeSubscriber:
             batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
             insert_apply_batch(catalog, batch)
         return batch
+
+    def _give_up_batch(self) -> None:
+        """After an error: the tables of the batch can be written again, unless a part of it is."""
+        batch = self.unfinished_batch()
+        if batch is None:
+            return
+        with self._session.read() as catalog:
+            tables = load_relations(catalog, batch.targets)
+            is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
+        if not is_own or written_leaves(self._session, tables, batch.targets, self._application):
+            return
+        with self._writing() as catalog:
+            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+            abort_transaction(catalog.connection, batch.xid)
 
     def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
         """Steps for tables that have none in a batch, or need another one."""
@@ -654,7 +685,8 @@ class LakeSubscriber:
             for name, (root, family) in families.items():
                 fresh = {oid: current.get(oid, relation) for oid, relation in family.items()}
                 families[name] = (fresh[root.oid], fresh)
-            yield _Locked(current, versions)
+            with removing_leftovers(self._session, current, versions):
+                yield _Locked(current, versions)
 
     def _check_history(self, catalog: Catalog, leaf: Relation) -> None:
         """Whether the catalog knows how all that this subscription has written into a table came

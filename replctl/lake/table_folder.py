@@ -1,11 +1,13 @@
 """The folder of a Delta table, wherever it lies: names, contents and times of its files, and their
-removal.  What is not local is reached through pyarrow's file systems."""
+removal.  pyarrow's file systems reach what is not local."""
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -61,32 +63,82 @@ class TableFolder:
             return list(file.read(columns=columns).to_pylist())
 
     def data_files(self) -> Iterator[tuple[str, float]]:
-        """The files that are a table's rows or changes, with the time of their last change: all but
-        what is hidden, as Delta's log is, and Spark's own notes."""
+        """Yield the regular files that may be a table's rows or changes, with the time of their
+        last change in seconds since 1970: hidden ones, as Delta's log is, are left out.  Links are
+        not followed."""
+        for path, changed in self.all_files():
+            if not any(_is_hidden(part) for part in path.split("/")):
+                yield path, changed
+
+    def all_files(self) -> Iterator[tuple[str, float]]:
+        """Yield all regular files below the folder, as `data_files`."""
+        yield from self.files_in("")
+
+    def files_in(self, path: str) -> Iterator[tuple[str, float]]:
+        """Yield the regular files below a folder, as `data_files`; none, if it is not there."""
         if self.is_local:
-            yield from self._local_files("")
+            if not (path and os.path.islink(f"{self.location}/{path}")):
+                yield from self._local_files(f"{path}/" if path else "")
             return
         from pyarrow import fs
 
-        system, place = self._remote("")
-        for info in system.get_file_info(fs.FileSelector(place, recursive=True)):
-            path = info.path[len(place) :].lstrip("/")
-            if info.is_file and not any(_is_hidden(part) for part in path.split("/")):
-                yield path, (info.mtime_ns or 0) / 1e9
+        system, root = self._remote("")
+        _system, place = self._remote(path)
+        selector = fs.FileSelector(place, recursive=True, allow_not_found=True)
+        for info in system.get_file_info(selector):
+            if info.is_file:
+                yield info.path[len(root) :].lstrip("/"), (info.mtime_ns or 0) / 1e9
 
     def _local_files(self, path: str) -> Iterator[tuple[str, float]]:
-        with os.scandir(f"{self.location}/{path}") as entries:
+        try:
+            listed = os.scandir(f"{self.location}/{path}")
+        except FileNotFoundError:
+            return
+        with listed as entries:
             for entry in entries:
-                if _is_hidden(entry.name):
-                    continue
                 if entry.is_dir(follow_symlinks=False):
                     yield from self._local_files(f"{path}{entry.name}/")
-                    continue
-                try:
-                    changed = entry.stat().st_mtime
-                except FileNotFoundError:  # a writer's temporary file, which it has renamed
-                    continue
-                yield path + entry.name, changed
+                elif entry.is_file(follow_symlinks=False):
+                    try:
+                        changed = entry.stat(follow_symlinks=False).st_mtime
+                    except FileNotFoundError:  # a writer's temporary file, which it has renamed
+                        continue
+                    yield path + entry.name, changed
+
+    def is_empty(self) -> bool:
+        """Return whether there is nothing in the folder, or no folder."""
+        if self.is_local:
+            try:
+                return not os.listdir(self.location)
+            except FileNotFoundError:
+                return not os.path.lexists(self.location)
+        from pyarrow import fs
+
+        system, place = self._remote("")
+        return not system.get_file_info(fs.FileSelector(place, allow_not_found=True))
+
+    def is_link(self) -> bool:
+        """Return whether the folder itself is a symbolic link."""
+        return self.is_local and os.path.islink(self.location)
+
+    def canonical(self) -> str:
+        """Return one name for all spellings of the place."""
+        if self.is_local:
+            return os.path.realpath(self.location)
+        parts = urlsplit(self.location)
+        scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
+        return f"{scheme}://{parts.netloc}{parts.path}"
+
+    def parents(self) -> Iterator[TableFolder]:
+        """Yield the folders that it lies in, the nearest first."""
+        if self.is_local:
+            for parent in PurePosixPath(os.path.realpath(self.location)).parents:
+                yield TableFolder(str(parent), is_local=True)
+            return
+        parts = urlsplit(self.location)
+        for parent in PurePosixPath(parts.path).parents:
+            path = str(parent).rstrip("/")
+            yield TableFolder(f"{parts.scheme}://{parts.netloc}{path}", is_local=False)
 
     def has(self, path: str) -> bool:
         """Whether there is a file of that name."""
@@ -97,32 +149,64 @@ class TableFolder:
         system, place = self._remote(path)
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
-    def delete(self, path: str) -> None:
-        """Remove a file, and the check sum that Hadoop has put beside it, if they are there."""
+    def delete(self, path: str, *, is_emptied: bool = False) -> None:
+        """Remove a file, and the check sum that Hadoop has put beside it, if they are there.
+
+        The path is resolved below the folder: a link on the way is an error, not followed.
+
+        Args:
+            is_emptied: its space is free at once, even if a program still has it open.
+        """
+        if not self.is_local:
+            system, place = self._remote(path)
+            try:
+                system.delete_file(place)
+            except FileNotFoundError:
+                return
+            return
         folder, _, name = path.rpartition("/")
         for each in (path, f"{folder}/.{name}.crc".lstrip("/")):
-            if self.is_local:
-                try:
-                    os.unlink(f"{self.location}/{each}")
-                except FileNotFoundError:
-                    continue
-            elif each == path:
-                system, place = self._remote(each)
-                try:
-                    system.delete_file(place)
-                except FileNotFoundError:
-                    continue
+            try:
+                self._unlink(each, is_emptied=is_emptied)
+            except FileNotFoundError:
+                continue
 
-    def delete_all(self) -> None:
-        """Remove the folder with all that is in it, if it is there."""
+    def _unlink(self, path: str, *, is_emptied: bool) -> None:
+        *folders, name = path.split("/")
+        if {"", ".", ".."} & {*folders, name}:
+            raise OSError(errno.EINVAL, "not a path below the table", path)
+        with ExitStack() as stack:
+            descriptor = os.open(self.location, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, descriptor)
+            for folder in folders:
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+                descriptor = os.open(folder, flags, dir_fd=descriptor)
+                stack.callback(os.close, descriptor)
+            if is_emptied:
+                file = os.open(name, os.O_WRONLY | os.O_NOFOLLOW, dir_fd=descriptor)
+                stack.callback(os.close, file)
+                if os.fstat(file).st_nlink == 1:  # else it is a file of another directory, too
+                    os.ftruncate(file, 0)
+            os.unlink(name, dir_fd=descriptor)
+
+    def remove_empty(self) -> bool:
+        """Remove the folder with the folders in it, as far as they are empty; object storage has
+        no folders.
+
+        Returns:
+            Whether it is gone.
+        """
         if not self.is_local:
-            from pyarrow import fs
-
-            system, place = self._remote("")
-            if system.get_file_info(place).type != fs.FileType.NotFound:
-                system.delete_dir(place)
-        elif os.path.lexists(self.location):
-            shutil.rmtree(self.location)
+            return self.is_empty()
+        if os.path.islink(self.location) or not os.path.isdir(self.location):
+            return not os.path.lexists(self.location)
+        for folder, _folders, _files in os.walk(self.location, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+        return not os.path.lexists(self.location)
 
     def _remote(self, path: str) -> tuple[Any, str]:
         from pyarrow import fs
@@ -132,4 +216,6 @@ class TableFolder:
 
 
 def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_")) and name != "_change_data"
+    """Return whether Delta takes a name for hidden (isHiddenDirectory in DeltaTableUtils); that of
+    a partition, `_a=1`, is not."""
+    return name.startswith((".", "_")) and name != "_change_data" and "=" not in name

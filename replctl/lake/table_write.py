@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import (
     Intent,
@@ -32,7 +33,7 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     take_back,
 )
-from replctl.catalog.storage import abandon_storage, note_storage
+from replctl.catalog.storage import abandon_storage, begin_storage, note_storage
 from replctl.catalog.transaction import (
     BlockXids,
     Catalog,
@@ -43,12 +44,14 @@ from replctl.catalog.transaction import (
     next_insert_lsn,
     xids_of_block,
 )
-from replctl.errors import PostgresError, SerializationFailure
+from replctl.errors import DuplicateObject, PostgresError, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
+from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source, written_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
@@ -204,6 +207,7 @@ class TableWriter:
         if storage.is_made:
             self._add_columns(relation.oid, storage.location, missing)
         else:
+            self._begin_storage(relation, storage)
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
             with self.commit_to(relation.oid, silent=True) as note:
                 self.session.engine().create_table(
@@ -216,6 +220,25 @@ class TableWriter:
         self.relations[relation.oid] = replace(
             relation, storage=replace(storage, is_made=True, columns=columns)
         )
+
+    def _begin_storage(self, relation: Relation, storage: Storage) -> None:
+        """Note whether the directory is empty in which a table is going to be made.
+
+        Raises:
+            DuplicateObject: another program has made a Delta table there meanwhile.
+        """
+        if storage.was_empty is not None:  # a dead process had begun to make it
+            return
+        with self.session.read() as catalog:
+            commits = commit_log.commits_since(catalog, self.session.cluster, relation, None)
+        if any(commit.mark is None for commit in commits):
+            raise DuplicateObject(
+                f'there is a Delta table at "{storage.location}" already',
+                detail=f'Table "{relation.qualified_name}" was to be made there.',
+            )
+        is_empty = TableFolder.of(storage.location).is_empty()
+        with self.session.cluster.begin(write=True) as connection:
+            begin_storage(connection, relation.oid, is_empty=is_empty)
 
     def _add_columns(self, relid: int, location: str, missing: Sequence[TableColumn]) -> None:
         engine = self.session.engine()
@@ -279,11 +302,16 @@ def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
     """As `writing`, by who has the locks of the relations already."""
+    for oid in oids:
+        if oid in session.unfinished:
+            raise session.unfinished[oid]
     recover(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
+    leftovers = removing_leftovers(session, writer.relations, writer.read_versions)
     if session.block is not None:
         try:
-            yield writer
+            with leftovers:
+                yield writer
         except SerializationFailure:
             _undo_statement(writer, log_lsn)
             raise
@@ -291,7 +319,8 @@ def writing_locked(
         return
     try:
         injection_point("write.after-intent")
-        yield writer
+        with leftovers:
+            yield writer
         injection_point("write.before-log")
         commit(writer)
     except BaseException:
@@ -306,6 +335,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
+    _disown_abandoned(cluster)
     with cluster.begin(write=False) as connection:
         if relids is None:
             candidates = blocks_of_others(connection, session.database_oid, cluster.backend)
@@ -415,13 +445,23 @@ def undo_or_leave(session: Session, xid: int) -> None:
             detail=error.message,
             hint="It is undone before its tables are used again.",
         )
-        with session.cluster.begin(write=True) as connection:
+        session.cluster.abandoned.add(xid)
+        _disown_abandoned(session.cluster)
+
+
+def _disown_abandoned(cluster: Cluster) -> None:
+    """Leave the transactions that this process could not undo to whoever uses their tables next,
+    once the catalog can be written again."""
+    for xid in list(cluster.abandoned):
+        with cluster.begin(write=True) as connection:
             disown(connection, xid)
+        cluster.abandoned.discard(xid)
 
 
 def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
     intents, relations = _intents(session, xid)
+    take_over(session, xid, relations)
     is_whole = any(intent.is_whole for intent in intents)
     done = [
         commit.mark
@@ -453,7 +493,8 @@ def _undo(session: Session, xid: int) -> None:
         bequeath(catalog, xid)
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
-        abandon_storage(catalog.connection)
+        left = abandon_storage(catalog.connection)
+    tell_of_files(session, left)
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:

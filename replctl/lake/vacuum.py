@@ -1,9 +1,15 @@
-"""VACUUM: what no slot, copy, transaction, batch or recent reader needs goes away: data files and
-files of changes, entries of Delta's logs, tables that were dropped, and the catalog's own log and
-history.
+"""VACUUM: remove what no slot, copy, transaction, batch or recent reader needs.
 
-Everything is found again by the next VACUUM, wherever this one dies: files go before the entries of
-the log that tell of them, and what a table consists of is never touched.
+VACUUM removes, and nothing else:
+
+1. files that a table's own log names and that no kept version needs;
+2. where the directory was empty when replctl made the table: files that no log names, with Delta's
+   names, older than a week, than the retention and than every open intent;
+3. files of Delta's log below a kept checkpoint;
+4. of a dropped table whose directory replctl chose: all files with Delta's names.
+
+It also trims the catalog's own log and history.  The next VACUUM finds everything again, wherever
+this one dies: files go before the entries of the log that name them.
 """
 
 from __future__ import annotations
@@ -11,7 +17,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from contextlib import ExitStack
-from pathlib import Path
 
 from replctl.catalog.horizon import (
     DroppedTable,
@@ -22,20 +27,26 @@ from replctl.catalog.horizon import (
     oldest_slot_lsn,
     trim,
 )
-from replctl.catalog.intent import list_intents
+from replctl.catalog.intent import list_intents, oldest_intent
 from replctl.catalog.pg_class import Relation, Storage, get_relation
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
-from replctl.catalog.storage import relations_with_storage
+from replctl.catalog.storage import forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError
 from replctl.injection_point import injection_point
 from replctl.lake.delta_files import unneeded_files, unneeded_log
+from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_names import is_data_name, is_log_name
+from replctl.lake.leftovers import removing_leftovers
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
+
+#: Seconds that a file stays at least that no log names: Delta's deletedFileRetentionDuration.
+UNTRACKED_AGE = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +93,15 @@ def vacuum_table(
         assert relation.storage is not None
         location = relation.storage.location
         if is_full:
-            _compact(session, relation, location)
+            versions = {oid: latest_version(location)}
+            with removing_leftovers(session, {oid: relation}, versions):
+                _compact(session, relation, location)
         horizon = _horizon(session)
         with session.read() as catalog:
             version = _oldest_version(catalog, oid, horizon)
         if version is None or version < 0:
             return Vacuumed(None, 0, 0)
-        return _clean(location, version, horizon)
+        return _clean(session, relation.storage, version, horizon)
 
 
 def _is_ours(storage: Storage | None) -> bool:
@@ -97,22 +110,40 @@ def _is_ours(storage: Storage | None) -> bool:
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
     """Write a table's files anew: no row changes, so decoding passes the commit over, and there is
-    nothing to undo."""
+    nothing to undo.  The commit bears no mark of replctl; it makes nobody else a writer."""
     assert relation.storage is not None
+    enter_foreign_versions(session, [relation.oid])
+    before = latest_version(location)
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
     session.engine().optimize(location, [c.name for c in stored] if is_there else [])
+    with session.read() as catalog:
+        current = get_relation(catalog, relation.oid)
+    is_known = current is not None and current.storage is not None and current.storage.has_foreign
     enter_foreign_versions(session, [relation.oid])
+    if not is_known and before is not None and latest_version(location) == before + 1:
+        with session.cluster.begin(write=True) as connection:
+            forget_foreign_commit(connection, relation.oid)
 
 
-def _clean(location: str, version: int, horizon: Horizon) -> Vacuumed:
-    folder = TableFolder.of(location)
-    files = unneeded_files(location, version, horizon.time / 1_000_000)
+def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -> Vacuumed:
+    location, folder = storage.location, TableFolder.of(storage.location)
+    old = _time_of_untracked(session, horizon)
+    files = unneeded_files(location, version, old if storage.was_empty else None)
     _delete(folder, files, "vacuum.after-first-file")
     injection_point("vacuum.before-log")
-    entries = unneeded_log(location, version)
+    entries = unneeded_log(location, version, old)
     _delete(folder, entries, "vacuum.after-first-log-entry")
     return Vacuumed(version, len(files), len(entries))
+
+
+def _time_of_untracked(session: Session, horizon: Horizon) -> float:
+    """Return before when a file that no log names was last changed if it is to go, in seconds since
+    1970: whoever writes it may still commit it."""
+    with session.cluster.begin(write=False) as connection:
+        intent = oldest_intent(connection)
+    times = [horizon.time, time.time_ns() // 1000 - UNTRACKED_AGE * 1_000_000]
+    return min(times if intent is None else [*times, intent]) / 1_000_000
 
 
 def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
@@ -177,36 +208,50 @@ def vacuum_cluster(session: Session) -> None:
 
 
 def _remove(session: Session, table: DroppedTable) -> None:
-    """Remove a dropped table; of one that was adopted only what is known of it."""
+    """Remove a dropped table; of one whose directory is not its own only what the catalog knows."""
     with session.cluster.lock(f"relation-{table.relid}"):
-        if not table.is_adopted:
-            _delete_folder(table.location)
+        if table.is_own:
+            _remove_files(session, table.location)
         with session.cluster.begin(write=True) as connection:
             forget_tables(connection, [table.relid])
 
 
+def _remove_files(session: Session, location: str) -> None:
+    """Remove the files of a dropped table, and its directory if nothing else is in it."""
+    folder = TableFolder.of(location)
+    if folder.is_link():
+        session.notice(f'"{location}" is a link: VACUUM leaves the directory that it leads to')
+        return
+    try:
+        others = 0
+        for path, _changed in sorted(folder.all_files()):
+            if is_data_name(path) or is_log_name(path):
+                folder.delete(path)
+            else:
+                others += 1
+        is_gone = folder.remove_empty()
+    except OSError as error:
+        raise IoError(f'could not remove the files of "{location}": {error}') from error
+    if not is_gone:
+        session.notice(
+            f'directory "{location}" of a dropped table is not removed',
+            detail=f"It has {others} files that are not Delta's."
+            if others
+            else "It has links, or directories that are not empty.",
+        )
+
+
 def _remove_abandoned(session: Session, horizon: Horizon) -> None:
-    """Remove folders of tables whose CREATE TABLE was rolled back."""
-    folders = [
-        folder
-        for folder in (session.cluster.path / "base").glob("*/*")
-        if folder.name.isdecimal() and _changed(folder) < horizon.time / 1_000_000
-    ]
+    """Remove the empty directories of tables whose CREATE TABLE was rolled back."""
     with session.read() as catalog:
         known = relations_with_storage(catalog.connection)
-    for folder in folders:
-        if int(folder.name) not in known:
-            _delete_folder(str(folder))
-
-
-def _changed(folder: Path) -> float:
-    """When something was last written into a folder."""
-    log = folder / "_delta_log"
-    return max(path.stat().st_mtime for path in (folder, log) if path.exists())
-
-
-def _delete_folder(location: str) -> None:
-    try:
-        TableFolder.of(location).delete_all()
-    except OSError as error:
-        raise IoError(f'could not remove "{location}": {error}') from error
+    for path in (session.cluster.path / "base").glob("*/*"):
+        folder = TableFolder(str(path), is_local=True)
+        if (
+            path.name.isdecimal()
+            and int(path.name) not in known
+            and path.is_dir()
+            and folder.is_empty()
+            and path.stat().st_mtime < horizon.time / 1_000_000
+        ):
+            folder.remove_empty()

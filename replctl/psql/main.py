@@ -201,6 +201,7 @@ class _Connector:
             options.master,
             options.spark_properties,
             is_brief=remote is None and not self._is_long,
+            scratch=cluster.path / "tmp",
         )
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ relation.
 from __future__ import annotations
 
 from dataclasses import field
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -67,12 +68,15 @@ class SparkConf:
         properties: further Spark properties, as (name, value).
         is_brief: the process ends soon: code is not to be compiled for a long life.  It is no other
             Spark for that.
+        scratch: the directory for what Spark writes for a while; the system's for temporary files
+            if not given.
     """
 
     remote: str | None = None
     master: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     is_brief: bool = field(default=False, compare=False)
+    scratch: Path | None = field(default=None, compare=False)
 
 
 def open_engine(conf: SparkConf) -> Engine:

@@ -43,6 +43,7 @@ from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.revert import revert
+from replctl.spark.scratch import make_scratch
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
@@ -560,11 +561,13 @@ class Engine:
             properties |= jvm.executor_properties(properties)
         else:  # nobody else has to reach its ports, which ask for no token
             properties.setdefault("spark.driver.host", "127.0.0.1")
+        scratch = make_scratch(self._conf.scratch, properties.get("spark.local.dir"))
+        properties = properties | scratch.properties()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before
         builder = SparkSession.builder
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)
-        with jvm.gateway(properties, log), _keeping_handler(signal.SIGINT):
+        with jvm.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
             session = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         return session

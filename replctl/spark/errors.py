@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from replctl.errors import (
     ConnectionFailure,
     DataError,
+    DiskFull,
     DivisionByZero,
     FeatureNotSupported,
     InternalError,
@@ -50,6 +51,9 @@ _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log d
 
 #: The same, where a change feed is asked for.
 _NO_VERSION = "exceeds the latest table version -1."
+
+#: What the system says of a full disk; Java hands it on as text.
+_FULL = ("No space left on device", "Disk quota exceeded")
 
 #: Delta's conditions for "somebody else committed in between": the statement can be tried again.
 _CONCURRENT = (
@@ -122,6 +126,12 @@ def translated(error: Exception) -> PostgresError:
             "the Spark Connect server does not let this user in",
             detail=_first_line(message),
             hint="Add the server's token to its address: sc://HOST:PORT/;token=...",
+        )
+    if any(reason in message for reason in _FULL):
+        return DiskFull(
+            "could not write a file: No space left on device",
+            detail=_first_line(message),
+            hint="Check free disk space.",
         )
     if "java.lang.OutOfMemoryError" in message:
         return OutOfMemory(

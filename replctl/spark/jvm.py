@@ -25,6 +25,7 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState
+from replctl.spark.scratch import Scratch
 
 logger = logging.getLogger(__name__)
 
@@ -117,10 +118,13 @@ def delta_jars(java: Path) -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
-def command(java: Path, properties: dict[str, str], *application: str) -> list[str]:
+def command(
+    java: Path, properties: dict[str, str], temporary: Path, *application: str
+) -> list[str]:
     """The command line of a JVM that submits `application` (a class and its arguments) to Spark.
 
     Args:
+        temporary: Java's directory for temporary files.
         properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
             JVM is made.  The last of several garbage collectors counts, a JVM refuses two.
     """
@@ -136,6 +140,7 @@ def command(java: Path, properties: dict[str, str], *application: str) -> list[s
         str(java),
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
         "-Duser.timezone=UTC",
+        f"-Djava.io.tmpdir={temporary}",
         "-XX:+IgnoreUnrecognizedVMOptions",
         # Work of several threads leaves garbage faster than one thread collects it: ten
         # subscriptions stand still for 0.25 s instead of 0.6
@@ -232,21 +237,26 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def gateway(properties: dict[str, str], log_file: Path | None = None) -> Iterator[None]:
+def gateway(
+    properties: dict[str, str], scratch: Scratch, log_file: Path | None = None
+) -> Iterator[None]:
     """Start a JVM for this process, and tell pyspark of it while the block runs: processes
     that are started later must not find it.  The JVM ends when this process does.
 
     Args:
+        scratch: the JVM's; the JVM keeps its locks.
         log_file: gets what the JVM has to say.
 
     Raises:
         ObjectNotInPrerequisiteState: no Java, or no jars.
         ConnectionFailure: the JVM ended, or did not answer in time.
     """
-    argv = command(find_java(), properties, "pyspark-shell")
+    argv = command(find_java(), properties, scratch.folder, "pyspark-shell")
     with (
-        tempfile.TemporaryDirectory() as folder,
-        tempfile.TemporaryFile() if log_file is None else log_file.open("ab+") as log,
+        tempfile.TemporaryDirectory(dir=scratch.folder) as folder,
+        tempfile.TemporaryFile(dir=scratch.folder)
+        if log_file is None
+        else log_file.open("ab+") as log,
     ):
         answer = Path(folder) / "connection"
         process = subprocess.Popen(
@@ -255,7 +265,12 @@ def gateway(properties: dict[str, str], log_file: Path | None = None) -> Iterato
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C cancels the statement, not the engine
-            env={**environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)},
+            pass_fds=scratch.locks,
+            env={
+                **environment(),
+                **scratch.environment(),
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
+            },
         )
         _running.append(process)
         deadline = time.monotonic() + _START_TIMEOUT

@@ -235,6 +235,7 @@ class _Folder:
         self.description = self.path / "server.json"
         self.lock = self.path / "server.lock"
         self.log = self.path / "server.log"
+        self.scratch = self.cluster / "tmp"
 
     def is_locked(self) -> bool:
         """Whether the process that watches over a server lives, and its server answers."""
@@ -299,7 +300,10 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
     properties = {**_PROPERTIES, **dict(conf.properties)}
     properties["spark.connect.grpc.binding.port"] = str(port)
     properties[PACKAGE] = own_package()
-    Engine(SparkConf(master=conf.master, properties=tuple(properties.items())), folder.log)
+    spark = SparkConf(
+        master=conf.master, properties=tuple(properties.items()), scratch=folder.scratch
+    )
+    Engine(spark, folder.log)
     process = jvm.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write(Server(os.getpid(), port, token, now, str(folder.log), conf))

@@ -5,12 +5,25 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
-from replctl.errors import FeatureNotSupported, UndefinedTable, UniqueViolation
+from replctl.catalog.cluster import Cluster
+from replctl.errors import (
+    DuplicateObject,
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    InvalidSchemaName,
+    NotNullViolation,
+    ObjectNotInPrerequisiteState,
+    UndefinedColumn,
+    UndefinedTable,
+    UniqueViolation,
+)
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -64,6 +77,127 @@ def test_adopting_needs_a_table(session: Session, tmp_path: Path) -> None:
 def test_an_adopted_table_has_no_partitions(session: Session) -> None:
     with pytest.raises(FeatureNotSupported):
         _run(session, "create table t (a int) partition by list (a) using delta location '/x'")
+
+
+def test_a_new_table_needs_an_empty_directory(session: Session, tmp_path: Path) -> None:
+    for name in ("absent", "empty/", "full", "file", "linked"):
+        if name in ("empty/", "full"):
+            (tmp_path / name).mkdir()
+    (tmp_path / "full/letter.txt").write_text("x")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "linked").symlink_to(tmp_path / "full")
+    create = "create table {} (a int) using delta location '{}'"
+    for name in ("full", "file", "linked"):
+        with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
+            _run(session, create.format("t", tmp_path / name))
+    _run(session, create.format("t1", tmp_path / "absent"))
+    _run(session, create.format("t2", f"{tmp_path}/empty/"))
+    for taken in ("absent", "empty", "x/../absent", "absent/"):
+        with pytest.raises(DuplicateObject, match="is relation"):
+            _run(session, create.format("t", f"{tmp_path}/{taken}"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cluster",
+        "empty",
+        "file",
+        "full",
+        "linked",
+    ]
+
+
+def test_a_table_lies_in_no_other_directory(session: Session, tmp_path: Path) -> None:
+    _foreign_table(tmp_path / "foreign")
+    Cluster.open(tmp_path / "other").close()
+    create = "create table t (a int) using delta location '{}'"
+    adopt = "create table t using delta location '{}'"
+    (tmp_path / "link").symlink_to(tmp_path / "foreign")
+    cases = [
+        (f"{session.cluster.path}/lake/t", "of the cluster"),
+        (f"{tmp_path}/other/base/5/1", "of the cluster"),
+        (f"{tmp_path}/other", "of the cluster|not empty"),
+        (f"{tmp_path}/foreign/x/y", "of the Delta table"),
+        (f"{tmp_path}/link/x", "of the Delta table"),
+        (f"{tmp_path}/new/x", 'of table "n"'),
+    ]
+    _run(session, f"create table n (a int) using delta location '{tmp_path}/new'")
+    for place, message in cases:
+        with pytest.raises((InvalidObjectDefinition, ObjectNotInPrerequisiteState), match=message):
+            _run(session, create.format(place))
+    _foreign_table(tmp_path / "foreign/inner")
+    with pytest.raises(InvalidObjectDefinition, match="of the Delta table"):
+        _run(session, adopt.format(f"{tmp_path}/foreign/inner"))
+
+
+class _Engine:
+    """A stand-in for Spark: it finds no rows that violate a constraint, or one."""
+
+    def __init__(self, *rows: list[str | None]) -> None:
+        self.rows = list(rows)
+        self.looked = 0
+
+    def fetch(self, query: str, columns: object) -> list[list[str | None]]:
+        self.looked += 1
+        return self.rows
+
+    def set_properties(self, location: str, properties: dict[str, str], note: object) -> None:
+        DeltaTable(location).alter.set_table_properties(properties)
+
+
+def _with_engine(session: Session, engine: _Engine) -> list[str]:
+    """What is reported from now on."""
+    session.engine = lambda: cast(Any, engine)
+    told: list[str] = []
+    session.on_notice = lambda notice: told.append(f"{notice.severity}: {notice.message}")
+    return told
+
+
+def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> None:
+    nested = pa.table({"id": pa.array([1], pa.int32()), "s": [{"a": 1}]})
+    write_deltalake(tmp_path / "nested", nested)
+    plain = _foreign_table(tmp_path / "plain")
+    _run(session, "create table taken (a int)")
+    told = _with_engine(session, _Engine(["1"]))
+    for statement, error in (
+        (f"t (primary key (id)) using delta location '{tmp_path}/nested'", FeatureNotSupported),
+        (f"t (primary key (id)) using delta location '{plain}'", NotNullViolation),
+        (f"t (primary key (nothing)) using delta location '{plain}'", UndefinedColumn),
+        (f"taken using delta location '{plain}'", DuplicateTable),
+        (f"nowhere.t using delta location '{plain}'", InvalidSchemaName),
+    ):
+        with pytest.raises(error):
+            _run(session, f"create table {statement}")
+    assert DeltaTable(plain).version() == DeltaTable(tmp_path / "nested").version() == 0
+    assert told == []
+    _run(session, f"create table if not exists taken using delta location '{plain}'")
+    assert DeltaTable(plain).version() == 0
+
+
+def test_an_adoption_names_what_it_changes(session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    engine = _Engine()
+    told = _with_engine(session, engine)
+    _run(session, f"create table t (primary key (id)) using delta location '{location}'")
+    assert DeltaTable(location).version() == 1
+    changed = f'of the Delta table at "{location}" is changed from'
+    assert told == [
+        f'NOTICE: property "delta.enableChangeDataFeed" {changed} unset to true',
+        f'NOTICE: property "minWriterVersion" {changed} 2 to 4',
+    ]
+    assert engine.looked == 2  # NULLs and duplicates: the new version has the same rows
+    _run(session, "drop table t")
+    assert told[2:] == [f'NOTICE: files of table "t" remain in "{location}"']
+    _run(session, f"create table t using delta location '{location}'")
+    assert len(told) == 3
+
+
+def test_where_the_files_of_a_dropped_database_are(session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    told = _with_engine(session, _Engine())
+    _run(session, "create database d")
+    other = Session.connect(session.cluster, "d", "postgres", engine=session.engine)
+    _run(other, f"create table t using delta location '{location}'")
+    told.clear()
+    _run(session, "drop database d")
+    assert told == [f'NOTICE: files of table "t" remain in "{location}"']
 
 
 @pytest.mark.spark

@@ -43,6 +43,25 @@ def test_it_is_read(folder: TableFolder) -> None:
         folder.read("_delta_log/3.json")
 
 
+@pytest.mark.parametrize("name", ["a table", "a table/"])
+def test_links_are_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/letter.txt").write_text("x")
+    folder = TableFolder.of(f"{tmp_path}/{name}")
+    assert folder.is_empty()
+    (tmp_path / "a table").mkdir()
+    assert folder.is_empty()
+    (tmp_path / "a table/linked").symlink_to(tmp_path / "theirs")
+    (tmp_path / "a table/letter.txt").symlink_to(tmp_path / "theirs/letter.txt")
+    assert not folder.is_empty()
+    assert list(folder.all_files()) == list(folder.files_in("linked")) == []
+    for path in ("linked/letter.txt", "../theirs/letter.txt", f"{tmp_path}/theirs/letter.txt"):
+        with pytest.raises(OSError, match=r"."):
+            folder.delete(path)
+    assert not folder.remove_empty()
+    assert (tmp_path / "theirs/letter.txt").read_text() == "x"
+
+
 def test_data_files_are_those_that_are_not_hidden(folder: TableFolder) -> None:
     found = dict(folder.data_files())
     assert sorted(found) == ["_change_data/c.parquet", "e.bin", "p=1/d.parquet"]
@@ -53,7 +72,19 @@ def test_files_are_deleted_once(folder: TableFolder) -> None:
     folder.delete("p=1/d.parquet")
     folder.delete("p=1/d.parquet")
     assert "p=1/d.parquet" not in dict(folder.data_files())
-    folder.delete_all()
-    folder.delete_all()
-    with pytest.raises(FileNotFoundError):
-        folder.names("_delta_log")
+    assert not folder.remove_empty()
+    for path, _changed in list(folder.all_files()):
+        folder.delete(path)
+    assert list(folder.all_files()) == []
+    if folder.is_local:  # object storage has no folders
+        assert folder.remove_empty()
+        assert folder.is_empty()
+
+
+def test_one_name_for_a_place(tmp_path: Path) -> None:
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    places = (f"{tmp_path}/a", f"{tmp_path}/b/", f"file://{tmp_path}/c/../a", f"{tmp_path}//a")
+    assert {TableFolder.of(place).canonical() for place in places} == {f"{tmp_path}/a"}
+    assert TableFolder.of("s3a://b/c/").canonical() == TableFolder.of("s3://b/c").canonical()
+    parents = [parent.location for parent in TableFolder.of("s3://b/c/d").parents()]
+    assert parents == ["s3://b/c", "s3://b"]

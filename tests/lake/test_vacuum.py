@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +11,13 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from pyarrow import parquet
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_intent
@@ -22,7 +26,7 @@ from replctl.catalog.pg_subscription import ApplyBatch, delete_apply_batch, inse
 from replctl.catalog.pg_wal import entries_between
 from replctl.catalog.transaction import abort_transaction, begin_transaction
 from replctl.injection_point import POINTS
-from replctl.lake.delta_files import _decoded
+from replctl.lake.delta_files import _decoded, unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version, schema_at
 from replctl.session import Session
 
@@ -153,6 +157,173 @@ def test_dropped_tables_go_when_nobody_needs_them(lake: Lake, cluster: Cluster) 
     with lake.session.cluster.begin(write=False) as connection:
         left = connection.exec_driver_sql("select count(*) from storage_table").scalar_one()
     assert left == 0
+
+
+_UUID = "0b1c2d3e-0000-4000-8000-00000000000"
+_WEEK = 7 * 86400
+#: Files that nobody knows, with names that Delta gives.
+_UNTRACKED = (
+    f"part-00000-{_UUID}1.c000.snappy.parquet",
+    f"ab/part-00000-{_UUID}2-c000.snappy.parquet",
+    f"_change_data/cdc-00000-{_UUID}3.c000.snappy.parquet",
+    f"deletion_vector_{_UUID}4.bin",
+)
+#: Files that are somebody else's.
+_OTHERS = (
+    "letter.txt",
+    "part-1.parquet",
+    "docs/part-of-a-letter.txt",
+    f"{_UUID}5.parquet",
+    "_delta_log/00000000000000000000.notes.txt",
+    "_delta_log/notes.json",
+    f"_hidden/part-00000-{_UUID}6.c000.snappy.parquet",
+)
+
+
+def _put(location: str, path: str, age: float) -> None:
+    file = Path(location, path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(path)
+    os.utime(file, (time.time() - age,) * 2)
+
+
+def _set_storage(session: Session, assignment: str) -> None:
+    with session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql(f"update storage_table set {assignment}")
+
+
+def test_untracked_files_go_where_the_directory_was_empty(lake: Lake) -> None:
+    for path in (*_UNTRACKED, *_OTHERS):
+        _put(lake.location, path, _WEEK + 60)
+    recent = f"part-00000-{_UUID}7.c000.snappy.parquet"
+    _put(lake.location, recent, _WEEK - 60)
+    lake.update(2)
+    lake.run("vacuum t")  # replctl has not made the table in an empty directory
+    assert {*_UNTRACKED, *_OTHERS, recent} <= lake.files()
+    _set_storage(lake.session, "was_empty = 0")
+    lake.run("vacuum t")
+    assert {*_UNTRACKED, *_OTHERS, recent} <= lake.files()
+    _set_storage(lake.session, "was_empty = 1")
+    with lake.session.cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, lake.session.database_oid, lake.session.cluster.backend)
+        insert_intent(connection, xid, Intent(12345, None, False))
+        began = (time.time() - _WEEK - 120) * 1_000_000
+        connection.exec_driver_sql(f"update intent set began = {int(began)}")
+    lake.run("vacuum t")  # a statement has begun before the files were written
+    assert {*_UNTRACKED, *_OTHERS, recent} <= lake.files()
+    with lake.session.cluster.begin(write=True) as connection:
+        abort_transaction(connection, xid)
+    lake.run("set replctl.vacuum_retention = '8d'")
+    lake.run("vacuum t")
+    assert {*_UNTRACKED, *_OTHERS, recent} <= lake.files()
+    lake.run("set replctl.vacuum_retention = 0")
+    lake.run("vacuum t")
+    assert lake.files().isdisjoint(_UNTRACKED)
+    assert {*_OTHERS, recent} <= lake.files()
+    assert len(lake.rows()) == 3
+
+
+def test_links_are_left(lake: Lake, tmp_path: Path) -> None:
+    _set_storage(lake.session, "was_empty = 1")
+    theirs = tmp_path / "theirs"
+    for path in _UNTRACKED:
+        _put(str(theirs), path, 2 * _WEEK)
+    Path(lake.location, "linked").symlink_to(theirs)
+    link = Path(lake.location, f"part-00001-{_UUID}8.c000.snappy.parquet")
+    link.symlink_to(theirs / _UNTRACKED[0])
+    os.utime(link, (0, 0), follow_symlinks=False)
+    lake.run("vacuum t")
+    assert link.is_symlink()
+    lake.run("drop table t")
+    assert lake.run("vacuum")[0].startswith("NOTICE 00000: directory")
+    assert link.is_symlink()
+    assert all((theirs / path).exists() for path in _UNTRACKED)
+
+
+def test_a_dropped_table_leaves_what_is_not_delta_s(lake: Lake) -> None:
+    DeltaTable(lake.location).create_checkpoint()
+    lake.update(1)
+    for path in (*_UNTRACKED, *_OTHERS):
+        _put(lake.location, path, 0)
+    _put(lake.location, f"_delta_log/.00000000000000000009.json.{_UUID}9.tmp", 0)
+    lake.run("drop table t")
+    told = lake.run("vacuum")
+    assert told[:2] == (
+        f'NOTICE 00000: directory "{lake.location}" of a dropped table is not removed',
+        f"DETAIL: It has {len(_OTHERS) - 1} files that are not Delta's.",
+    )
+    assert lake.files() == {path for path in _OTHERS if not path.startswith("_hidden")}
+
+
+def test_files_of_a_location_are_never_removed_with_the_table(lake: Lake) -> None:
+    _set_storage(lake.session, "was_empty = 1, has_location = 1")
+    lake.update(2)
+    before = lake.files()
+    assert lake.run("drop table t") == (
+        f'NOTICE 00000: files of table "t" remain in "{lake.location}"',
+        "DROP TABLE",
+    )
+    lake.run("vacuum")
+    assert lake.files() == before
+    with lake.session.cluster.begin(write=False) as connection:
+        left = connection.exec_driver_sql("select count(*) from storage_table").scalar_one()
+    assert left == 0
+
+
+def test_checkpoints_of_two_levels(lake: Lake) -> None:
+    """V2 of Delta's protocol: the files are in sidecars, to which the checkpoint refers."""
+    lake.update(2)
+    DeltaTable(lake.location).create_checkpoint()
+    files = set(unneeded_files(lake.location, 2, None))
+    assert len(files) > 2
+    log = Path(lake.location, "_delta_log")
+    old = log / f"{2:020d}.checkpoint.parquet"
+    rows = parquet.read_table(old)
+    (log / "_sidecars").mkdir()
+    referred = log / "_sidecars" / f"{2:020d}.checkpoint.{1:010d}.{1:010d}.{_UUID}1.parquet"
+    parquet.write_table(rows.filter(pc.is_valid(rows["add"])), referred)
+    others = rows.filter(pc.is_null(rows["add"]))
+    sidecar = pa.array([{"path": referred.name}] + [None] * (len(others) - 1))
+    parquet.write_table(
+        others.append_column("sidecar", sidecar), log / f"{2:020d}.checkpoint.{_UUID}2.parquet"
+    )
+    old.unlink()
+    assert set(unneeded_files(lake.location, 2, None)) == files
+    stray = log / "_sidecars" / f"{_UUID}3.parquet"
+    for path in (referred, stray, log / "_sidecars/letter.txt", log / f"{1:020d}.crc"):
+        if path != referred:
+            path.write_text("x")
+        os.utime(path, (time.time() - _WEEK,) * 2)
+    kept = {referred.name, "letter.txt"}
+    entries = unneeded_log(lake.location, 2, time.time() - _WEEK - 60)
+    assert entries == [
+        f"_delta_log/{n:020d}.{e}" for n, e in ((0, "json"), (1, "crc"), (1, "json"))
+    ]
+    assert unneeded_log(lake.location, 2, time.time()) == [
+        *entries,
+        f"_delta_log/_sidecars/{stray.name}",
+    ]
+    assert kept < {path.name for path in (log / "_sidecars").iterdir()}
+    content = [{"sidecar": {"path": referred.name}}, {"protocol": {"minReaderVersion": 3}}]
+    for path in log.glob("*.checkpoint.*.parquet"):
+        path.unlink()
+    text = "\n".join(map(json.dumps, content))
+    (log / f"{2:020d}.checkpoint.{_UUID}4.json").write_text(text)
+    assert set(unneeded_files(lake.location, 2, None)) == files
+
+
+def test_needed_files_stay_however_the_log_spells_them(lake: Lake) -> None:
+    """A log may name files by absolute paths, or by ones that lead out of the table."""
+    _set_storage(lake.session, "was_empty = 1")
+    (log,) = Path(lake.location, "_delta_log").glob("*.json")
+    (data,) = Path(lake.location).glob("*.parquet")
+    spelled = f"../{Path(lake.location).name}/{data.name}"
+    log.write_text(log.read_text().replace(f'"path":"{data.name}"', f'"path":"{spelled}"'))
+    assert spelled in log.read_text()
+    os.utime(data, (0, 0))
+    lake.run("vacuum t")
+    assert data.exists()
+    assert len(unneeded_files(lake.location, 0, time.time())) == 0
 
 
 @pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("vacuum.")])

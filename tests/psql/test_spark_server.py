@@ -109,6 +109,11 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t values (1)")
     assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
     assert jvms_of(command.pid()) == [jvm]  # no JVM of its own: its table is in this one's
+    (scratch,) = [path for path in (command.home / "tmp").iterdir() if path.is_dir()]
+    assert (command.home / "tmp").stat().st_mode & 0o077 == scratch.stat().st_mode & 0o077 == 0
+    environment = Path(f"/proc/{jvm}/environ").read_text("utf-8").split("\0")
+    assert f"TMPDIR={scratch}" in environment
+    assert f"-Djava.io.tmpdir={scratch}" in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
 
     port = json.loads(command.spark("status", "--json").stdout)["port"]
     stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")

@@ -1,11 +1,13 @@
 """The JVM that a session gets."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from replctl.errors import ConnectionFailure
 from replctl.spark import jvm
+from replctl.spark.scratch import make_scratch
 
 
 @pytest.mark.parametrize(
@@ -25,8 +27,12 @@ def test_has_executors(master: str, expected: bool) -> None:
 
 
 @pytest.mark.spark
-def test_why_a_jvm_does_not_start() -> None:
-    with pytest.raises(ConnectionFailure) as caught, jvm.gateway({"spark.master": "bogus"}, None):
+def test_why_a_jvm_does_not_start(tmp_path: Path) -> None:
+    scratch = make_scratch(tmp_path)
+    with (
+        pytest.raises(ConnectionFailure) as caught,
+        jvm.gateway({"spark.master": "bogus"}, scratch),
+    ):
         pass
     assert caught.value.message == "could not start Spark"
     assert caught.value.detail == ("Master must either be yarn or start with spark, k8s, or local")
@@ -41,8 +47,9 @@ def test_why_a_jvm_does_not_start() -> None:
         ("-XX:+UseSerialGC -Xss4m -XX:+UseG1GC", "-XX:+UseG1GC"),
     ],
 )
-def test_one_garbage_collector(options: str, expected: str) -> None:
-    command = jvm.command(jvm.find_java(), {"spark.driver.extraJavaOptions": options})
+def test_one_garbage_collector(options: str, expected: str, tmp_path: Path) -> None:
+    properties = {"spark.driver.extraJavaOptions": options}
+    command = jvm.command(jvm.find_java(), properties, tmp_path)
     collectors = [option for option in command if re.fullmatch(r"-XX:\+Use\w+GC", option)]
     assert collectors == [expected]
     assert set(options.split()) - set(command) <= {"-XX:+UseSerialGC"}

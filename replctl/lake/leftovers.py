@@ -1,0 +1,116 @@
+"""What a write that failed leaves in a table's directory: files that no commit names.
+
+Delta removes nothing of a failed write (`DelayedCommitProtocol.abortJob`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from replctl.catalog.pg_class import Relation, Storage, load_relations
+from replctl.catalog.storage import note_takeover
+from replctl.catalog.transaction import backend_of
+from replctl.errors import ConnectionFailure, PostgresError
+from replctl.lake.commit_log import commits_since
+from replctl.lake.delta_files import untracked_files
+from replctl.lake.table_folder import TableFolder
+from replctl.session import Session
+
+
+@contextmanager
+def removing_leftovers(
+    session: Session, relations: Mapping[int, Relation], versions: Mapping[int, int | None]
+) -> Iterator[None]:
+    """Remove what a write leaves behind if it fails; the caller holds the tables' locks.
+
+    replctl removes files only from tables in base/ that no other program has ever written.  For
+    the other tables a NOTICE says how many files remain.  If Spark may still be writing, everything
+    is left to VACUUM: after Ctrl-C that did not reach Spark, where Spark's server is lost, and for
+    a day after a process died that wrote the table.
+
+    Args:
+        relations: the tables that may be written, by OID; the mapping may change meanwhile.
+        versions: their newest versions before.
+    """
+    began = time.time() - _CLOCK_TICK
+    try:
+        yield
+    except ConnectionFailure:
+        raise
+    except Exception:
+        for relid in list(relations):
+            version = versions.get(relid)
+            _remove(session, relid, -1 if version is None else version, began)
+        raise
+
+
+def take_over(session: Session, xid: int, relids: Collection[int]) -> None:
+    """Note that this process goes on with what another one had begun to write."""
+    with session.cluster.begin(write=True) as connection:
+        if backend_of(connection, xid) != session.cluster.backend:
+            note_takeover(connection, relids, time.time_ns() // 1000)
+
+
+def tell_of_files(session: Session, locations: Sequence[str]) -> None:
+    """Say where the files of tables remain whose definitions were rolled back."""
+    for location in locations:
+        session.notice(f'files of a table that was rolled back remain in "{location}"')
+
+
+#: Seconds: Linux takes the times of files from a clock that is this much behind, at most.
+_CLOCK_TICK = 0.01
+#: Seconds until Spark has certainly ended what it writes for a process that died.
+_LONGEST_WRITE = 86400
+#: Seconds, and how often: tasks of a job that has failed may write a little longer.
+_PAUSE, _ROUNDS = 0.2, 5
+
+
+def _remove(session: Session, relid: int, version: int, began: float) -> None:
+    with session.read() as catalog:
+        relation = load_relations(catalog, [relid]).get(relid)
+    if relation is None or relation.storage is None:
+        return
+    storage = relation.storage
+    try:
+        left = untracked_files(storage.location, version, began)
+        if not left:
+            return
+        if _is_removable(session, relation, storage, version):
+            _remove_files(storage.location, version, began)
+            return
+    except (OSError, PostgresError) as error:
+        session.notice(
+            f'could not look for what the failed statement has left of table "{relation.name}"',
+            severity="WARNING",
+            detail=str(error),
+        )
+        return
+    session.notice(
+        f'the failed statement has left files in "{storage.location}"',
+        detail=f"Another program may be writing there: replctl does not remove these {len(left)}"
+        " files.",
+    )
+
+
+def _remove_files(location: str, version: int, began: float) -> None:
+    folder = TableFolder.of(location)
+    for _round in range(_ROUNDS):
+        left = untracked_files(location, version, began)
+        if not left:
+            return
+        for path in left:
+            folder.delete(path, is_emptied=True)  # Spark does not close what it could not write
+        time.sleep(_PAUSE)
+
+
+def _is_removable(session: Session, relation: Relation, storage: Storage, version: int) -> bool:
+    """Return whether only this process can have written the files of a failed statement."""
+    if not storage.is_in_base or storage.has_foreign:
+        return False
+    if time.time() - (storage.taken_over or 0) / 1_000_000 < _LONGEST_WRITE:
+        return False
+    with session.read() as catalog:
+        commits = commits_since(catalog, session.cluster, relation, version)
+    return all(commit.mark is not None for commit in commits)

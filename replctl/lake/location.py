@@ -1,0 +1,81 @@
+"""Where users put tables (LOCATION): not into directories that belong to something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.storage import stored_relations
+from replctl.catalog.transaction import Catalog
+from replctl.errors import (
+    DuplicateObject,
+    InvalidObjectDefinition,
+    IoError,
+    ObjectNotInPrerequisiteState,
+)
+from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.table_folder import TableFolder
+
+
+def check_is_empty(location: str) -> None:
+    """
+    Raises:
+        ObjectNotInPrerequisiteState: there is something in the directory (55000).
+        IoError: it cannot be listed.
+    """
+    try:
+        is_empty = TableFolder.of(location).is_empty()
+    except NotADirectoryError:
+        is_empty = False
+    except OSError as error:
+        raise IoError(f'could not list "{location}": {error}') from error
+    if not is_empty:
+        raise ObjectNotInPrerequisiteState(
+            f'directory "{location}" exists but is not empty',
+            hint="A new table needs a directory of its own: choose one that is empty or does not"
+            " exist.",
+        )
+
+
+def check_location(catalog: Catalog, location: str) -> None:
+    """
+    Raises:
+        DuplicateObject: another relation of the database has the table: two would each have a log
+            of it.
+        InvalidObjectDefinition: the location lies in the directory of another table, or of a
+            cluster (42P17).
+    """
+    folder = TableFolder.of(location)
+    place = folder.canonical()
+    parents = list(folder.parents())
+    for parent in (TableFolder(place, is_local=True), *parents) if folder.is_local else ():
+        if Cluster.exists(Path(parent.location)):
+            raise _inside(location, f'of the cluster in "{parent.location}"')
+    names = {parent.canonical() for parent in parents}
+    for other in stored_relations(catalog):
+        other_place = TableFolder.of(other.location).canonical()
+        if other_place == place and other.is_here:
+            raise DuplicateObject(
+                f'the Delta table at "{location}" is relation "{other.name}" already'
+            )
+        if other_place in names:
+            raise _inside(location, f'of table "{other.name}"')
+    for parent in parents:
+        if _has_log(parent):
+            raise _inside(location, f'of the Delta table at "{parent.location}"')
+
+
+def _has_log(folder: TableFolder) -> bool:
+    """Return whether a folder is a Delta table; False where that cannot be seen: who may use a part
+    of a bucket often may not list the rest."""
+    try:
+        return folder.has(LOG_FOLDER)
+    except OSError:
+        return False
+
+
+def _inside(location: str, whose: str) -> InvalidObjectDefinition:
+    return InvalidObjectDefinition(
+        f'location "{location}" is inside the directory {whose}',
+        hint="Choose a directory that nothing else uses.",
+    )

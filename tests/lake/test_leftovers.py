@@ -1,0 +1,201 @@
+"""What a failed write has left of a table's files; without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from fix_lake import Lake
+
+from replctl.catalog.intent import Intent, insert_intent, intents_of
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.transaction import begin_transaction
+from replctl.errors import ConnectionFailure, DiskFull, Notice
+from replctl.lake import table_write
+from replctl.lake.delta_log import latest_version
+from replctl.lake.leftovers import removing_leftovers, take_over
+from replctl.lake.table_write import recover, undo_or_leave, writing
+
+_NAME = "part-00000-0b1c2d3e-0000-4000-8000-{:012d}.c000.snappy.parquet"
+_LEFT = [_NAME.format(1), f"ab/{_NAME.format(2)}", f"_change_data/cdc{_NAME.format(3)[4:]}"]
+_UNFINISHED = "_delta_log/.00000000000000000001.json.0b1c2d3e-0000-4000-8000-000000000004.tmp"
+_OTHERS = [_NAME.format(5), "letter.txt", "_delta_log/letter.tmp"]
+
+
+def _relations(lake: Lake) -> dict[int, Relation]:
+    with lake.session.read() as catalog:
+        return load_relations(catalog, [lake.oid])
+
+
+def _set_storage(lake: Lake, assignment: str) -> None:
+    with lake.session.cluster.begin(write=True) as connection:
+        connection.exec_driver_sql(f"update storage_table set {assignment}")
+
+
+def _own(lake: Lake) -> None:
+    """Let the table be one that no other program has written."""
+    _set_storage(lake, "has_foreign = 0")
+
+
+def _nothing() -> None:
+    pass
+
+
+def _fail(
+    lake: Lake, error: BaseException, meanwhile: Callable[[], None] = _nothing
+) -> list[Notice]:
+    """Fail in a write that has put files into the table; what is said."""
+    told: list[Notice] = []
+    lake.session.on_notice = told.append
+    for path in _OTHERS:
+        Path(lake.location, path).write_text("x")
+    os.utime(Path(lake.location, _NAME.format(5)), (time.time() - 60,) * 2)
+    versions = {lake.oid: latest_version(lake.location)}
+
+    def write() -> None:
+        with removing_leftovers(lake.session, _relations(lake), versions):
+            for path in (*_LEFT, _UNFINISHED):
+                file = Path(lake.location, path)
+                file.parent.mkdir(exist_ok=True)
+                file.write_text("rows")
+            meanwhile()
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
+    return told
+
+
+def test_a_failed_statement_removes_its_files(lake: Lake) -> None:
+    _own(lake)
+    before = lake.files()
+    assert _fail(lake, DiskFull("x")) == []
+    assert lake.files() == {*before, *_OTHERS}
+
+
+@pytest.mark.parametrize("reason", ["has_location = 1", "is_adopted = 1", "has_foreign = 1"])
+def test_where_others_write_it_says_what_it_leaves(lake: Lake, reason: str) -> None:
+    _own(lake)
+    _set_storage(lake, reason)
+    before = lake.files()
+    (notice,) = _fail(lake, DiskFull("x"))
+    assert lake.files() == {*before, *_OTHERS, *_LEFT, _UNFINISHED}
+    assert (notice.severity, notice.message) == (
+        "NOTICE",
+        f'the failed statement has left files in "{lake.location}"',
+    )
+    assert notice.detail is not None
+    assert "does not remove these 4 files" in notice.detail
+
+
+def test_a_commit_of_another_program_is_noticed_at_once(lake: Lake) -> None:
+    def update() -> None:
+        DeltaTable(lake.location).update(updates={"v": "'x'"})
+
+    _own(lake)
+    (notice,) = _fail(lake, DiskFull("x"), update)
+    assert "left files" in notice.message
+    assert {*_LEFT, _UNFINISHED} <= lake.files()
+
+
+def test_foreign_commits_are_noted(lake: Lake) -> None:
+    assert _storage_flag(lake)
+    _set_storage(lake, "has_foreign = 0")
+    lake.update(1)
+    assert _storage_flag(lake)
+
+
+def _storage_flag(lake: Lake) -> bool:
+    storage = _relations(lake)[lake.oid].storage
+    assert storage is not None
+    return storage.has_foreign
+
+
+@pytest.mark.parametrize("error", [ConnectionFailure("x"), KeyboardInterrupt()])
+def test_while_spark_may_be_writing_all_is_left(lake: Lake, error: BaseException) -> None:
+    _own(lake)
+    before = lake.files()
+    assert _fail(lake, error) == []
+    assert lake.files() == {*before, *_OTHERS, *_LEFT, _UNFINISHED}
+
+
+def test_after_a_death_all_is_left_for_a_day(lake: Lake) -> None:
+    _own(lake)
+    cluster = lake.session.cluster
+    with cluster.begin(write=True) as connection:
+        own = begin_transaction(connection, lake.session.database_oid, cluster.backend)
+        dead = begin_transaction(connection, lake.session.database_oid, "1-dead")
+    take_over(lake.session, own, [lake.oid])
+    before = lake.files()
+    assert _fail(lake, DiskFull("x")) == []
+    assert lake.files() == {*before, *_OTHERS}
+    take_over(lake.session, dead, [lake.oid])
+    (notice,) = _fail(lake, DiskFull("x"))
+    assert "left files" in notice.message
+    _set_storage(lake, f"taken_over = {int((time.time() - 86401) * 1_000_000)}")
+    assert _fail(lake, DiskFull("x")) == []
+    assert lake.files() == {*before, *_OTHERS}
+
+
+def test_what_cannot_be_undone_now_is_undone_later(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full: neither the undo nor its postponement can be noted."""
+    session, cluster = lake.session, lake.session.cluster
+    with cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, session.database_oid, cluster.backend)
+        insert_intent(connection, xid, Intent(lake.oid, 0, False))
+
+    def refuse(*_arguments: object) -> None:
+        raise DiskFull("could not write the catalog: no space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(table_write, "undo_commits", refuse)
+        full.setattr(table_write, "disown", refuse)
+        with pytest.raises(DiskFull):
+            undo_or_leave(session, xid)
+    with cluster.begin(write=False) as connection:
+        assert intents_of(connection, xid) != []
+    recover(session, [lake.oid])
+    with cluster.begin(write=False) as connection:
+        assert intents_of(connection, xid) == []
+
+
+def test_an_unfinished_batch_keeps_only_its_own_tables_from_writers(lake: Lake) -> None:
+    (relation,) = _relations(lake).values()
+    lake.session.unfinished = {lake.oid + 1: DiskFull("x")}
+    with writing(lake.session, [relation], is_whole=True):
+        pass
+    lake.session.unfinished = {lake.oid: DiskFull("x")}
+    with pytest.raises(DiskFull), writing(lake.session, [relation], is_whole=True):
+        pass
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_table_that_is_rolled_back_leaves_its_location(
+    lake: Lake, tmp_path: Path, is_begun: bool
+) -> None:
+    place = tmp_path / "theirs"
+    lake.run("begin")
+    lake.run(f"create table n (a int) using delta location '{place}'")
+    lake.run("create table m (a int)")
+    if is_begun:
+        with lake.session.cluster.begin(write=True) as connection:
+            connection.exec_driver_sql(
+                f"update storage_table set is_made = 1, was_empty = 1 where relid <> {lake.oid}"
+            )
+    told = lake.run("rollback")
+    said = f'NOTICE 00000: files of a table that was rolled back remain in "{place}"'
+    assert told == ((said, "ROLLBACK") if is_begun else ("ROLLBACK",))
+    with lake.session.cluster.begin(write=False) as connection:
+        query = "select location from storage_table where relid <> ?"
+        left = list(connection.exec_driver_sql(query, (lake.oid,)).scalars())
+    assert all("/base/" in location for location in left)
+    assert len(left) == is_begun  # VACUUM removes what is in base/
+    lake.run("vacuum")
+    with lake.session.cluster.begin(write=False) as connection:
+        assert list(connection.exec_driver_sql(query, (lake.oid,)).scalars()) == []

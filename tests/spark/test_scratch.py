@@ -1,0 +1,129 @@
+"""Rows that Spark writes for a while: nobody else can read them, and they do not stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from replctl.spark.scratch import make_scratch
+
+_MAKE = (
+    "import sys, time; from pathlib import Path; from replctl.spark.scratch import make_scratch;"
+    " print(make_scratch(Path(sys.argv[1])).folder, flush=True); time.sleep(600)"
+)
+
+
+@contextmanager
+def _process(place: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process that has a scratch directory."""
+    command = [sys.executable, "-c", _MAKE, str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    place = tmp_path / "tmp"
+    with _process(place) as (_living, kept), _process(place) as (killed, left):
+        (left / "blockmgr").mkdir()
+        (left / "blockmgr" / "rows").write_text("secret")
+        (tmp_path / "theirs").write_text("x")
+        (left / "link").symlink_to(tmp_path)
+        foreign = place / "replctl-spark-notes"
+        foreign.mkdir()
+        made = make_scratch(place)
+        assert left.is_dir()
+        killed.kill()
+        killed.wait()
+        again = make_scratch(place)
+        names = {path.name for path in place.iterdir() if path.is_dir()}
+        assert names == {path.name for path in (kept, made.folder, again.folder, foreign)}
+        assert not left.with_suffix(".lock").exists()
+        assert (tmp_path / "theirs").exists()
+
+
+def test_a_child_keeps_the_directory(tmp_path: Path) -> None:
+    """The JVM lives a little longer than the process that started it."""
+    scratch = make_scratch(tmp_path)
+    with subprocess.Popen(["sleep", "60"], pass_fds=scratch.locks) as child:
+        for lock in scratch.locks:
+            os.close(lock)
+        make_scratch(tmp_path)
+        assert scratch.folder.exists()
+        child.kill()
+        child.wait()
+        make_scratch(tmp_path)
+        assert not scratch.folder.exists()
+
+
+def test_only_the_owner_may_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "big").mkdir()
+    (tmp_path / "other").mkdir()
+    old = os.umask(0)
+    try:
+        monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+        plain = make_scratch(tmp_path / "tmp")
+        chosen = make_scratch(tmp_path / "tmp", f"{tmp_path}/big, {tmp_path}/other")
+        monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "big"))
+        by_environment = make_scratch(tmp_path / "tmp")
+        comma = make_scratch(tmp_path / "a,b", None)
+    finally:
+        os.umask(old)
+    assert plain.local == (plain.folder,)
+    assert [path.parent.name for path in chosen.local] == ["big", "other"]
+    assert [path.parent.name for path in by_environment.local] == ["big"]
+    made = [plain, chosen, by_environment, comma]
+    for path in (tmp_path / "tmp", *(p for one in made for p in (one.folder, *one.local))):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert "," not in comma.properties()["spark.local.dir"]
+
+
+@pytest.mark.spark
+def test_spark_writes_into_the_home_alone(tmp_path: Path) -> None:
+    """Also where its path has a space, and in Python workers, which add numerics."""
+    home, system = tmp_path / "a home", tmp_path / "system"
+    system.mkdir()
+    rows = "select i, (i::text || '.5')::numeric + 1 from generate_series(1, 3000) i"
+    command = [
+        *(sys.executable, "-m", "replctl", "-X", "-q", "--home", str(home), "--master", "local[1]"),
+        *("-c", "create table t (a int primary key, v numeric)", "-c", f"insert into t {rows}"),
+    ]
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"},
+        "TMPDIR": str(system),
+        "REPLCTL_INJECTION_POINT": "write.before-log:stop",
+    }
+    with subprocess.Popen(command, env=environment, cwd=system) as process:
+        try:
+            _wait_until_stopped(process.pid)
+            (scratch,) = [path for path in (home / "tmp").iterdir() if path.is_dir()]
+            assert [stat.S_IMODE(p.stat().st_mode) for p in (home / "tmp", scratch)] == [0o700] * 2
+            names = {path.name.partition("-")[0] for path in scratch.iterdir()}
+            assert {"blockmgr", "spark"} <= names
+            assert list(system.iterdir()) == []
+        finally:
+            process.kill()
+
+
+def _wait_until_stopped(pid: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+        if state == "T":
+            return
+        assert state != "Z"
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGCONT)
+    raise AssertionError("the process does not stop")
