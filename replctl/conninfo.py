@@ -6,6 +6,7 @@ PostgreSQL's documentation, section "Connection Strings".
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from replctl.errors import SqlSyntaxError
@@ -183,3 +184,16 @@ def _add(result: dict[str, str], name: str, value: str) -> None:
 
 def _invalid(message: str) -> SqlSyntaxError:
     return SqlSyntaxError(f"invalid connection string syntax: {message}\n")
+
+
+_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
+
+
+def host_of(parameters: Mapping[str, str]) -> str:
+    """Return the host, address or directory that connection parameters lead to."""
+    return parameters.get("hostaddr") or parameters.get("host", "")
+
+
+def leads_to_own_cluster(parameters: Mapping[str, str]) -> bool:
+    """Return whether connection parameters lead to a database of the cluster that has them."""
+    return host_of(parameters) in _LOCAL_HOSTS and "port" not in parameters

@@ -43,6 +43,7 @@ POINTS = (
     "vacuum.before-log",
     "vacuum.after-first-log-entry",
     "vacuum.before-catalog",
+    "backup.after-catalog",
     "standby.before-backup",
     "standby.after-backup",
     "standby.before-confirmation",

@@ -9,7 +9,12 @@ from pathlib import Path
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription
-from replctl.conninfo import command_line_settings, parse_conninfo
+from replctl.conninfo import (
+    command_line_settings,
+    host_of,
+    leads_to_own_cluster,
+    parse_conninfo,
+)
 from replctl.errors import ConnectionFailure, FeatureNotSupported, PostgresError
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
@@ -17,7 +22,6 @@ from replctl.replication.node import Publisher
 from replctl.session import Session
 from replctl.spark import SharedFeeds
 
-_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
 _DEFAULT_USER = "postgres"
 #: Settings that count for a subscription as the session that runs it has set them.
 _HANDED_ON = {"replctl.max_batch_changes"}
@@ -62,14 +66,14 @@ def _publisher(
     session: Session, parameters: dict[str, str], feeds: SharedFeeds | None
 ) -> Publisher:
     _check_port(parameters.get("port", ""))
-    host = parameters.get("hostaddr") or parameters.get("host", "")
+    host = host_of(parameters)
     user = parameters.get("user", _DEFAULT_USER)
     database = parameters.get("dbname", user)
     cluster = session.cluster
     if host.startswith("/"):
         _check_is_cluster(host, parameters.get("port", "5432"))
         cluster = cluster.other(Path(host))
-    elif host not in _LOCAL_HOSTS or "port" in parameters:
+    elif not leads_to_own_cluster(parameters):
         raise FeatureNotSupported(
             "could not connect to the publisher: "
             f"{_server(host, parameters.get('port', '5432'))} failed",

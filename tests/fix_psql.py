@@ -31,10 +31,11 @@ Psql: TypeAlias = Callable[..., Outcome]
 
 @pytest.fixture(scope="session")
 def fresh_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cluster directory as initdb leaves it, to be copied."""
+    """A cluster directory as initdb leaves it, to be copied: its home is gone, so that each copy
+    counts as moved."""
     home = tmp_path_factory.mktemp("fresh") / "cluster"
     Cluster.open(home).close()
-    return home
+    return home.rename(home.with_name("moved"))
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ from sqlalchemy import (
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.auto_conf import AUTO_CONF
+from replctl.catalog.identity import check_identity, is_at_home
 from replctl.catalog.pg_authid import DATABASE_OWNER, PREDEFINED_ROLES
 from replctl.catalog.pg_control import (
     ControlData,
@@ -79,20 +81,24 @@ class Cluster:
         signing_key: of the marks of its commits to Delta tables; its standbys have it, too.
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
+        is_new: opening it has made its directory.
         abandoned: transactions that this process could neither undo nor leave to others so far.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_checked: bool = True) -> None:
         self.path = path
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
         self._opening_other = Lock()
+        self.is_new = False
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
             self._prepare_catalog()
+            if is_checked:
+                self._check_identity()
             self._notice_promotion()
         (path / "lock").mkdir(exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
@@ -105,31 +111,44 @@ class Cluster:
         self.signing_key = bytes.fromhex(row.signing_key)
 
     @staticmethod
+    def home(path: str | Path | None = None) -> Path:
+        """Return the directory that is meant: `path`, else $REPLCTL_HOME, else the user's."""
+        chosen = path or os.environ.get("REPLCTL_HOME") or user_data_path("replctl")
+        return Path(chosen).absolute()
+
+    @staticmethod
     def exists(path: Path) -> bool:
         """Whether there is a cluster at `path`."""
         return (path / CATALOG).exists()
 
     @classmethod
-    def open(cls, path: str | Path | None = None, *, is_made: bool = True) -> Cluster:
+    def open(
+        cls, path: str | Path | None = None, *, is_made: bool = True, is_checked: bool = True
+    ) -> Cluster:
         """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory.
 
         Args:
             is_made: if it is not there.
+            is_checked: it has to be at its own home.
 
         Raises:
+            ObjectNotInPrerequisiteState: it is a copy of another one, or there are other things in
+                the directory.
             IoError: the directory cannot be made or used.
             UndefinedFile: there is no cluster in it, and none is to be made (58P01).
             ObjectNotInPrerequisiteState: a newer replctl has made or upgraded it.
             DataCorrupted: catalog.db is not a catalog.
         """
-        chosen = Path(
-            path or os.environ.get("REPLCTL_HOME") or user_data_path("replctl")
-        ).absolute()
+        chosen = cls.home(path)
         if not is_made and not cls.exists(chosen):
             raise UndefinedFile(f'there is no cluster in "{chosen}"')
         try:
-            chosen.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return cls(chosen)
+            is_new = _make_directory(chosen)
+            if not is_new and not cls.exists(chosen):
+                _check_holds_nothing_else(chosen)
+            cluster = cls(chosen, is_checked=is_checked)
+            cluster.is_new = is_new
+            return cluster
         except OSError as error:
             raise IoError(f'could not use directory "{chosen}": {error.strerror}') from error
 
@@ -265,10 +284,6 @@ class Cluster:
 
     # -- places and locks
 
-    def default_location(self, database_oid: int, relid: int) -> str:
-        """Where a relation's Delta table is made, unless LOCATION said otherwise."""
-        return str(self.path / "base" / str(database_oid) / str(relid))
-
     @property
     def log_file(self) -> Path:
         return self.path / "log" / "replctl.log"
@@ -302,6 +317,17 @@ class Cluster:
             return True
         path.unlink(missing_ok=True)
         return False
+
+    def _check_identity(self) -> None:
+        path = self.path.resolve()
+        with self.engine.begin() as connection:
+            home = connection.execute(select(schema.pg_control.c.home)).scalar_one()
+        if not is_at_home(home, path):
+            with (
+                self.engine.connect() as connection,
+                connection.execution_options(replctl_write=True).begin(),
+            ):
+                check_identity(connection, path)
 
     def _notice_promotion(self) -> None:
         """A standby may have been promoted while nobody could tell this cluster."""
@@ -363,7 +389,7 @@ class Cluster:
 
     def _bootstrap(self) -> None:
         """What initdb makes: the superuser and the database postgres, with its schemas."""
-        identifier = (int(time.time()) << 32) | secrets.randbits(31)
+        identifier = new_system_identifier()
         with (
             self.engine.connect() as connection,
             connection.execution_options(replctl_write=True).begin(),
@@ -372,6 +398,7 @@ class Cluster:
                 insert(schema.pg_control).values(
                     system_identifier=identifier,
                     signing_key=secrets.token_hex(_KEY_BYTES),
+                    home=str(self.path.resolve()),
                     next_xid=BOOTSTRAP_XID + 2,
                     next_oid=FIRST_USER_OID,
                     insert_lsn=_FIRST_LSN,
@@ -414,6 +441,39 @@ class Cluster:
                     xmin=BOOTSTRAP_XID,
                 )
             )
+
+
+def _make_directory(path: Path) -> bool:
+    """Make the directory of a cluster, if it is not there; return whether it was not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+#: What a cluster's directory has before its catalog is complete.
+_OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", "base", AUTO_CONF))
+
+
+def _check_holds_nothing_else(path: Path) -> None:
+    """
+    Raises:
+        ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb).
+    """
+    for entry in path.iterdir():
+        if entry.name not in _OWN_NAMES and not entry.name.startswith(CATALOG):
+            raise ObjectNotInPrerequisiteState(
+                f'directory "{path}" exists but is not empty',
+                hint="If you want to create a new cluster, either remove or empty the directory"
+                f' "{path}" or choose another one.',
+            )
+
+
+def new_system_identifier() -> int:
+    """Return a number that no other cluster has."""
+    return (int(time.time()) << 32) | secrets.randbits(31)
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ from replctl.catalog.pg_publication import Memberships, find_publication, is_pub
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.storage import set_acceptance
+from replctl.catalog.table_home import located
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
@@ -109,7 +110,7 @@ def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
     found = context.catalog.connection.execute(
         select(table.c.location).where(table.c.relid == relid)
     ).scalar_one_or_none()
-    return None if found is None else str(found)
+    return None if found is None else located(context.catalog.connection, str(found))
 
 
 def _accept_commits(context: FunctionContext, relid: int) -> str:

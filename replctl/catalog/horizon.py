@@ -11,6 +11,7 @@ from replctl.catalog import schema
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
+from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
 from replctl.record import dataclass
@@ -134,10 +135,11 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
     )
     query = select(storage).where(~is_there)
     shared = {int(row.relid) for row in connection.execute(query.where(is_shared))}
+    home = TableHome(connection)
     return [
         DroppedTable(
             int(row.relid),
-            str(row.location),
+            home.located(str(row.location)),
             not (row.is_adopted or row.has_location or row.relid in shared),
         )
         for row in connection.execute(query)

@@ -15,6 +15,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import AclKind
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
+from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.record import dataclass
@@ -165,6 +166,7 @@ class Storage:
         was_empty: the directory was empty when replctl made the table there; None: replctl has not
             begun to make it.
         has_foreign: another program has committed to it.
+        is_read_only: it belongs to the cluster that this one is a copy of.
         taken_over: when somebody last went on with, or undid, what a dead process had begun to
             write, in microseconds since 1970.
     """
@@ -178,6 +180,7 @@ class Storage:
     was_empty: bool | None = None
     has_foreign: bool = False
     taken_over: int | None = None
+    is_read_only: bool = False
 
     @property
     def is_in_base(self) -> bool:
@@ -550,9 +553,10 @@ def _load_storage(
         elif row.owner is not None and 0 < number < current.get((relid, row.owner), 0):
             kind = type_name(int(row.atttypid))
             former[relid].append(FormerColumn(int(row.owner), kind, int(row.atttypmod), stored))
+    home = TableHome(catalog.connection)
     return {
         int(row.relid): Storage(
-            str(row.location),
+            home.located(str(row.location)),
             bool(row.is_adopted),
             bool(row.is_made),
             columns[int(row.relid)],
@@ -561,6 +565,7 @@ def _load_storage(
             row.was_empty,
             bool(row.has_foreign),
             row.taken_over,
+            bool(row.is_read_only),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema
+from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import (
     Catalog,
     begin_transaction,
@@ -97,7 +98,10 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
     )
     wanted = pg_class.c.relkind == "r" if relids is None else storage.c.relid.in_(relids)
     rows = catalog.connection.execute(query.where(wanted))
-    return [LoggedTable(int(row.relid), str(row.location), row.version) for row in rows]
+    home = TableHome(catalog.connection)
+    return [
+        LoggedTable(int(row.relid), home.located(str(row.location)), row.version) for row in rows
+    ]
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:

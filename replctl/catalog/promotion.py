@@ -16,6 +16,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, replace_by
 from replctl.catalog.primary import open_primary
 from replctl.catalog.standby import follow
+from replctl.catalog.table_home import keep_tables
 from replctl.catalog.transaction import Catalog
 from replctl.errors import CannotConnectNow, LockNotAvailable
 from replctl.injection_point import injection_point
@@ -52,6 +53,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 def become_primary(connection: Connection) -> None:
     """From here on this cluster assigns LSNs."""
     control = schema.pg_control
+    keep_tables(connection)
     connection.execute(
         update(control).values(timeline=control.c.timeline + 1, is_in_recovery=False)
     )

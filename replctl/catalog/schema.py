@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261125v"
+REVISION = "20261125d"
 
 metadata = MetaData()
 
@@ -86,6 +86,9 @@ pg_control = Table(
     _int("timeline", default=1),
     _bool("is_in_recovery"),
     _text("promoted_to", nullable=True),
+    _text("home"),  # the directory where the cluster is; elsewhere it is a copy, or was moved
+    # Where relative locations of tables begin: a standby's are its primary's; NULL: at home
+    _text("table_home", nullable=True),
 )
 
 pg_authid = _versioned(
@@ -565,6 +568,7 @@ storage_table = Table(
     _int("taken_over", nullable=True),
     # Commits with unknown marks of this cluster are another writer's, at the next look
     _bool("accepts_marks"),
+    _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's

@@ -34,6 +34,7 @@ from replctl.catalog.pg_replication_slots import (
 )
 from replctl.catalog.primary import open_existing, open_primary
 from replctl.catalog.slotsync import synchronize_slots
+from replctl.catalog.table_home import follow_tables
 from replctl.catalog.transaction import insert_lsn
 from replctl.catalog.wal_availability import check_not_invalidated
 from replctl.catalog.worker import (
@@ -176,6 +177,7 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
                 _copy_rows(connection, table.name, [column.name for column in table.columns])
         copied = ", ".join(f"{name} = (SELECT {name} FROM source.pg_control)" for name in _FOLLOWED)
         connection.exec_driver_sql(f"UPDATE main.pg_control SET {copied}")
+        follow_tables(connection, str(primary_home.resolve()))
         return synchronize_slots(connection) if with_slots else []
 
 
@@ -234,7 +236,10 @@ def _back_up(primary: Cluster, home: Path) -> None:
             source: Any = connection.connection.driver_connection
             source.backup(target)
         target.execute("BEGIN")
-        target.execute("UPDATE pg_control SET is_in_recovery = 1")
+        target.execute(
+            "UPDATE pg_control SET is_in_recovery = 1, home = ?, table_home = ?",
+            (str(home), str(primary.path)),
+        )
         for table in _OWN_TABLES[1:]:
             target.execute(f"DELETE FROM {table}")
         target.execute("COMMIT")

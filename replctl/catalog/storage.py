@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, exists, func, insert, literal_column,
 
 from replctl.catalog import schema
 from replctl.catalog.pg_class import FIRST_STORAGE_NUMBER
+from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
@@ -55,9 +56,12 @@ class StoredRelation:
 def stored_relations(catalog: Catalog) -> list[StoredRelation]:
     """Return the relations of all databases that have storage; dropped ones do not count."""
     names = {int(row.oid): str(row.relname) for row in catalog.select_everywhere(schema.pg_class)}
+    home = TableHome(catalog.connection)
     return [
         StoredRelation(
-            names[int(row.relid)], int(row.dbid) == catalog.database_oid, str(row.location)
+            names[int(row.relid)],
+            int(row.dbid) == catalog.database_oid,
+            home.located(str(row.location)),
         )
         for row in catalog.connection.execute(select(schema.storage_table))
         if int(row.relid) in names

@@ -294,7 +294,7 @@ def _insert(
     relation = _with_defaults(ddl, relation, drafts)
     insert_relation(ddl.catalog, relation)
     if kind == "r":
-        give_storage(ddl.catalog, ddl.session.cluster, relation)
+        give_storage(ddl.catalog, relation)
     return relation
 
 

@@ -186,7 +186,7 @@ def _create_materialized_view(ddl: Ddl, statement: ast.CreateTableAs) -> int | N
     view = _make(ddl, place, name, "m", columns, options=options)
     view = replace(view, is_populated=False)
     insert_relation(ddl.catalog, view)
-    give_storage(ddl.catalog, ddl.session.cluster, view)
+    give_storage(ddl.catalog, view)
     use_relations(ddl.catalog, query)
     put_view_rule(ddl.catalog, view.oid, stored.dumps(query))
     if statement.with_data:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import (
     Column,
     Relation,
@@ -18,6 +17,7 @@ from replctl.catalog.pg_class import (
     replace_storage_column,
 )
 from replctl.catalog.storage import next_storage_number, storage_names
+from replctl.catalog.table_home import located, relative_location
 from replctl.catalog.transaction import Catalog
 from replctl.lake.delta_log import latest_version
 
@@ -27,18 +27,19 @@ _NOT_IN_NAMES = re.compile(
 _RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata", "_"})
 
 
-def give_storage(catalog: Catalog, cluster: Cluster, relation: Relation) -> None:
+def give_storage(catalog: Catalog, relation: Relation) -> None:
     """Assign a place to a relation that holds rows, and names to its columns."""
-    location = _free_location(cluster.default_location(catalog.database_oid, relation.oid))
+    wanted = relative_location(catalog.database_oid, relation.oid)
+    location = _free_location(catalog, wanted)
     insert_storage(catalog, relation.oid, location, is_adopted=False, has_location=False)
     for column in relation.columns:
         give_storage_column(catalog, relation.oid, column)
 
 
-def _free_location(wanted: str) -> str:
+def _free_location(catalog: Catalog, wanted: str) -> str:
     """A place without a table: a catalog that was restored gives numbers again."""
     location, number = wanted, 0
-    while latest_version(location) is not None:
+    while latest_version(located(catalog.connection, location)) is not None:
         number += 1
         location = f"{wanted}_{number}"
     return location

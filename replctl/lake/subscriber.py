@@ -70,7 +70,14 @@ from replctl.lake.replicated_table import (
     undone_leaves,
     written_leaves,
 )
-from replctl.lake.table_write import TableWriter, commit, recover, undo_or_leave, undo_relation
+from replctl.lake.table_write import (
+    TableWriter,
+    check_not_read_only,
+    commit,
+    recover,
+    undo_or_leave,
+    undo_relation,
+)
 from replctl.lake.target_relations import (
     Families,
     TargetRelations,
@@ -678,6 +685,7 @@ class LakeSubscriber:
                         self._pass_forgotten_steps(catalog, relation)
                         commit_log.enter_versions(catalog, self._session.cluster, relation)
                 current = load_relations(catalog, relids)
+                check_not_read_only(current.values())
             versions = {
                 oid: None if item.storage is None else latest_version(item.storage.location)
                 for oid, item in current.items()

@@ -44,7 +44,12 @@ from replctl.catalog.transaction import (
     next_insert_lsn,
     xids_of_block,
 )
-from replctl.errors import DuplicateObject, PostgresError, SerializationFailure
+from replctl.errors import (
+    DuplicateObject,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    SerializationFailure,
+)
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
@@ -56,6 +61,7 @@ from replctl.lake.table_read import table_source, written_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
 from replctl.types.boolean import bool_in
+from replctl.types.quote import quote_literal
 
 
 @dataclass
@@ -371,6 +377,7 @@ def _begin(
         for relation in load_relations(catalog, oids).values():
             commit_log.enter_versions(catalog, cluster, relation, own_xid=catalog.xids.top)
         relations = load_relations(catalog, oids)
+        check_not_read_only(relations.values())
         versions = {oid: last_logged_version(catalog.connection, oid) for oid in oids}
         xid = catalog.top_xid
         known = {intent.relid: intent.version for intent in intents_of(catalog.connection, xid)}
@@ -391,6 +398,25 @@ def _begin(
         is_whole=is_whole and block is None,
     )
     return writer, log_lsn
+
+
+def check_not_read_only(relations: Iterable[Relation]) -> None:
+    """Check that tables are not those of the cluster that this one is a copy of.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one is (55000).
+    """
+    for relation in relations:
+        if relation.storage is not None and relation.storage.is_read_only:
+            name, location = relation.qualified_name, relation.storage.location
+            raise ObjectNotInPrerequisiteState(
+                f'cannot write table "{relation.name}": it belongs to the cluster that this one is'
+                " a copy of",
+                detail=f'Its Delta table is "{location}".',
+                hint="If this cluster alone writes it from now on, adopt it again: DROP TABLE"
+                f" {name}, which leaves the files, then CREATE TABLE {name} USING delta LOCATION"
+                f" {quote_literal(location)}.",
+            )
 
 
 def commit(

@@ -101,11 +101,17 @@ def vacuum_table(
             version = _oldest_version(catalog, oid, horizon)
         if version is None or version < 0:
             return Vacuumed(None, 0, 0)
-        return _clean(session, relation.storage, version, horizon)
+        with session.cluster.lock("vacuum"):  # not while a backup copies files
+            return _clean(session, relation.storage, version, horizon)
 
 
 def _is_ours(storage: Storage | None) -> bool:
-    return storage is not None and storage.is_made and not storage.is_adopted
+    return (
+        storage is not None
+        and storage.is_made
+        and not storage.is_adopted
+        and not storage.is_read_only
+    )
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
@@ -199,9 +205,10 @@ def vacuum_cluster(session: Session) -> None:
     horizon = _horizon(session, is_for_cluster=True)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
-    for table in dropped:
-        _remove(session, table)
-    _remove_abandoned(session, horizon)
+    with session.cluster.lock("vacuum"):
+        for table in dropped:
+            _remove(session, table)
+        _remove_abandoned(session, horizon)
     injection_point("vacuum.before-catalog")
     with session.cluster.begin(write=True) as connection:
         trim(connection, horizon)

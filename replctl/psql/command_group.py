@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
-from replctl.errors import PostgresError
+from replctl.errors import PostgresError, UndefinedFile
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
 
@@ -17,6 +18,28 @@ class Incomplete(Exception):
     def __init__(self, problems: Sequence[PostgresError]) -> None:
         super().__init__(problems)
         self.problems = problems
+
+
+class NotConnected(Exception):
+    """There is no cluster to work with."""
+
+    def __init__(self, error: PostgresError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def existing_home(home: str | Path | None) -> Path:
+    """Return the directory of a cluster that is there: --home, $REPLCTL_HOME, or the user's.
+
+    Raises:
+        NotConnected: there is none in it; none is made.
+    """
+    from replctl.catalog.cluster import Cluster
+
+    directory = Cluster.home(home)
+    if not Cluster.exists(directory):
+        raise NotConnected(UndefinedFile(f'there is no cluster in "{directory}"'))
+    return directory
 
 
 def command_group(help_text: str) -> typer.Typer:
@@ -38,6 +61,9 @@ def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages
         return own.exit_code
     except SystemExit as error:
         return ExitCode.FAILURE if error.code == 2 else int(error.code or 0)
+    except NotConnected as failure:
+        messages.report(failure.error)
+        return ExitCode.BAD_CONNECTION
     except PostgresError as error:
         messages.report(error)
         return ExitCode.FAILURE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from replctl.errors import ConnectionFailure, Notice, PostgresError
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.exit_code import ExitCode
-from replctl.psql.messages import Messages
+from replctl.psql.messages import Messages, report_new
 from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
 from replctl.psql.pset import set_option
@@ -89,6 +89,10 @@ def _subcommand(name: str, argv: list[str], variables: Variables, messages: Mess
         from replctl.psql.standby import run_standby
 
         return run_standby(argv, messages)
+    if name == "cluster":
+        from replctl.psql.cluster import run_cluster
+
+        return run_cluster(argv, messages)
     if name == "spark":
         from replctl.psql.spark import run_spark
 
@@ -170,6 +174,7 @@ class _Connector:
         if key not in self._clusters:
             cluster = Cluster.open(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
+            report_new(cluster, path, self._messages)
         cluster = self._clusters[key]
         return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
 

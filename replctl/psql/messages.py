@@ -12,12 +12,16 @@ As libpq's fe-protocol3.c and the frontends' logging.c.
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from replctl.errors import Notice, PostgresError
 from replctl.psql.display import character_width
 from replctl.psql.variables import Variables
+
+if TYPE_CHECKING:
+    from replctl.catalog.cluster import Cluster
 
 PROGRAM = "replctl"
 
@@ -174,3 +178,9 @@ def _line_at(text: str, position: int) -> tuple[int, int, int]:
             number += 1
         begin = offset + 1
     return number, begin, len(text)
+
+
+def report_new(cluster: Cluster, named: str | None, messages: Messages) -> None:
+    """Say that a directory was made, if somebody has named it: a slip of the pen makes one, too."""
+    if cluster.is_new and (named or os.environ.get("REPLCTL_HOME")):
+        messages.report(Notice("NOTICE", f'created cluster "{cluster.path}"'))

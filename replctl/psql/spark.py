@@ -13,9 +13,10 @@ from typing import Annotated
 
 import typer
 
-from replctl.psql.command_group import command_group, run_command_group
-from replctl.psql.messages import Messages
+from replctl.psql.command_group import command_group, existing_home, run_command_group
+from replctl.psql.messages import Messages, report_new
 from replctl.psql.subcommand import Conf, Home, Master, spark_properties
+from replctl.psql.variables import Variables
 
 _NOT_RUNNING = 3  # the exit code of `pg_ctl status`
 
@@ -77,6 +78,7 @@ def _start(
     properties = spark_properties(conf)
     cluster = Cluster.open(home)
     cluster.close()
+    report_new(cluster, home, Messages(Variables()))
     wanted = ServerConf(master, properties, idle_timeout)
     server, is_new = start_server(cluster.path, wanted)
     if not is_new:
@@ -93,7 +95,7 @@ def _start(
 def _stop(home: Home = None) -> None:
     from replctl.spark import stop_server
 
-    server = stop_server(_directory(home))
+    server = stop_server(existing_home(home))
     if server is None:
         print("no Spark server is running")
         raise typer.Exit(_NOT_RUNNING)
@@ -106,7 +108,7 @@ def _status(
 ) -> None:
     from replctl.spark import find_server
 
-    server = find_server(_directory(home))
+    server = find_server(existing_home(home))
     if as_json:
         state: dict[str, object] = {"running": server is not None}
         if server is not None:
@@ -133,14 +135,6 @@ def _prepare() -> None:
     with tempfile.TemporaryDirectory() as home:
         archive = archive_classes(lambda java_options: _run_warm_up(home, java_options))
     print(f"archive of classes: {archive}")
-
-
-def _directory(home: str | None) -> Path:
-    from replctl.catalog.cluster import Cluster
-
-    cluster = Cluster.open(home, is_made=False)
-    cluster.close()
-    return cluster.path
 
 
 def _warm_up_in_background(remote: str) -> None:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from replctl.errors import ConnectionFailure, IoError, PostgresError
-from replctl.psql.command_group import Incomplete, command_group, run_command_group
+from replctl.psql.command_group import (
+    Incomplete,
+    command_group,
+    existing_home,
+    run_command_group,
+)
 from replctl.psql.messages import Messages
 from replctl.psql.variables import Variables
 
@@ -54,7 +59,7 @@ def _sync(
     from replctl.catalog.cluster import Cluster
     from replctl.catalog.standby import receive
 
-    standby = Cluster.open(_existing(home))
+    standby = Cluster.open(existing_home(_directory(home)))
     try:
         if watch:
             _watch(standby, interval)
@@ -118,7 +123,7 @@ def _promote(
 
     if without_tables and not without_primary:
         raise typer.BadParameter("it needs --without-primary", param_hint="--without-tables")
-    standby = Cluster.open(_existing(home))
+    standby = Cluster.open(existing_home(_directory(home)))
     try:
         if without_primary:
             from replctl.lake.promotion import promote_without_primary
@@ -138,13 +143,3 @@ def _directory(home: Path | None) -> Path:
     if chosen is None:
         raise typer.BadParameter("the standby's directory is wanted", param_hint="--home")
     return Path(chosen)
-
-
-def _existing(home: Path | None) -> Path:
-    """A standby is never made by looking for it."""
-    from replctl.catalog.cluster import Cluster
-
-    directory = _directory(home)
-    if not Cluster.exists(directory):
-        raise typer.BadParameter(f'there is no cluster in "{directory}"', param_hint="--home")
-    return directory

@@ -78,7 +78,8 @@ def test_processes_make_a_cluster_together(tmp_path: Path) -> None:
         return subprocess.run(command, capture_output=True, check=False, text=True).stderr
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(create, range(6))) == [""] * 6
+        said = sorted(pool.map(create, range(6)))
+    assert said == [""] * 5 + [f'NOTICE:  created cluster "{home}"\n']  # one has made it
     session = Session.connect(Cluster.open(home), "postgres", "postgres")
     (result,) = execute(session, "SELECT count(*) FROM pg_class WHERE relname = 't'")
     assert list(map(tuple, result.rows)) == [("6",)]
@@ -100,3 +101,19 @@ def test_threads_are_one_process_to_another_cluster(cluster: Cluster, tmp_path: 
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(cluster.other, [tmp_path / "other"] * 8))
     assert len({id(other) for other in opened}) == 1
+
+
+def test_a_directory_with_other_things_is_no_home(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("")
+    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+        Cluster.open(tmp_path)
+    assert caught.value.message == f'directory "{tmp_path}" exists but is not empty'
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_only_a_directory_that_was_made_is_new(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, is_new in (("empty", False), ("made", True), ("made", False)):
+        cluster = Cluster.open(tmp_path / name)
+        assert cluster.is_new == is_new
+        cluster.close()

@@ -138,7 +138,7 @@ class _Engine:
         self.looked += 1
         return self.rows
 
-    def set_properties(self, location: str, properties: dict[str, str], note: object) -> None:
+    def set_properties(self, location: str, properties: dict[str, str]) -> None:
         DeltaTable(location).alter.set_table_properties(properties)
 
 

@@ -233,6 +233,7 @@ def test_the_disk_is_full(tmp_path: Path, arguments: str, stderr: str) -> None:
 
 
 def test_output_goes_on_after_a_full_disk(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
     commands = r"-c '\o /dev/full' -c 'SELECT 1' -c '\o' -c 'SELECT 2'"
     process = _shell(f"{sys.executable} -m replctl -X -At {commands}", tmp_path)
     assert process.stdout == "2\n"
@@ -243,6 +244,7 @@ def test_output_goes_on_after_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
     script = tmp_path / "long.sql"
     script.write_text("\\echo " + "x" * 5000 + "\n" + ("\\echo y\n" * 50000))
     process = _shell(f"{sys.executable} -m replctl -X -f {script} | head -c 10", tmp_path)

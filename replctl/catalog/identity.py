@@ -1,0 +1,69 @@
+"""Whether a directory is the home that it says to be: a copy of a home would write the tables, and
+use the slots, of the original."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, select, update
+
+from replctl.catalog import schema
+from replctl.errors import ObjectNotInPrerequisiteState
+
+_CATALOG = "catalog.db"
+
+
+def check_identity(connection: Connection, path: Path) -> None:
+    """Check that a cluster is opened at its own home; one that was moved gets its new home.
+
+    Args:
+        connection: writes the cluster's catalog.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the home that it has recorded still holds a cluster of its
+            identifier: this one is a copy (55000).
+    """
+    control = schema.pg_control
+    row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
+    if is_at_home(row.home, path):
+        return
+    if identifier_at(Path(row.home)) == int(row.system_identifier):
+        raise ObjectNotInPrerequisiteState(
+            f'directory "{path}" is a copy of the cluster in "{row.home}"',
+            detail=f"Both have the system identifier {row.system_identifier}.",
+            hint='To make the copy a cluster of its own, run "replctl cluster identify --copied".'
+            ' If the original is given up, run "replctl cluster identify --moved".',
+        )
+    record_home(connection, path)
+
+
+def is_at_home(home: str, path: Path) -> bool:
+    """Return whether a recorded home is this directory, by the same or another name."""
+    if home == str(path):
+        return True
+    try:
+        return os.path.samefile(home, path)
+    except OSError:
+        return False
+
+
+def record_home(connection: Connection, path: Path) -> None:
+    """Make a directory the home of the cluster in it."""
+    connection.execute(update(schema.pg_control).values(home=str(path)))
+
+
+def identifier_at(home: Path) -> int | None:
+    """Return the system identifier of the cluster in a directory; None where there is none, or
+    none that can be read."""
+    if not (home / _CATALOG).exists():
+        return None
+    try:
+        uri = f"{(home / _CATALOG).as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            row = connection.execute("SELECT system_identifier FROM pg_control").fetchone()
+    except sqlite3.Error:
+        return None
+    return None if row is None else int(row[0])

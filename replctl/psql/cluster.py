@@ -1,0 +1,98 @@
+"""`replctl cluster backup | identify`: copies of a cluster, and what a directory is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replctl.psql.command_group import command_group, existing_home, run_command_group
+from replctl.psql.messages import Messages
+
+if TYPE_CHECKING:
+    from replctl.catalog.cluster import Cluster
+
+_Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
+
+
+def run_cluster(argv: Sequence[str], messages: Messages) -> int:
+    """Do what the arguments of `replctl cluster` say; the exit code."""
+    app = command_group("Back up a cluster, and say what a copy of its directory is.")
+    app.command("backup", help="Copy the cluster while it is in use.")(_backup)
+    app.command("identify", help="Say what a copied, moved or restored directory is.")(_identify)
+    return run_command_group(app, "cluster", argv, messages)
+
+
+def _backup(
+    directory: Annotated[Path, typer.Argument(help="A new or empty directory.")],
+    home: _Home = None,
+) -> None:
+    from replctl.lake.backup import back_up
+
+    cluster = _open(home)
+    try:
+        found = back_up(cluster, directory)
+    finally:
+        cluster.close()
+    print(f"{found.tables} tables, {found.files} files")
+    for name, location in found.elsewhere:
+        print(f"not copied: table {name} at {location}")
+
+
+def _identify(
+    home: _Home = None,
+    copied: Annotated[
+        bool, typer.Option("--copied", help="Make the copy a cluster of its own.")
+    ] = False,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="This is the cluster; give up the other directory.")
+    ] = False,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="The catalog was put back from a backup: enter what the tables have since.",
+        ),
+    ] = False,
+) -> None:
+    if copied + moved + restored > 1:
+        raise typer.BadParameter("--copied, --moved and --restored exclude each other")
+    cluster = _open(home, is_checked=not (copied or moved))
+    try:
+        if copied:
+            _report_copied(cluster)
+        elif restored:
+            from replctl.lake.promotion import accept_restored_catalog
+
+            found = accept_restored_catalog(cluster)
+            print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+        elif moved:
+            from replctl.catalog.identify import identify_moved
+
+            identify_moved(cluster)
+        else:
+            print(f"system identifier: {cluster.system_identifier}\nhome: {cluster.path}")
+    finally:
+        cluster.close()
+
+
+def _report_copied(cluster: Cluster) -> None:
+    from replctl.catalog.identify import identify_copied
+
+    found = identify_copied(cluster)
+    print(f"system identifier: {found.system_identifier}")
+    for slot in found.slots:
+        print(f"slot dropped: {slot}")
+    for subscription in found.subscriptions:
+        print(f"subscription disabled: {subscription}")
+    for name, location in found.tables:
+        print(f"table only read: {name} at {location}")
+
+
+def _open(home: Path | None, *, is_checked: bool = True) -> Cluster:
+    """A cluster that is there."""
+    from replctl.catalog.cluster import Cluster
+
+    return Cluster.open(existing_home(home), is_checked=is_checked)

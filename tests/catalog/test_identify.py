@@ -1,0 +1,189 @@
+"""A home is known by its path: copies are refused until somebody says what they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from fix_lake import Lake
+from fix_psql import Psql
+from golden_script import answer_of
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.identify import identify_copied
+from replctl.catalog.standby import create_standby, receive
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.execute import execute
+from replctl.lake.backup import back_up
+from replctl.lake.publisher import LakePublisher
+from replctl.session import Session
+
+
+def rows(cluster: Cluster, query: str) -> list[tuple[str | None, ...]]:
+    (result,) = execute(Session.connect(cluster, "postgres", "postgres"), query)
+    return [tuple(row) for row in result.rows]
+
+
+def location(cluster: Cluster, table: str = "t") -> str:
+    ((found,),) = rows(cluster, f"SELECT pg_relation_filepath('{table}')")
+    assert found is not None
+    return found
+
+
+def test_a_copy_is_refused_while_the_original_is_there(lake: Lake, tmp_path: Path) -> None:
+    home = lake.session.cluster.path
+    shutil.copytree(home, tmp_path / "copy")
+    with pytest.raises(ObjectNotInPrerequisiteState, match="is a copy of the cluster") as caught:
+        Cluster.open(tmp_path / "copy")
+    assert "replctl cluster identify --copied" in (caught.value.hint or "")
+    with pytest.raises(ObjectNotInPrerequisiteState):
+        lake.session.cluster.other(tmp_path / "copy")
+
+
+def test_another_name_of_a_home_is_no_copy(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(lake.session.cluster.path)
+    opened = Cluster.open(tmp_path / "link")
+    assert opened.system_identifier == lake.session.cluster.system_identifier
+    opened.close()
+
+
+def test_a_home_that_was_moved_works(lake: Lake, tmp_path: Path) -> None:
+    lake.session.cluster.close()
+    moved = Path(shutil.move(lake.session.cluster.path, tmp_path / "elsewhere"))
+    cluster = Cluster.open(moved)
+    assert Path(location(cluster)).is_relative_to(moved)
+    session = Session.connect(cluster, "postgres", "postgres")
+    end = LakePublisher(session).current_lsn()
+    assert end > 0
+    cluster.close()
+    shutil.copytree(moved, tmp_path / "copy")  # the new home is recorded
+    with pytest.raises(ObjectNotInPrerequisiteState):
+        Cluster.open(tmp_path / "copy")
+
+
+def test_a_copy_becomes_a_cluster_of_its_own(lake: Lake, tmp_path: Path) -> None:
+    original = lake.session.cluster
+    lake.run("create table adopted (a int) using delta location '" + str(tmp_path / "x") + "'")
+    lake.run("select pg_create_logical_replication_slot('outside', 'pgoutput')")
+    lake.run("select pg_create_logical_replication_slot('own', 'pgoutput')")
+    for name, where in (("own", "dbname=postgres"), ("outside", f"host={tmp_path} dbname=x")):
+        lake.run(
+            f"create subscription {name} connection '{where}' publication p with (connect = false)"
+        )
+        lake.run(f"alter subscription {name} enable")
+    shutil.copytree(original.path, tmp_path / "copy")
+    copy = Cluster.open(tmp_path / "copy", is_checked=False)
+    found = identify_copied(copy)
+    assert found.slots == ["outside"]
+    assert found.subscriptions == ["outside"]
+    assert found.tables == [("adopted", str(tmp_path / "x"))]
+    copy.close()
+    copy = Cluster.open(tmp_path / "copy")
+    assert copy.system_identifier == found.system_identifier != original.system_identifier
+    assert Path(location(copy)).is_relative_to(tmp_path / "copy")
+    shown = "SELECT subname, subenabled, subslotname FROM pg_subscription ORDER BY 1"
+    assert rows(copy, shown) == [("outside", "f", None), ("own", "t", "own")]
+    assert rows(copy, "SELECT slot_name FROM pg_replication_slots") == [("own",)]
+    assert rows(original, shown) == [("outside", "t", "outside"), ("own", "t", "own")]
+    session = Session.connect(copy, "postgres", "postgres")
+    (refused, *_more) = answer_of(session, "insert into adopted values (1)")
+    assert "55000" in refused
+    list(execute(session, "DROP TABLE t"))
+    list(execute(session, "VACUUM"))
+    assert lake.rows()  # of the original
+    copy.close()
+
+
+def test_the_command_says_what_a_copy_leaves_alone(psql: Psql, tmp_path: Path) -> None:
+    home = os.environ["REPLCTL_HOME"]
+    assert psql("-Xqc", "CREATE TABLE t (a int)").exit_code == 0
+    shutil.copytree(home, tmp_path / "copy")
+    refused = psql("--home", str(tmp_path / "copy"), "-Xc", "SELECT 1")
+    assert refused.exit_code == 2
+    assert "is a copy of the cluster in" in refused.stderr
+    assert psql("status", "--home", str(tmp_path / "copy")).exit_code == 2
+    copied = psql("cluster", "identify", "--copied", "--home", str(tmp_path / "copy"))
+    assert (copied.exit_code, copied.stderr) == (0, "")
+    assert copied.stdout.startswith("system identifier: ")
+    assert psql("--home", str(tmp_path / "copy"), "-XAtc", "SELECT 1").stdout == "1\n"
+    shutil.copytree(home, tmp_path / "moved")
+    assert psql("cluster", "identify", "--moved", "--home", str(tmp_path / "moved")).exit_code == 0
+    assert psql("--home", str(tmp_path / "moved"), "-XAtc", "SELECT 1").stdout == "1\n"
+    assert psql("-Xc", "SELECT 1").exit_code == 2  # the other one is given up
+    both = psql("cluster", "identify", "--moved", "--copied", "--home", str(tmp_path / "moved"))
+    assert both.exit_code == 1
+    nowhere = psql("cluster", "identify", "--home", str(tmp_path / "nowhere"))
+    assert nowhere.exit_code == 2
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_standby_reads_its_primary_s_tables_and_keeps_them(lake: Lake, tmp_path: Path) -> None:
+    from replctl.catalog.promotion import promote
+
+    primary = lake.session.cluster
+    create_standby(primary.path, tmp_path / "standby", "standby1")
+    standby = Cluster.open(tmp_path / "standby")
+    receive(standby)
+    assert location(standby) == lake.location
+    promote(standby)
+    assert location(standby) == lake.location
+    list(execute(Session.connect(standby, "postgres", "postgres"), "CREATE TABLE new (a int)"))
+    assert Path(location(standby, "new")).is_relative_to(tmp_path / "standby")
+    standby.close()
+
+
+# ---------------------------------------------------------------------------------------------
+# Backups
+
+
+def test_a_backup_replaces_a_lost_home(lake: Lake, tmp_path: Path) -> None:
+    lake.update(3)
+    before = lake.rows()
+    found = back_up(lake.session.cluster, tmp_path / "backup")
+    assert found.tables == 1
+    lake.update(2)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="is a copy"):
+        Cluster.open(tmp_path / "backup")
+    assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o700
+    lake.session.cluster.close()
+    shutil.rmtree(lake.session.cluster.path)
+    cluster = Cluster.open(tmp_path / "backup")
+    lake.session = Session.connect(cluster, "postgres", "postgres")
+    lake.location = location(cluster)
+    assert lake.rows() == before
+    end = lake.enter()
+    assert lake.update(1) > end
+    assert lake.rows() != before
+    cluster.close()
+
+
+def test_a_backup_leaves_out_what_comes_after_its_catalog(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake import DeltaTable
+
+    from replctl.lake import backup
+
+    def commit_meanwhile(name: str) -> None:
+        if name == "backup.after-catalog":
+            DeltaTable(lake.location).update(updates={"v": "'later'"})
+            DeltaTable(lake.location).create_checkpoint()
+
+    before = lake.rows()
+    monkeypatch.setattr(backup, "injection_point", commit_meanwhile)
+    back_up(lake.session.cluster, tmp_path / "backup")
+    copy = Cluster.open(tmp_path / "backup", is_checked=False)
+    identify_copied(copy)
+    assert lake.rows() != before
+    lake.location = location(copy)
+    assert lake.rows() == before
+    copy.close()
+
+
+def test_a_backup_needs_an_empty_directory(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ObjectNotInPrerequisiteState, match="exists but is not empty"):
+        back_up(lake.session.cluster, tmp_path)
