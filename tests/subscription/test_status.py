@@ -16,6 +16,7 @@ import pytest
 from fix_psql import Psql
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.table_home import relative_location
 from replctl.errors import ConnectionFailure
 from replctl.launcher import Applied, SyncFailure, enabled_subscriptions
 from replctl.psql.metrics import Metrics, serving
@@ -57,7 +58,7 @@ def commit(home: Path, table: str, version: int, operation: str, metrics: dict[s
             for oid, name in catalog.driver_rows("SELECT oid, relname FROM pg_class WHERE xmax = 0")
             if name == table
         )
-    location = Path(cluster.default_location(session.database_oid, oid))
+    location = cluster.path / relative_location(session.database_oid, oid)
     with cluster.begin(write=True) as connection:
         connection.exec_driver_sql(
             "INSERT INTO storage_table (relid, dbid, location, is_adopted, is_made)"
