@@ -3,25 +3,33 @@ its own tables up to the version that this catalog knows."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.cluster import CATALOG, Cluster
 from replctl.catalog.table_home import BASE
-from replctl.errors import IoError, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    FeatureNotSupported,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    UndefinedFile,
+)
 from replctl.injection_point import injection_point
-from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.delta_names import (
+    LOG_FOLDER,
+    checked_name,
+    is_unfinished_name,
+    last_version,
+)
 from replctl.record import dataclass
 
 _UNFINISHED = f"unfinished-{CATALOG}"
-_VERSION = re.compile(r"\.?(\d{20})\.")
 _LAST_CHECKPOINT = "_last_checkpoint"
 
 
@@ -35,16 +43,38 @@ class Backup:
     elsewhere: list[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table to copy, below the home, up to a version."""
+
+    relid: int
+    name: str | None
+    location: str
+    version: int
+
+
 def back_up(cluster: Cluster, directory: Path) -> Backup:
-    """Copy a cluster into a new directory.
+    """Copy a cluster into a new directory.  If that fails, the directory is left empty.
 
     VACUUM waits meanwhile; nobody else does.
 
     Raises:
-        ObjectNotInPrerequisiteState: the directory is not empty (55000).
+        FeatureNotSupported: it is a standby, whose tables are its primary's.
+        ObjectNotInPrerequisiteState: the directory is not empty, or lies in the cluster's own
+            (55000).
+        UndefinedFile: a table is not there (58P01).
         IoError: something cannot be read or written.
     """
     directory = directory.absolute()
+    if cluster.is_in_recovery:
+        raise FeatureNotSupported(
+            f'the cluster in "{cluster.path}" is a standby, which has no tables of its own',
+            hint="Back up its primary.",
+        )
+    if directory.resolve().is_relative_to(cluster.path.resolve()):
+        raise ObjectNotInPrerequisiteState(
+            f'directory "{directory}" lies in the directory of the cluster'
+        )
     with cluster.lock("vacuum"):
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,19 +83,47 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
                     f'directory "{directory}" exists but is not empty'
                 )
             os.chmod(directory, 0o700)
-            _copy_catalog(cluster, directory / _UNFINISHED)
-            injection_point("backup.after-catalog")
-            tables, elsewhere = _tables(directory / _UNFINISHED)
-            files = sum(
-                _copy_table(cluster.path / location, directory / location, version)
-                for location, version in tables
-            )
-            if (cluster.path / AUTO_CONF).exists():
-                shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
-            os.replace(directory / _UNFINISHED, directory / CATALOG)
+            with _emptied_on_failure(directory):
+                return _copy(cluster, directory)
         except OSError as error:
             raise IoError(f'could not back up into "{directory}": {error}') from error
-    return Backup(len(tables), files, elsewhere)
+
+
+@contextmanager
+def _emptied_on_failure(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for entry in directory.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        raise
+
+
+def _copy(cluster: Cluster, directory: Path) -> Backup:
+    catalog = directory / _UNFINISHED
+    _copy_catalog(cluster, catalog)
+    injection_point("backup.after-catalog")
+    tables, elsewhere = _tables(catalog)
+    copied = files = 0
+    for table in tables:
+        source = cluster.path / table.location
+        if source.exists():
+            files += _copy_table(source, directory / table.location, table.version)
+            copied += 1
+        elif table.name is not None:
+            raise UndefinedFile(
+                f'could not find the Delta table "{source}"',
+                detail=f'Table "{table.name}" is stored there.',
+            )
+    _forget_later_columns(catalog, tables)
+    if (cluster.path / AUTO_CONF).exists():
+        shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
+    os.sync()  # the catalog makes it a cluster: everything else has to be there before
+    os.replace(catalog, directory / CATALOG)
+    return Backup(copied, files, elsewhere)
 
 
 def _copy_catalog(cluster: Cluster, path: Path) -> None:
@@ -82,28 +140,43 @@ def _copy_catalog(cluster: Cluster, path: Path) -> None:
         target.close()
 
 
-def _tables(catalog: Path) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
-    """The cluster's own tables with their newest known versions, and those that lie elsewhere."""
-    connection = sqlite3.connect(f"{catalog.as_uri()}?mode=ro", uri=True)
-    try:
-        rows = connection.execute(
-            "SELECT location, (SELECT max(version) FROM pg_wal w WHERE w.relid = s.relid)"
-            " FROM storage_table s WHERE is_made AND location LIKE ? ORDER BY 1",
-            (f"{BASE}/%",),
-        ).fetchall()
-        elsewhere = connection.execute(
-            "SELECT relname, location FROM storage_table JOIN pg_class ON oid = relid AND xmax = 0"
-            " WHERE location NOT LIKE ? ORDER BY 1",
-            (f"{BASE}/%",),
-        ).fetchall()
-    finally:
-        connection.close()
-    known = [(str(location), int(version)) for location, version in rows if version is not None]
-    return known, [(str(name), str(location)) for name, location in elsewhere]
+#: The cluster's own tables, each with the newest version that the catalog knows: from the log, or
+#: because a transaction in progress began after it.  A table that has been made has a version.
+_KNOWN = f"""
+    SELECT s.relid, c.relname, s.location, max(
+        0,
+        coalesce((SELECT max(w.version) FROM pg_wal w WHERE w.relid = s.relid), 0),
+        coalesce((SELECT max(i.version) FROM intent i WHERE i.relid = s.relid), 0)
+    )
+    FROM storage_table s LEFT JOIN pg_class c ON c.oid = s.relid AND c.xmax = 0
+    WHERE s.is_made AND s.location LIKE '{BASE}/%' ORDER BY s.location
+"""
+_ELSEWHERE = f"""
+    SELECT relname, location FROM storage_table JOIN pg_class ON oid = relid AND xmax = 0
+    WHERE location NOT LIKE '{BASE}/%' ORDER BY 1
+"""
+
+
+def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
+    """The cluster's own tables, and those that lie elsewhere."""
+    with closing(sqlite3.connect(f"{catalog.as_uri()}?mode=ro", uri=True)) as connection:
+        known = [_Table(*row) for row in connection.execute(_KNOWN)]
+        elsewhere = [(str(name), str(place)) for name, place in connection.execute(_ELSEWHERE)]
+    return known, elsewhere
+
+
+def _forget_later_columns(catalog: Path, tables: Sequence[_Table]) -> None:
+    """Let columns be made again that transactions in progress have added to tables, in versions
+    that are not copied."""
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        connection.executemany(
+            "UPDATE storage_column SET since_version = NULL WHERE relid = ? AND since_version > ?",
+            [(table.relid, table.version) for table in tables],
+        )
 
 
 def _copy_table(source: Path, target: Path, version: int) -> int:
-    """Copy a table up to a version: its files, then its log, in which later versions are left out.
+    """Copy a table up to a version: its log, in which later versions are left out, and its files.
 
     Returns:
         How many files there are.
@@ -111,7 +184,7 @@ def _copy_table(source: Path, target: Path, version: int) -> int:
     copied = 0
     for path in _files(source):
         relative = path.relative_to(source)
-        if relative.parts[0] == LOG_FOLDER and _is_newer(path, version):
+        if relative.parts[0] == LOG_FOLDER and _is_left_out(path.name, version):
             continue
         (target / relative).parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -131,12 +204,10 @@ def _files(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _is_newer(path: Path, version: int) -> bool:
-    """Return whether a file of Delta's log tells of a later version."""
-    if path.name == _LAST_CHECKPOINT:
-        try:
-            return int(json.loads(path.read_text("utf-8"))["version"]) > version
-        except (ValueError, KeyError, TypeError):
-            return True  # Delta finds the newest checkpoint without it
-    match = _VERSION.match(path.name)
-    return match is not None and int(match[1]) > version
+def _is_left_out(name: str, version: int) -> bool:
+    """Return whether a file of Delta's log is not copied: it tells of a later version, is not
+    complete, or changes while it is read.  Delta finds the newest checkpoint without the last."""
+    last = last_version(checked_name(name))
+    if last is not None:
+        return last > version
+    return checked_name(name) == _LAST_CHECKPOINT or is_unfinished_name(name)

@@ -36,7 +36,7 @@ _CHECK_SUM = re.compile(r"\.(.+)\.crc")
 def is_data_name(path: str) -> bool:
     """Return whether a path ends in a name for data, changes or a deletion vector, or in that of a
     check sum of one."""
-    return _DATA_FILE.fullmatch(_checked_name(path)) is not None
+    return _DATA_FILE.fullmatch(checked_name(path)) is not None
 
 
 def is_log_name(path: str) -> bool:
@@ -46,7 +46,7 @@ def is_log_name(path: str) -> bool:
         path: relative to the table's directory.
     """
     folder, _, _last = path.rpartition("/")
-    name = _checked_name(path)
+    name = checked_name(path)
     if folder == LOG_FOLDER:
         is_entry = name == "_last_checkpoint" or last_version(name) is not None
         return is_entry or is_unfinished_name(name)
@@ -72,7 +72,7 @@ def last_version(name: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _checked_name(path: str) -> str:
+def checked_name(path: str) -> str:
     """Return the last name of a path; of a check sum, the name of the file next to it."""
     name = path.rpartition("/")[2]
     found = _CHECK_SUM.fullmatch(name)

@@ -32,7 +32,7 @@ from replctl.catalog.pg_class import Relation, Storage, get_relation
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
 from replctl.catalog.storage import forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
-from replctl.errors import IoError
+from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point
 from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version
@@ -47,6 +47,8 @@ from replctl.session import Session
 
 #: Seconds that a file stays at least that no log names: Delta's deletedFileRetentionDuration.
 UNTRACKED_AGE = 7 * 86400
+#: The lock that VACUUM holds while it removes files, and a backup while it copies them.
+_NO_BACKUP = "vacuum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,7 @@ def vacuum_table(
             lock_timeout (55P03).
     """
     with ExitStack() as stack:
-        if waits:
-            session.lock_relations([oid], stack)
-        else:
-            stack.enter_context(session.cluster.lock(f"relation-{oid}", timeout=0))
+        _lock(session, oid, stack, waits=waits)
         with session.read() as catalog:
             relation = get_relation(catalog, oid)
         if relation is None or not _is_ours(relation.storage):
@@ -101,8 +100,30 @@ def vacuum_table(
             version = _oldest_version(catalog, oid, horizon)
         if version is None or version < 0:
             return Vacuumed(None, 0, 0)
-        with session.cluster.lock("vacuum"):  # not while a backup copies files
-            return _clean(session, relation.storage, version, horizon)
+        return _clean(session, relation.storage, version, horizon)
+
+
+def _lock(session: Session, oid: int, stack: ExitStack, *, waits: bool) -> None:
+    """Lock a table, and keep backups from copying files.  While this waits for a backup, it does
+    not keep others from writing the table.
+
+    Raises:
+        LockNotAvailable: as `vacuum_table`.
+    """
+    cluster = session.cluster
+    while waits:
+        with cluster.lock(_NO_BACKUP):
+            pass
+        with ExitStack() as taken:
+            session.lock_relations([oid], taken)
+            try:
+                taken.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
+            except LockNotAvailable:  # a backup has begun meanwhile
+                continue
+            stack.push(taken.pop_all())
+            return
+    stack.enter_context(cluster.lock(f"relation-{oid}", timeout=0))
+    stack.enter_context(cluster.lock(_NO_BACKUP, timeout=0))
 
 
 def _is_ours(storage: Storage | None) -> bool:
@@ -205,7 +226,7 @@ def vacuum_cluster(session: Session) -> None:
     horizon = _horizon(session, is_for_cluster=True)
     with session.read() as catalog:
         dropped = dropped_tables(catalog.connection, horizon)
-    with session.cluster.lock("vacuum"):
+    with session.cluster.lock(_NO_BACKUP):
         for table in dropped:
             _remove(session, table)
         _remove_abandoned(session, horizon)
