@@ -44,6 +44,7 @@ POINTS = (
     "vacuum.after-first-log-entry",
     "vacuum.before-catalog",
     "backup.after-catalog",
+    "identify.before-catalog",
     "standby.before-backup",
     "standby.after-backup",
     "standby.before-confirmation",

@@ -72,7 +72,7 @@ def _publisher(
     cluster = session.cluster
     if host.startswith("/"):
         _check_is_cluster(host, parameters.get("port", "5432"))
-        cluster = cluster.other(Path(host))
+        cluster = _other(cluster, host)
     elif not leads_to_own_cluster(parameters):
         raise FeatureNotSupported(
             "could not connect to the publisher: "
@@ -97,6 +97,23 @@ def _publisher(
             "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process."
         )
     return LakePublisher(remote, feeds)
+
+
+def _other(cluster: Cluster, host: str) -> Cluster:
+    """The cluster in another directory.
+
+    Raises:
+        ConnectionFailure: it cannot be opened: it is a copy, or of another revision (08006).
+    """
+    try:
+        return cluster.other(Path(host))
+    except PostgresError as error:
+        raise ConnectionFailure(
+            f"could not connect to the publisher: {_server(host, '5432')} failed:"
+            f" FATAL:  {error.message}",
+            detail=error.detail,
+            hint=error.hint,
+        ) from error
 
 
 def _check_port(port: str) -> None:

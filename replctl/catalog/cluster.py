@@ -397,7 +397,7 @@ class Cluster:
             connection.execute(
                 insert(schema.pg_control).values(
                     system_identifier=identifier,
-                    signing_key=secrets.token_hex(_KEY_BYTES),
+                    signing_key=new_signing_key(),
                     home=str(self.path.resolve()),
                     next_xid=BOOTSTRAP_XID + 2,
                     next_oid=FIRST_USER_OID,
@@ -474,6 +474,11 @@ def _check_holds_nothing_else(path: Path) -> None:
 def new_system_identifier() -> int:
     """Return a number that no other cluster has."""
     return (int(time.time()) << 32) | secrets.randbits(31)
+
+
+def new_signing_key() -> str:
+    """Return a key for the marks of a cluster's commits."""
+    return secrets.token_hex(_KEY_BYTES)
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:

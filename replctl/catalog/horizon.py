@@ -140,7 +140,7 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
         DroppedTable(
             int(row.relid),
             home.located(str(row.location)),
-            not (row.is_adopted or row.has_location or row.relid in shared),
+            not (row.is_adopted or row.has_location or row.is_read_only or row.relid in shared),
         )
         for row in connection.execute(query)
     ]

@@ -1,31 +1,47 @@
-"""`replctl cluster identify`: say what a directory with a known system identifier is."""
+"""`replctl cluster identify`, in the catalog: what a directory with a known identifier is."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from sqlalchemy import Connection, delete, or_, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from replctl.catalog import schema
-from replctl.catalog.cluster import Cluster, new_system_identifier
+from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
+from replctl.catalog.cluster import CATALOG, Cluster, new_signing_key, new_system_identifier
 from replctl.catalog.identity import identifier_at, is_at_home, record_home
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
-from replctl.catalog.pg_subscription import list_subscriptions, update_subscription
-from replctl.catalog.transaction import Catalog, commit_transaction
+from replctl.catalog.pg_subscription import (
+    Subscription,
+    list_subscriptions,
+    update_subscription,
+)
+from replctl.catalog.storage import abandon_storage, keep_versions
+from replctl.catalog.table_home import BASE, TableHome, lies_at_home
+from replctl.catalog.transaction import Catalog, abort_transaction, commit_transaction
 from replctl.conninfo import leads_to_own_cluster, parse_conninfo
+from replctl.errors import FeatureNotSupported, ObjectInUse, ObjectNotInPrerequisiteState
 from replctl.record import dataclass
+
+_STANDBYS_TO_WAIT_FOR = "synchronized_standby_slots"
 
 
 def identify_moved(cluster: Cluster) -> None:
     """Make the directory of a cluster its home.  If the recorded home still holds the cluster, that
-    one is the copy from now on, and is refused."""
+    one is the copy from now on, and is refused.
+
+    Raises:
+        ObjectInUse: programs use the one in the recorded home.
+    """
     path = cluster.path.resolve()
-    with cluster.begin(write=False) as connection:
-        home = connection.execute(select(schema.pg_control.c.home)).scalar_one()
-    if not is_at_home(home, path) and identifier_at(Path(home)) == cluster.system_identifier:
+    home = _recorded_home(cluster)
+    if not is_at_home(home, path) and _holds(home, cluster.system_identifier):
         former = Cluster.open(home, is_checked=False)
         try:
+            _check_not_in_use(former)
             with former.begin(write=True, in_recovery=True) as connection:
                 record_home(connection, path)
         finally:
@@ -34,92 +50,244 @@ def identify_moved(cluster: Cluster) -> None:
         record_home(connection, path)
 
 
+def _holds(home: str, system_identifier: int) -> bool:
+    """Return whether a directory holds the cluster; what cannot be read is given up."""
+    try:
+        return identifier_at(Path(home)) == system_identifier
+    except ObjectNotInPrerequisiteState:
+        return False
+
+
+def _recorded_home(cluster: Cluster) -> str:
+    with cluster.begin(write=False) as connection:
+        return str(connection.execute(select(schema.pg_control.c.home)).scalar_one())
+
+
 @dataclass(frozen=True, slots=True)
 class CopiedCluster:
     """What a copy was made of.
 
     Attributes:
         system_identifier: its new one.
-        slots: the slots that are dropped: subscribers of the original use them there.
+        ended: how many transactions in progress were ended.
+        slots: the slots that are dropped: subscribers and standbys of the original use them there.
         subscriptions: those that are disabled: their publishers are other clusters.
-        tables: those with a LOCATION, as (name, location): the copy only reads them.
+        tables: those that lie elsewhere, as (name, location): the copy only reads them.
+        settings: those that are removed: they name slots of the original's standbys.
     """
 
     system_identifier: int
+    ended: int
     slots: list[str]
     subscriptions: list[str]
     tables: list[tuple[str, str]]
+    settings: list[str]
 
 
-def identify_copied(cluster: Cluster) -> CopiedCluster:
-    """Make a copy of a cluster a cluster of its own, which leaves alone what belongs to the
-    original.
+@dataclass(frozen=True, slots=True)
+class HomeTable:
+    """A table in the cluster's own home.
+
+    Attributes:
+        committed: the newest version that a committed transaction has entered.
+    """
+
+    relid: int
+    location: str
+    committed: int | None
+
+
+def check_is_copy(cluster: Cluster) -> None:
+    """Check that a directory can become a cluster of its own.
 
     Raises:
-        ReadOnlySqlTransaction: it is the copy of a standby.
+        FeatureNotSupported: it is a standby, whose tables are its primary's.
+        ObjectInUse: other programs use it.
+        ObjectNotInPrerequisiteState: it shares files with the original.
+    """
+    path = cluster.path
+    if cluster.is_in_recovery:
+        raise FeatureNotSupported(
+            f'the cluster in "{path}" is a standby, which has no tables of its own',
+            hint='Copy its primary, or make another standby with "replctl standby create".',
+        )
+    _check_not_in_use(cluster)
+    home = path.resolve()
+    recorded = Path(_recorded_home(cluster))
+    for shared in (path / BASE, *path.glob(f"{BASE}/*"), *path.glob(f"{BASE}/*/*")):
+        if not shared.resolve().is_relative_to(home):
+            raise ObjectNotInPrerequisiteState(
+                f'"{shared}" is a link to "{shared.resolve()}", outside of the copy',
+                hint='Put a copy of what it leads to in its place ("cp -rL" copies so).',
+            )
+    if not is_at_home(str(recorded), home) and _is_same_file(recorded / CATALOG, path / CATALOG):
+        raise ObjectNotInPrerequisiteState(
+            f'"{path / CATALOG}" is the same file as "{recorded / CATALOG}"',
+            hint="Copy the cluster without hard links.",
+        )
+
+
+def _check_not_in_use(cluster: Cluster) -> None:
+    paths = (cluster.path / "lock").glob("backend-*.lock")
+    names = {path.stem.removeprefix("backend-") for path in paths}
+    others = [name for name in names if name != cluster.backend and cluster.is_alive(name)]
+    if others:
+        pids = ", ".join(sorted(name.partition("-")[0] for name in others))
+        raise ObjectInUse(
+            f'the cluster in "{cluster.path}" is being used by other programs',
+            detail=f"Processes that use it: {pids}.",
+            hint="Stop them first.",
+        )
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def home_tables(connection: Connection) -> list[HomeTable]:
+    """Return the tables of all databases that lie in the cluster's home, dropped ones too."""
+    storage, wal, xact = schema.storage_table, schema.pg_wal, schema.pg_xact
+    committed = (
+        select(func.max(wal.c.version))
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(wal.c.relid == storage.c.relid, xact.c.status == "c")
+        .scalar_subquery()
+    )
+    query = select(storage.c.relid, storage.c.location, committed.label("version"))
+    home = TableHome(connection)
+    return [
+        HomeTable(int(row.relid), home.located(str(row.location)), row.version)
+        for row in connection.execute(query.where(lies_at_home()))
+    ]
+
+
+def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
+    """Make a copy a cluster of its own in its catalog.
+
+    Its commits bear the marks of another key: neither cluster takes the other's for its own.
+
+    Args:
+        versions: the newest version of each table in the home; -1 where nothing is left.
     """
     identifier = new_system_identifier()
     with cluster.begin(write=True) as connection:
+        ended = _end_transactions(connection, versions)
         tables = _only_read(connection)
-        slots = _drop_slots(connection)
-        subscriptions = [
-            name
-            for oid in _database_oids(connection)
-            for name in _disable(Catalog(connection, oid, backend=cluster.backend))
-        ]
-        change = update(schema.pg_control).values(system_identifier=identifier, promoted_to=None)
-        connection.execute(change)
+        inside, outside = _subscriptions(connection)
+        slots = _drop_slots(connection, inside)
+        _rename_sync_slots(connection, inside, cluster.system_identifier, identifier)
+        _disable(connection, cluster.backend, outside)
+        connection.execute(
+            update(schema.pg_control).values(
+                system_identifier=identifier, signing_key=new_signing_key()
+            )
+        )
         record_home(connection, cluster.path.resolve())
     for path in (cluster.path / "spark").glob("server.json"):  # the original's server
         path.unlink()
-    return CopiedCluster(identifier, slots, subscriptions, tables)
+    return CopiedCluster(
+        identifier,
+        ended,
+        slots,
+        [subscription.name for subscription in outside],
+        tables,
+        _forget_standbys(cluster),
+    )
 
 
-def _database_oids(connection: Connection) -> list[int]:
-    return [int(row.oid) for row in Catalog(connection, 0).select(schema.pg_database)]
+def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:
+    """Abort what was in progress, batches and copies of subscriptions included: nothing of it is in
+    the tables any more; how many transactions there were."""
+    xact = schema.pg_xact
+    in_progress = list(connection.execute(select(xact.c.xid).where(xact.c.status == "i")).scalars())
+    for xid in in_progress:
+        abort_transaction(connection, int(xid))
+    for relid, version in versions.items():
+        keep_versions(connection, relid, version)
+    abandon_storage(connection)
+    connection.execute(update(schema.pg_subscription_rel).values(snapshot=None))
+    for state in (
+        schema.apply_batch,
+        schema.commit_nonce,
+        schema.logical_worker,
+        schema.walsender,
+    ):
+        connection.execute(delete(state))
+    return len(in_progress)
 
 
 def _only_read(connection: Connection) -> list[tuple[str, str]]:
-    """Let nothing be written into tables with a LOCATION, which are the original's, nor undone
-    there."""
-    table, relation, intent = schema.storage_table, schema.pg_class, schema.intent
-    where = or_(table.c.has_location, table.c.is_adopted)
-    connection.execute(update(table).where(where).values(is_read_only=True))
-    connection.execute(delete(intent).where(intent.c.relid.in_(select(table.c.relid).where(where))))
+    """Let nothing be written into tables outside the home, which are the original's: those with a
+    LOCATION, and those that a promoted standby has taken over."""
+    table, relation = schema.storage_table, schema.pg_class
+    connection.execute(update(table).where(~lies_at_home()).values(is_read_only=True))
     query = (
         select(relation.c.relname, table.c.location)
         .join(relation, relation.c.oid == table.c.relid)
-        .where(where, relation.c.xmax == 0)
+        .where(table.c.is_read_only, relation.c.xmax == 0)
         .order_by(relation.c.relname)
     )
     return [(str(row.relname), str(row.location)) for row in connection.execute(query)]
 
 
-def _drop_slots(connection: Connection) -> list[str]:
+def _subscriptions(connection: Connection) -> tuple[list[Subscription], list[Subscription]]:
+    """Return the subscriptions to publishers in the cluster itself, and those to others."""
+    inside: list[Subscription] = []
+    outside: list[Subscription] = []
+    for subscription in list_subscriptions(Catalog(connection, 0), all_databases=True):
+        is_inside = leads_to_own_cluster(parse_conninfo(subscription.conninfo))
+        (inside if is_inside else outside).append(subscription)
+    return inside, outside
+
+
+def _sync_prefix(subscription: Subscription) -> str:
+    return f"{subscription.origin_name}_sync_"
+
+
+def _drop_slots(connection: Connection, inside: Collection[Subscription]) -> list[str]:
     """Drop the slots that no subscription of the cluster itself uses."""
-    kept = {
-        subscription.slot_name
-        for subscription in list_subscriptions(Catalog(connection, 0), all_databases=True)
-        if leads_to_own_cluster(parse_conninfo(subscription.conninfo))
-    }
+    kept = {subscription.slot_name for subscription in inside}
+    prefixes = tuple(_sync_prefix(subscription) for subscription in inside)
     dropped = []
     for slot in list_slots(connection):
-        # Slots of table synchronization are a subscription's as well
-        if slot.name not in kept and not (slot.is_logical and slot.name.startswith("pg_")):
+        if slot.name not in kept and not slot.name.startswith(prefixes):
             delete_slot(connection, slot.name)
             dropped.append(slot.name)
     return dropped
 
 
-def _disable(catalog: Catalog) -> list[str]:
-    """Disable a database's subscriptions to publishers outside the cluster."""
-    outside = [
-        subscription
-        for subscription in list_subscriptions(catalog)
-        if not leads_to_own_cluster(parse_conninfo(subscription.conninfo))
-    ]
-    for subscription in outside:
-        update_subscription(catalog, replace(subscription, enabled=False, slot_name=None))
-    if outside:
-        commit_transaction(catalog.connection, catalog.xid, changes_catalog=True)
-    return [subscription.name for subscription in outside]
+def _rename_sync_slots(
+    connection: Connection, inside: Collection[Subscription], old: int, new: int
+) -> None:
+    """Give the slots of table synchronization their new names, which have the identifier."""
+    prefixes = tuple(_sync_prefix(subscription) for subscription in inside)
+    for slot in list_slots(connection):
+        if slot.name.startswith(prefixes) and slot.name.endswith(f"_{old}"):
+            name = f"{slot.name.removesuffix(str(old))}{new}"
+            for table in (schema.pg_replication_slots, schema.pg_stat_replication_slots):
+                change = update(table).where(table.c.slot_name == slot.name)
+                connection.execute(change.values(slot_name=name))
+
+
+def _disable(connection: Connection, backend: str, outside: Collection[Subscription]) -> None:
+    """Disable subscriptions to publishers outside the cluster."""
+    for oid in {subscription.database_oid for subscription in outside}:
+        catalog = Catalog(connection, oid, backend=backend)
+        for subscription in outside:
+            if subscription.database_oid == oid:
+                changed = replace(subscription, enabled=False, slot_name=None)
+                update_subscription(catalog, changed)
+        commit_transaction(connection, catalog.xid, changes_catalog=True)
+
+
+def _forget_standbys(cluster: Cluster) -> list[str]:
+    """Remove the setting that lets subscribers wait for standbys: they follow the original."""
+    settings = read_auto_conf(cluster.path)
+    if _STANDBYS_TO_WAIT_FOR not in settings:
+        return []
+    del settings[_STANDBYS_TO_WAIT_FOR]
+    write_auto_conf(cluster.path, settings)
+    return [_STANDBYS_TO_WAIT_FOR]

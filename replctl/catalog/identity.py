@@ -14,6 +14,10 @@ from replctl.catalog import schema
 from replctl.errors import ObjectNotInPrerequisiteState
 
 _CATALOG = "catalog.db"
+_HINT = (
+    'To make the copy a cluster of its own, run "replctl cluster identify --copied".'
+    ' If the original is given up, run "replctl cluster identify --moved".'
+)
 
 
 def check_identity(connection: Connection, path: Path) -> None:
@@ -24,7 +28,7 @@ def check_identity(connection: Connection, path: Path) -> None:
 
     Raises:
         ObjectNotInPrerequisiteState: the home that it has recorded still holds a cluster of its
-            identifier: this one is a copy (55000).
+            identifier: this one is a copy; or one that cannot be read (55000).
     """
     control = schema.pg_control
     row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
@@ -34,8 +38,7 @@ def check_identity(connection: Connection, path: Path) -> None:
         raise ObjectNotInPrerequisiteState(
             f'directory "{path}" is a copy of the cluster in "{row.home}"',
             detail=f"Both have the system identifier {row.system_identifier}.",
-            hint='To make the copy a cluster of its own, run "replctl cluster identify --copied".'
-            ' If the original is given up, run "replctl cluster identify --moved".',
+            hint=_HINT,
         )
     record_home(connection, path)
 
@@ -56,14 +59,26 @@ def record_home(connection: Connection, path: Path) -> None:
 
 
 def identifier_at(home: Path) -> int | None:
-    """Return the system identifier of the cluster in a directory; None where there is none, or
-    none that can be read."""
-    if not (home / _CATALOG).exists():
-        return None
+    """Return the system identifier of the cluster in a directory; None where there is none.
+
+    Raises:
+        ObjectNotInPrerequisiteState: there is a catalog that cannot be read (55000).
+    """
+    path = home / _CATALOG
     try:
-        uri = f"{(home / _CATALOG).as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as connection:
-            row = connection.execute("SELECT system_identifier FROM pg_control").fetchone()
-    except sqlite3.Error:
+        path.stat()
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            (is_made,) = connection.execute(
+                "SELECT count(*) FROM sqlite_master WHERE name = 'pg_control'"
+            ).fetchone()
+            query = "SELECT system_identifier FROM pg_control"
+            row = connection.execute(query).fetchone() if is_made else None
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except (OSError, sqlite3.Error) as error:
+        raise ObjectNotInPrerequisiteState(
+            f'could not read the catalog in "{home}"',
+            detail=f"The cluster was there before: {error}.",
+            hint=_HINT,
+        ) from error
     return None if row is None else int(row[0])

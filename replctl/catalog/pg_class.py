@@ -185,7 +185,7 @@ class Storage:
     @property
     def is_in_base(self) -> bool:
         """Return whether replctl chose the directory, which then holds nothing else."""
-        return not self.is_adopted and not self.has_location
+        return not self.is_adopted and not self.has_location and not self.is_read_only
 
 
 @dataclass(frozen=True, slots=True)

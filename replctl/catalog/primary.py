@@ -53,7 +53,9 @@ def open_existing(home: Path) -> Iterator[Cluster]:
     try:
         cluster = Cluster.open(home)
     except PostgresError as error:
-        raise ConnectionFailure(message + error.message) from error
+        raise ConnectionFailure(
+            message + error.message, detail=error.detail, hint=error.hint
+        ) from error
     try:
         yield cluster
     finally:

@@ -135,6 +135,16 @@ def forget_foreign_commit(connection: Connection, relid: int) -> None:
     connection.execute(update(table).where(table.c.relid == relid).values(has_foreign=False))
 
 
+def keep_versions(connection: Connection, relid: int, version: int) -> None:
+    """Note that a relation's Delta table ends with a version (-1: there is none): columns that came
+    later are still to be made."""
+    column, table = schema.storage_column, schema.storage_table
+    is_later = (column.c.relid == relid, column.c.since_version > version)
+    connection.execute(update(column).where(*is_later).values(since_version=None))
+    if version < 0:
+        connection.execute(update(table).where(table.c.relid == relid).values(is_made=False))
+
+
 def note_storage(
     connection: Connection, relid: int, numbers: Collection[int], version: int
 ) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from replctl.catalog import schema
 
@@ -17,6 +17,11 @@ BASE = "base"
 def relative_location(database_oid: int, relid: int) -> str:
     """Return where a relation's Delta table is made, as the catalog has it."""
     return f"{BASE}/{database_oid}/{relid}"
+
+
+def lies_at_home() -> ColumnElement[bool]:
+    """Return the condition for a row of storage_table to be of a table in the cluster's home."""
+    return schema.storage_table.c.location.startswith(f"{BASE}/", autoescape=True)
 
 
 class TableHome:

@@ -144,6 +144,23 @@ def has_changes(location: str, version: int) -> bool:
     return all(folder.has(path) for path in paths)
 
 
+def remove_versions(location: str, first: int) -> None:
+    """Take the versions from `first` on out of a table's log, the newest first; their data files
+    stay, as files that no log names.
+
+    Raises:
+        IoError: files cannot be removed.
+    """
+    folder = TableFolder.of(location)
+    found = [(last_version(name), name) for name in log_names(location)]
+    later = sorted((v, name) for v, name in found if v is not None and v >= first)
+    try:
+        for name in ("_last_checkpoint", *(name for _version, name in reversed(later))):
+            folder.delete(f"{LOG_FOLDER}/{name}")
+    except OSError as error:
+        raise IoError(f'could not remove commits of "{location}": {error}') from error
+
+
 def unneeded_log(location: str, version: int, before: float) -> list[str]:
     """Return the files of the log below the newest checkpoint that is not newer than `version`, and
     the sidecars that no checkpoint from there on refers to.

@@ -79,16 +79,20 @@ def _identify(
 
 
 def _report_copied(cluster: Cluster) -> None:
-    from replctl.catalog.identify import identify_copied
+    from replctl.lake.identify import identify_copied
 
     found = identify_copied(cluster)
     print(f"system identifier: {found.system_identifier}")
+    if found.ended:
+        print(f"transactions ended: {found.ended}")
     for slot in found.slots:
         print(f"slot dropped: {slot}")
     for subscription in found.subscriptions:
         print(f"subscription disabled: {subscription}")
     for name, location in found.tables:
         print(f"table only read: {name} at {location}")
+    for setting in found.settings:
+        print(f"setting removed: {setting}")
 
 
 def _open(home: Path | None, *, is_checked: bool = True) -> Cluster:

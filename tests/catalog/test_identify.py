@@ -13,11 +13,11 @@ from fix_psql import Psql
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.identify import identify_copied
 from replctl.catalog.standby import create_standby, receive
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.execute import execute
 from replctl.lake.backup import back_up
+from replctl.lake.identify import identify_copied
 from replctl.lake.publisher import LakePublisher
 from replctl.session import Session
 
