@@ -27,6 +27,7 @@ CANCELED = "ERROR:  canceling statement due to user request\n"
 
 @contextmanager
 def command(home: Path, *statements: str) -> Iterator[subprocess.Popen[str]]:
+    (home / "home").mkdir(exist_ok=True)
     arguments = ["--home", str(home / "home"), "-Xqt", "--master", "local[1]"]
     arguments += [part for statement in statements for part in ("-c", statement)]
     process = subprocess.Popen(
