@@ -240,7 +240,7 @@ class _Explained:
                             yield batch, group
                     start = batch_end
         except DecodingFailure as failure:
-            raise failure.error from failure
+            raise failure.reported(subscription.name) from failure
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         first, last = group.first, group.last

@@ -32,9 +32,11 @@ from replctl.catalog.pg_replication_slots import (
 )
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     TRUNCATE,
     LogEntry,
+    broken_since,
     entries_between,
     last_committed_version,
 )
@@ -73,6 +75,7 @@ from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
+from replctl.lake.version_chain import replaced
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
@@ -299,7 +302,9 @@ class LakePublisher:
 
         Raises:
             UndefinedTable: the relation is not published, or gone.
+            ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
         """
+        enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:
             catalog = current.as_of(snapshot.lsn)
             table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
@@ -314,6 +319,9 @@ class LakePublisher:
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
             leaves = leaf_partitions(catalog, table.relation)
+            broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
+            if broken:
+                raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         sources = [
@@ -465,8 +473,12 @@ class LakePublisher:
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
             and not (origin.lower() == "none" and entry.origin is not None)
-            and (item.filters or entry.action == TRUNCATE)
+            and (item.filters or entry.action != CHANGE)
         ]
+        for entry in wanted:
+            if entry.action == BREAK:
+                item = published[entry.relid]
+                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):

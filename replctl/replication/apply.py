@@ -277,7 +277,7 @@ class _Worker:
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
                 failure.error.context = decoding_context(slot, commits[0])
-                raise failure.error from failure
+                raise failure.reported(self._subscription.name) from failure
             middle = commits[len(commits) // 2 - 1]
             has_applied = self.segment(from_lsn, middle)
             return self.segment(middle, to_lsn) or has_applied
