@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState
+from replctl.lake.delta_actions import file_paths
 from replctl.lake.delta_log import (
     checkpoints,
     log_names,
@@ -46,13 +46,6 @@ _CHECKPOINT_COLUMNS = [
     "remove.deletionVector.storageType",
     "remove.deletionVector.pathOrInlineDv",
 ]
-_BASE85 = {
-    letter: value
-    for value, letter in enumerate(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    )
-}
-_UUID_LENGTH = 20  # of 16 bytes in base 85
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
@@ -128,7 +121,7 @@ def table_size(location: str) -> int:
     newest = max(_commits(names), default=None)
     if newest is None:
         return 0
-    return sum(int(body["size"]) for body in _files_of(location, names, newest))
+    return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
 def has_changes(location: str, version: int) -> bool:
@@ -140,7 +133,7 @@ def has_changes(location: str, version: int) -> bool:
             action[kind] for action in actions for kind in ("add", "remove") if kind in action
         ]
     folder, roots = TableFolder.of(location), _roots(location)
-    paths = {_relative(path, roots) or path for body in bodies for path in _paths(body)}
+    paths = {_relative(path, roots) or path for body in bodies for path in file_paths(body)}
     return all(folder.has(path) for path in paths)
 
 
@@ -207,8 +200,10 @@ class _LoggedFiles:
 def _logged_files(location: str, version: int) -> _LoggedFiles:
     names = log_names(location)
     seen: list[dict[str, Any]] = []
-    needed = {path for body in _files_of(location, names, version, seen) for path in _paths(body)}
-    named = {path for body in seen for path in _paths(body)}
+    needed = {
+        path for body in _files_of(location, names, version, seen) for path in file_paths(body)
+    }
+    named = {path for body in seen for path in file_paths(body)}
     start = _checkpoint_before(names, version) or 0
     for number in sorted(_commits(names)):
         if start < number <= version:
@@ -231,7 +226,7 @@ def _logged_files(location: str, version: int) -> _LoggedFiles:
 def _action_paths(action: dict[str, Any]) -> Iterator[str]:
     body = action.get("add") or action.get("cdc") or action.get("remove")
     if body is not None:
-        yield from _paths(body)
+        yield from file_paths(body)
 
 
 def _files_of(
@@ -279,31 +274,6 @@ def _key(body: dict[str, Any]) -> tuple[str, str]:
     """What identifies a file of a table: the same data with other deletion vectors is another."""
     vector = body.get("deletionVector")
     return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
-
-
-def _paths(body: dict[str, Any]) -> Iterator[str]:
-    yield unquote(body["path"])
-    vector = body.get("deletionVector")
-    if not vector:
-        return
-    written = vector["pathOrInlineDv"]
-    if vector["storageType"] == "p":
-        yield unquote(written)
-    elif vector["storageType"] == "u":
-        prefix, encoded = written[:-_UUID_LENGTH], written[-_UUID_LENGTH:]
-        name = f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin"
-        yield f"{prefix}/{name}" if prefix else name
-
-
-def _decoded(text: str) -> bytes:
-    """Base 85 as in ZeroMQ's RFC 32: five letters are four bytes."""
-    result = b""
-    for start in range(0, len(text), 5):
-        number = 0
-        for letter in text[start : start + 5]:
-            number = number * 85 + _BASE85[letter]
-        result += number.to_bytes(4, "big")
-    return result
 
 
 def _roots(location: str) -> list[str]:

@@ -6,22 +6,38 @@ Delta's protocol, sections "Delta Log Entries", "Checkpoints" and "Actions".
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
+from replctl.errors import (
+    DataCorrupted,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    UndefinedFile,
+    UndefinedTable,
+)
 from replctl.lake.commit_mark import CommitMark
+from replctl.lake.delta_actions import (
+    BrokenLogError,
+    check_row,
+    commit_time,
+    counted_rows,
+    counts_in,
+    parse_actions,
+    parse_checkpoint,
+    parse_columns,
+)
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.record import dataclass
 
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
-_COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
-    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|(\.[\w-]{36})?\.(?:parquet|json))"
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|(\.[\w-]{36})?\.(?:parquet|json))",
+    re.ASCII,
 )
 
 
@@ -119,6 +135,8 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     Raises:
         UndefinedFile: there is no table, although it had that version: its storage is not there.
         ObjectNotInPrerequisiteState: some of them are not in the log any more.
+        DataCorrupted: one of them is broken, or missing between others (XX001).
+        IoError: the log cannot be read.
     """
     versions = _versions(location)
     if version >= 0 and not versions:
@@ -129,7 +147,9 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
             f'the log of the Delta table "{location}" does not have version {version + 1} any more',
             hint="Synchronize the table again: ALTER SUBSCRIPTION ... REFRESH TABLE.",
         )
-    for number in newer:
+    for expected, number in enumerate(newer, start=version + 1):
+        if number != expected:
+            raise _broken(location, expected, "it is missing")
         yield read_commit(location, number)
 
 
@@ -144,29 +164,30 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
     content = _read_version(location, version)
-    for action in _actions(content):
+    for action in _actions(content, location, version):
         if "commitInfo" in action:
-            info = action["commitInfo"]
+            info = info or action["commitInfo"]
         elif "metaData" in action:
             changes_schema = True
         elif "add" in action or "remove" in action:
-            body = action.get("add") or action.get("remove") or {}
-            changes_data = changes_data or bool(body.get("dataChange", True))
+            body = action["add"] if "add" in action else action["remove"]
+            changes_data = changes_data or body["dataChange"]
             files.append(body)
         elif "cdc" in action:
             changes_data = True
             change_files.append(action["cdc"])
+    operation = info.get("operation")
     return DeltaCommit(
         version,
         hashlib.sha256(content).hexdigest(),
-        int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
-        str(info.get("operation", "")),
+        commit_time(info),
+        operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
         changes_data,
         changes_schema,
-        info.get("operationMetrics") or {},
+        counts_in(info),
         _file_rows(files),
-        sum(int(body.get("size") or 0) for body in change_files or files),
+        sum(body.get("size", 0) for body in change_files or files),
     )
 
 
@@ -175,10 +196,9 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
     vector."""
     rows: dict[str, int] = {}
     for body in files:
-        counted = json.loads(body.get("stats") or "{}").get("numRecords")
-        if counted is None:
+        alive = counted_rows(body)
+        if alive is None:
             return None
-        alive = int(counted) - int((body.get("deletionVector") or {}).get("cardinality", 0))
         rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
     return sum(rows.values())
 
@@ -190,7 +210,20 @@ def schema_at(location: str) -> dict[str, Any]:
         UndefinedTable: there is no Delta table.
     """
     found = _newest_action(location, "metaData")
-    return {**found, "configuration": dict(found.get("configuration") or ())}
+    return {**found, "configuration": found.get("configuration", {})}
+
+
+def stored_columns(location: str) -> list[dict[str, Any]]:
+    """The columns of a table, as Delta describes them: each has a name and a type.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+        DataCorrupted: it has no schema of Delta's form.
+    """
+    try:
+        return parse_columns(schema_at(location))
+    except BrokenLogError as error:
+        raise _broken(location, None, str(error)) from error
 
 
 def protocol_at(location: str) -> dict[str, Any]:
@@ -234,15 +267,14 @@ def stored_names(location: str) -> set[str]:
     Raises:
         UndefinedTable: there is no Delta table.
     """
-    declared = json.loads(schema_at(location)["schemaString"])
-    return {str(field["name"]).lower() for field in declared["fields"]}
+    return {column["name"].lower() for column in stored_columns(location)}
 
 
 def applied_step(location: str, application: str, version: int) -> int | None:
     """The transaction version that `application` has written in a version of the table."""
     for action in read_actions(location, version):
         txn = action.get("txn")
-        if txn is not None and txn.get("appId") == application:
+        if txn is not None and txn["appId"] == application:
             return int(txn["version"])
     return None
 
@@ -252,8 +284,9 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
+        DataCorrupted: it is broken (XX001).
     """
-    return _actions(_read_version(location, version))
+    return _actions(_read_version(location, version), location, version)
 
 
 def _read_version(location: str, version: int) -> bytes:
@@ -267,8 +300,19 @@ def _read_version(location: str, version: int) -> bytes:
         raise _unreadable(location, error) from error
 
 
-def _actions(content: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in content.split(b"\n") if line.strip()]
+def _actions(content: bytes, location: str, version: int) -> list[dict[str, Any]]:
+    try:
+        return parse_actions(content)
+    except BrokenLogError as error:
+        raise _broken(location, version, str(error)) from error
+
+
+def _broken(location: str, version: int | None, what: str) -> DataCorrupted:
+    place = "Its newest state" if version is None else f"Version {version}"
+    return DataCorrupted(
+        f'the log of the Delta table "{location}" is broken',
+        detail=f"{place} is not valid: {what}.",
+    )
 
 
 def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:
@@ -305,10 +349,16 @@ def _checkpoint_rows(location: str, name: str, columns: list[str]) -> list[dict[
     """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
     folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
     nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
-    if name.endswith(".json"):
-        lines = folder.read(f"{LOG_FOLDER}/{name}").splitlines()
-        return [nothing | json.loads(line) for line in lines if line.strip()]
-    return [nothing | row for row in folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)]
+    try:
+        if name.endswith(".json"):
+            return [nothing | row for row in parse_checkpoint(folder.read(f"{LOG_FOLDER}/{name}"))]
+        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)
+        return [nothing | check_row(row) for row in rows]
+    except BrokenLogError as error:
+        raise DataCorrupted(
+            f'the log of the Delta table "{location}" is broken',
+            detail=f'Its checkpoint "{name}" is not valid: {error}.',
+        ) from error
 
 
 def checkpoints(names: list[str]) -> dict[int, list[str]]:
