@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -168,6 +168,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         if "commitInfo" in action:
             info = info or action["commitInfo"]
         elif "metaData" in action:
+            _columns(action["metaData"], location, version)
             changes_schema = True
         elif "add" in action or "remove" in action:
             body = action["add"] if "add" in action else action["remove"]
@@ -220,10 +221,16 @@ def stored_columns(location: str) -> list[dict[str, Any]]:
         UndefinedTable: there is no Delta table.
         DataCorrupted: it has no schema of Delta's form.
     """
+    return _columns(schema_at(location), location, None)
+
+
+def _columns(
+    metadata: Mapping[str, Any], location: str, version: int | None
+) -> list[dict[str, Any]]:
     try:
-        return parse_columns(schema_at(location))
+        return parse_columns(metadata)
     except BrokenLogError as error:
-        raise _broken(location, None, str(error)) from error
+        raise _broken(location, version, str(error)) from error
 
 
 def protocol_at(location: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replctl.lake.delta_actions import (
@@ -160,6 +160,11 @@ def test_a_schema_of_another_form_is_told(schema: str) -> None:
         parse_columns({"schemaString": schema})
 
 
+def _patient(examples: int) -> settings:
+    too_slow = [HealthCheck.too_slow]
+    return settings(max_examples=examples, deadline=None, suppress_health_check=too_slow)
+
+
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
 _VALUES = st.recursive(
     _SCALARS,
@@ -168,7 +173,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@_patient(300)
 @given(st.sampled_from(_ACTIONS), _VALUES, st.data())
 def test_no_value_of_a_field_ends_otherwise(
     action: dict[str, Any], value: object, data: st.DataObject
@@ -190,7 +195,7 @@ def test_no_value_of_a_field_ends_otherwise(
     counts_in(read)
 
 
-@settings(max_examples=200)
+@_patient(200)
 @given(st.integers(0, len(_text(_ACTIONS)) - 1), st.binary(max_size=3))
 def test_no_byte_ends_otherwise(place: int, put: bytes) -> None:
     content = _text(_ACTIONS)
