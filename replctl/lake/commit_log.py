@@ -8,14 +8,13 @@ relation is entered, the versions that others made are, as they are found in Del
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import FOREIGN_FILES, Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_wal import (
     CHANGE,
@@ -49,7 +48,8 @@ from replctl.errors import (
 )
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
+from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
+from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
 
 #: What says that a table cannot be read, or must not be.
@@ -109,8 +109,7 @@ def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
         relation = relations[table.relid]
         with _reading_log(relation):
             if _is_behind(relation.qualified_name, table):
-                start = -1 if table.version is None else table.version
-                deque(commits_after(table.location, start), maxlen=0)
+                _read_commits(relation, -1 if table.version is None else table.version)
 
 
 def enter_readable(
@@ -181,8 +180,7 @@ def commits_since(
     first = -1 if version is None else version
     logged = last_logged_version(catalog.connection, relation.oid)
     start = first if logged is None else min(first, logged)
-    with _reading_log(relation):
-        commits = list(commits_after(relation.storage.location, start))
+    commits = _read_commits(relation, start)
     marks = {
         commit.version: mark
         for commit in commits
@@ -192,6 +190,38 @@ def commits_since(
         own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
     return [commit for commit in commits if commit.version > first]
+
+
+def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
+    """Return the commits of a relation that are newer than a version.
+
+    Raises:
+        As `commits_since`.
+        InsufficientPrivilege: one of them, or the newest checkpoint, names a file outside the
+            table's directory, and the table was not adopted with foreign_files (42501).
+    """
+    assert relation.storage is not None
+    location = relation.storage.location
+    with _reading_log(relation):
+        commits = list(commits_after(location, version))
+        if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
+            return commits
+        for commit in commits:
+            if commit.outside is not None:
+                raise _leads_out(relation, commit.outside, f"Version {commit.version}")
+        outside = outside_checkpoint(location, version)
+        if outside is not None:
+            raise _leads_out(relation, outside, "Its newest checkpoint")
+    return commits
+
+
+def _leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
+    return InsufficientPrivilege(
+        f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
+        detail=f"{what} names it.",
+        hint="If the table is a shallow clone, or its log is to be trusted for another reason,"
+        f" adopt it with WITH ({FOREIGN_FILES} = on).",
+    )
 
 
 def _own_marks(

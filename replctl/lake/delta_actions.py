@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote
 
 _INT64 = 2**63
 #: The last millisecond of the year 9999.
@@ -86,20 +86,20 @@ def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(schema["fields"])
 
 
-def file_paths(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the files that an action names, decoded: data or changes, and that of the
+def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of the files that an action names, as URIs: data or changes, and that of the
     deletion vector."""
-    yield unquote(body["path"])
+    yield body["path"]
     vector = body.get("deletionVector")
     if not vector:
         return
     written = vector["pathOrInlineDv"]
     if vector["storageType"] == "p":
-        yield unquote(written)
+        yield written
     elif vector["storageType"] == "u":
         prefix, encoded = written[:-_UUID_LENGTH], written[-_UUID_LENGTH:]
         name = f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin"
-        yield f"{prefix}/{name}" if prefix else name
+        yield quote(f"{prefix}/{name}" if prefix else name)
 
 
 def _decoded(text: str) -> bytes:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
+from urllib.parse import unquote
 
 from replctl.errors import (
     DataCorrupted,
@@ -25,14 +26,26 @@ from replctl.lake.delta_actions import (
     commit_time,
     counted_rows,
     counts_in,
+    file_uris,
     parse_actions,
     parse_checkpoint,
     parse_columns,
 )
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
+#: What a checkpoint tells of files.
+FILE_COLUMNS = [
+    "add.path",
+    "add.size",
+    "add.deletionVector.storageType",
+    "add.deletionVector.pathOrInlineDv",
+    "remove.path",
+    "remove.deletionVector.storageType",
+    "remove.deletionVector.pathOrInlineDv",
+]
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
@@ -65,6 +78,8 @@ class DeltaCommit:
         metrics: what the writer has counted, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
             changes; None if the writer has not counted them.
+        outside: the path of a file that it names outside the table's directory; None if there is
+            none.
         feed_size: bytes of the files that its change feed is read from.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
@@ -80,6 +95,7 @@ class DeltaCommit:
     metrics: dict[str, str] = field(default_factory=dict, hash=False)
     file_rows: int | None = 0
     feed_size: int = 0
+    outside: str | None = None
     mark: CommitMark | None = None
 
     @property
@@ -189,7 +205,26 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         counts_in(info),
         _file_rows(files),
         sum(body.get("size", 0) for body in change_files or files),
+        _outside(location, files + change_files),
     )
+
+
+def outside_checkpoint(location: str, since: int) -> str | None:
+    """Return, as DeltaCommit.outside, a path in the newest checkpoint, if it is not older than the
+    version `since`."""
+    newest = max(checkpoints(log_names(location)), default=-1)
+    if newest < max(since, 0):
+        return None
+    rows = read_checkpoint(location, newest, FILE_COLUMNS)
+    bodies = [row[kind] for row in rows for kind in ("add", "remove") if row[kind] is not None]
+    sidecars = [row["sidecar"] for row in rows if row["sidecar"] is not None]
+    bodies += [sidecar for sidecar in sidecars if "/" in unquote(sidecar["path"])]
+    return _outside(location, bodies)
+
+
+def _outside(location: str, bodies: Sequence[dict[str, Any]]) -> str | None:
+    paths = TablePaths(location)
+    return next((uri for body in bodies for uri in file_uris(body) if paths.leads_out(uri)), None)
 
 
 def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
