@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import (
+    FOREIGN_FILES,
     Column,
     insert_relation,
     insert_storage,
@@ -15,6 +16,7 @@ from replctl.catalog.pg_class import (
 from replctl.commands.column import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.reloptions import table_options
 from replctl.commands.table import (
     add_indexes_and_references,
     check_relation_name,
@@ -51,6 +53,7 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         InvalidObjectDefinition: the location lies in the directory of another table, or of a
             cluster (42P17).
         FeatureNotSupported: a column of it has a type without a counterpart.
+        InsufficientPrivilege: a file of it lies elsewhere, without foreign_files (42501).
     """
     location = statement.location
     assert location is not None
@@ -80,7 +83,7 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("INHERITS and partitions with LOCATION are not supported")
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
         raise FeatureNotSupported("LIKE with LOCATION is not supported")
-    if statement.options:
+    if any(option.name != FOREIGN_FILES for option in statement.options):
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
 
 
@@ -106,6 +109,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
+    relation = replace(relation, options=table_options(statement.options, is_adopted=exists))
     constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
     if exists:
         found = delta_columns(location)

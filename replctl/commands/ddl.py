@@ -17,7 +17,7 @@ from typing import TypeVar
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation, get_relation, load_relations
 from replctl.catalog.transaction import Catalog
-from replctl.errors import Notice, PostgresError, TransactionInProgress
+from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
 from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
@@ -222,7 +222,15 @@ def _versions(ddl: Ddl) -> dict[int, int | None]:
     them."""
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
-        oid: latest_version(relation.storage.location)
+        oid: _listed_version(relation.storage.location)
         for oid, relation in relations.items()
         if relation.storage is not None and relation.storage.is_made
     }
+
+
+def _listed_version(location: str) -> int | None:
+    """The newest version; None if it cannot be told, which stops only what looks at rows."""
+    try:
+        return latest_version(location)
+    except IoError:
+        return None

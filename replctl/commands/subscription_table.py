@@ -55,7 +55,7 @@ def refresh_tables(
             _member(catalog, subscription, item.oid, item.name)
     with open_publisher(session, subscription.conninfo) as publisher:
         _check_published(publisher, subscription, list(relations.values()))
-        lsn = publisher.current_lsn()
+        lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
     with changing_definitions(session) as catalog:
         for oid, relation in relations.items():
             member = _member(catalog, subscription, oid, relation.name)

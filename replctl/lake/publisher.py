@@ -17,6 +17,7 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
     leaf_partitions,
     load_relations,
+    relation_names,
 )
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_namespace import find_schema
@@ -122,17 +123,28 @@ class LakePublisher:
 
     # -- the log and slots
 
-    def current_lsn(self) -> int:
+    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log; what foreign writers have committed is entered first, without
-        Spark."""
-        enter_foreign_versions(self._session)
+        Spark.
+
+        Raises:
+            PostgresError: one of the tables that are needed cannot be read.
+        """
+        broken = enter_foreign_versions(self._session)
+        if broken and needed:
+            with self._session.read() as catalog:
+                families = {oid: {oid, *ancestors_of(catalog, oid)} for oid in broken}
+                names = relation_names(catalog, set().union(*families.values()))
+            for oid, error in broken.items():
+                if any(names.get(member) in needed for member in families[oid]):
+                    raise error
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)
 
-    def sendable_lsn(self, slot_name: str) -> int:
+    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log, or by a failover slot what the standbys that
         synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
-        end = self.current_lsn()
+        end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
             if slot is None or not slot.failover or read_control(connection).is_in_recovery:

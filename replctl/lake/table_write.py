@@ -337,7 +337,8 @@ def writing_locked(
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo the transactions of dead processes that touch `relids`; without them, the
-    blocks of the database, which may have changed definitions.  On a standby the primary does."""
+    blocks of the database, which may have changed definitions: those whose tables cannot be read
+    are left.  On a standby the primary does."""
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
@@ -348,8 +349,13 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
         else:
             candidates = writers_of(connection, cluster.backend, relids)
     for xid, backend in candidates.items():
-        if not cluster.is_alive(backend):
+        if cluster.is_alive(backend):
+            continue
+        try:
             _end_abandoned(session, xid)
+        except commit_log.UNREADABLE:
+            if relids is not None:
+                raise
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:

@@ -79,7 +79,7 @@ def apply_changes(
         confirm=lambda lsn: publisher.advance_slot(slot_name, lsn),
     )
     has_applied = worker.finish_batch()
-    progress, end = subscriber.progress(), publisher.sendable_lsn(subscription.slot_name)
+    progress, end = subscriber.progress(), publisher.sendable_lsn(slot_name, subscriber.starts())
     if progress > end:
         _check_log(publisher, progress)
     has_applied |= worker.run(max(progress, confirmed), end)

@@ -132,11 +132,14 @@ class PendingChanges:
 class Publisher(Protocol):
     """A node that changes are read from."""
 
-    def current_lsn(self) -> int:
-        """The end of the log, with everything that others have committed to published tables
-        entered."""
+    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
+        """The end of the log, with everything that others have committed to tables entered.
 
-    def sendable_lsn(self, slot_name: str) -> int:
+        Args:
+            needed: tables, by schema and name, that have to be readable; others only may be.
+        """
+
+    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
         synchronized_standby_slots do not have."""
 

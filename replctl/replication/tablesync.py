@@ -51,7 +51,7 @@ def synchronize(
     if relation is not None and relation.state is RelState.FINISHEDCOPY:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         table = subscriber.of_table(relation)
-        end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation))
+        end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation), [name])
         catch_up(publisher, table, subscription, end)
 
 

@@ -73,7 +73,8 @@ def commit(home: Path, table: str, version: int, operation: str, metrics: dict[s
     }
     log = location / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
-    actions: Sequence[dict[str, Any]] = [{"commitInfo": info}, {"add": {"dataChange": True}}]
+    add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    actions: Sequence[dict[str, Any]] = [{"commitInfo": info}, {"add": add}]
     text = "\n".join(json.dumps(action) for action in actions)
     (log / f"{version:020d}.json").write_text(text)
 
