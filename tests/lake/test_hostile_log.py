@@ -14,6 +14,7 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
 from replctl.errors import PostgresError
 from replctl.lake.publisher import LakePublisher
 
@@ -190,3 +191,19 @@ def test_what_is_mended_goes_on(lake: Lake) -> None:
     assert LakePublisher(lake.session).current_lsn() == before
     append(lake, _COMMIT, 2)
     assert lake.enter() > before
+
+
+def test_a_truncation_is_one_that_leaves_nothing(lake: Lake) -> None:
+    start = lake.enter()
+    info = {"commitInfo": _INFO | {"operation": "TRUNCATE"}}
+    first = json.loads((log_of(lake) / f"{0:020d}.json").read_text().splitlines()[-1])["add"]
+    remove = {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}
+    append(lake, commit_of(info, {"add": _ADD}), 1)
+    append(lake, commit_of(info, {"remove": remove}), 2)
+    append(lake, commit_of(info, {"remove": remove | {"path": _ADD["path"]}}), 3)
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, start, end)
+    assert [(entry.version, entry.action) for entry in entries] == [
+        (1, CHANGE), (2, CHANGE), (3, TRUNCATE)
+    ]  # fmt: skip
