@@ -50,6 +50,7 @@ from replctl.errors import (
 )
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
+from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
 from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
 from replctl.types.boolean import bool_in
@@ -377,7 +378,7 @@ def enter_versions(
     for commit in commits:
         xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
-            _enter(catalog, xid, relation.oid, commit, is_undone=commit.version in taken_back)
+            _enter(catalog, xid, relation, commit, is_undone=commit.version in taken_back)
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
@@ -387,7 +388,7 @@ def enter_versions(
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
         new_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
         is_undone = xid is not None and xid == undone_xid
-        _enter(catalog, new_xid, relation.oid, commit, is_undone=is_undone)
+        _enter(catalog, new_xid, relation, commit, is_undone=is_undone)
         commit_transaction(
             catalog.connection,
             new_xid,
@@ -400,26 +401,32 @@ def enter_versions(
         set_acceptance(catalog.connection, relation.oid, accepts=False)
 
 
-def _enter(catalog: Catalog, xid: int, relid: int, commit: DeltaCommit, *, is_undone: bool) -> None:
+def _enter(
+    catalog: Catalog, xid: int, relation: Relation, commit: DeltaCommit, *, is_undone: bool
+) -> None:
+    assert relation.storage is not None
+    location = relation.storage.location
     enter(
         catalog,
         xid,
-        relid,
+        relation.oid,
         commit.version,
-        NONE if is_undone else _action(commit),
+        NONE if is_undone else _action(location, commit),
         _detail(commit),
         digest=commit.digest,
         mark=None if commit.mark is None else commit.mark.place,
     )
 
 
-def _action(commit: DeltaCommit) -> str:
-    """What a commit does to rows; of what replctl has not marked itself, its actions say it."""
+def _action(location: str, commit: DeltaCommit) -> str:
+    """What a commit does to rows; of what replctl has not marked itself, its actions say it: one
+    that is called TRUNCATE is one only if it leaves nothing."""
     if not commit.changes_data:
         return NONE
     if commit.mark is not None:
         return NONE if commit.mark.silent or commit.mark.truncates else CHANGE
-    return TRUNCATE if commit.operation == "TRUNCATE" else CHANGE
+    is_truncation = commit.operation == "TRUNCATE" and is_empty_at(location, commit.version)
+    return TRUNCATE if is_truncation else CHANGE
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:

@@ -115,6 +115,14 @@ def table_size(location: str) -> int:
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
+def is_empty_at(location: str, version: int) -> bool:
+    """Whether a table has no files at a version; not, where the log does not say it."""
+    try:
+        return not _files_of(location, log_names(location), version)
+    except ObjectNotInPrerequisiteState:
+        return False
+
+
 def has_changes(location: str, version: int) -> bool:
     """Whether the files are still there that tell what a version has changed."""
     actions = read_actions(location, version)

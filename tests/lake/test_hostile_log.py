@@ -1,12 +1,18 @@
 """Logs that are broken, or were written by an enemy: right rows, or an error that names the table;
-and nothing but what needs the table stops."""
+and nothing but what needs the table stops.
+
+REPLCTL_TEST_HOSTILE_LOGS is how many logs are made by chance, 200 where it is not set;
+REPLCTL_TEST_SEED makes them others.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -14,8 +20,14 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.pg_class import load_relations
+from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
 from replctl.errors import PostgresError
+from replctl.lake import commit_log
 from replctl.lake.publisher import LakePublisher
+
+_LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
+_SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 
 _ADD: dict[str, Any] = {
     "path": "part-9.parquet",
@@ -190,3 +202,122 @@ def test_what_is_mended_goes_on(lake: Lake) -> None:
     assert LakePublisher(lake.session).current_lsn() == before
     append(lake, _COMMIT, 2)
     assert lake.enter() > before
+
+
+def test_a_truncation_is_one_that_leaves_nothing(lake: Lake) -> None:
+    start = lake.enter()
+    info = {"commitInfo": _INFO | {"operation": "TRUNCATE"}}
+    first = json.loads((log_of(lake) / f"{0:020d}.json").read_text().splitlines()[-1])["add"]
+    remove = {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}
+    append(lake, commit_of(info, {"add": _ADD}), 1)
+    append(lake, commit_of(info, {"remove": remove}), 2)
+    append(lake, commit_of(info, {"remove": remove | {"path": _ADD["path"]}}), 3)
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, start, end)
+    assert [(entry.version, entry.action) for entry in entries] == [
+        (1, CHANGE), (2, CHANGE), (3, TRUNCATE)
+    ]  # fmt: skip
+
+
+_DEEP = b"[" * 20_000 + b"]" * 20_000
+_MARKS: list[bytes] = [
+    b"null", b"7", b"-0", b"1e999", b"9" * 9_000, b"true", b"[]", b"{}", b'""',
+    b'"' + b"x" * 10**6 + b'"',
+    b'{"replctl":{}}', b'{"a":1,"a":2}', b"[[[[1]]]]", _DEEP, b'{"replctl":' + _DEEP + b"}",
+    *(
+        json.dumps(json.dumps({"replctl": mark}, separators=(",", ":"))).encode()
+        for mark in (
+            None, 7, [], "x", {},
+            {"signature": None}, {"signature": "0" * 64}, {"signature": "\ud800"},
+            {"nonce": "n", "number": -1, "xid": 2**70, "signature": "x"},
+            {"undoes": [[]], "origin_at": {}, "silent": "yes", "signature": []},
+        )
+    ),
+    json.dumps('{"replctl":' + "[" * 90_000).encode(),
+    json.dumps('{"replctl":{"xid":' + "9" * 9_000 + "}}").encode(),
+]  # fmt: skip
+
+
+def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
+    """Whatever stands there, its commit is decoded."""
+    start = lake.enter()
+    for version, mark in enumerate(_MARKS, start=1):
+        add_it = json.dumps({"add": _ADD | {"path": f"part-{version}"}}).encode()
+        append(lake, b'{"commitInfo":{"userMetadata":' + mark + b"}}\n" + add_it, version)
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, start, end)
+    assert [(entry.version, entry.action) for entry in entries] == [
+        (version, CHANGE) for version in range(1, len(_MARKS) + 1)
+    ]
+
+
+_PIECES = [
+    b"", b"\0", b"\n", b"\xff", b'"', b"}", b"{}", b"[]", b"null", b"true", b"-1", b"1e999",
+    b"9" * 5_000, b'"../x"', b'"/etc/passwd"', b'"file:/x"', b'"%2e%2e/x"', b'"s3://b/x"',
+    b'"\\ud800"', b"[" * 5_000,
+]  # fmt: skip
+_WHOLE = commit_of(
+    {"commitInfo": _INFO | {"operationMetrics": {"numOutputRows": "1"}, "userMetadata": "{}"}},
+    {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"]}},
+    {"add": _ADD | {"stats": '{"numRecords":1}', "deletionVector": {
+        "storageType": "p", "pathOrInlineDv": "a", "sizeInBytes": 1, "cardinality": 1}}},
+    {"remove": {"path": "a", "dataChange": True, "deletionTimestamp": 1}},
+    {"cdc": {"path": "c", "partitionValues": {}, "size": 1, "dataChange": False}},
+    {"txn": {"appId": "a", "version": 1}},
+)  # fmt: skip
+_WHOLE += b"\n" + _schema({"name": "id", "type": "integer"}, {"name": "more", "type": "long"})
+_MARKS_BETWEEN = (b"[", b"]", b"{", b"}", b":", b",", b"\n")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+|true|false|[][{}:,\n]')
+
+
+def _hostile(random: Random) -> bytes:
+    """A commit of which some parts are others, are missing, or stand there twice."""
+    parts = _TOKEN.findall(_WHOLE)
+    values = [place for place, part in enumerate(parts) if part not in _MARKS_BETWEEN]
+    for _ in range(random.choice([1, 1, 1, 2])):
+        place = random.choice(values)
+        match random.randrange(9):
+            case 0:
+                parts[place] = random.choice(_PIECES)
+            case 1:
+                del parts[random.randrange(len(parts)) :]
+                return b"".join(parts)
+            case 2:
+                parts[random.randrange(len(parts))] += random.choice(parts)
+            case _:
+                parts[place] = parts[random.choice(values)]
+    return b"".join(parts)
+
+
+class _Undo(Exception):
+    """Takes back what was entered."""
+
+
+def _check_told(error: PostgresError, content: bytes) -> None:
+    told = f"{error.message} {error.detail}"
+    assert error.sqlstate in ("XX001", "42501", "0A000"), (content, told)
+    assert '"public.t"' in told, content
+
+
+def test_logs_by_chance(lake: Lake) -> None:
+    lake.enter()
+    random, count = Random(_SEED), {"entered": 0, "refused": 0}
+    for _ in range(_LOGS):
+        content = _hostile(random)
+        append(lake, content)
+        session = lake.session
+        try:
+            with session.cluster.write(session.database_oid) as catalog:
+                relation = load_relations(catalog, [lake.oid])[lake.oid]
+                commit_log.enter_versions(catalog, session.cluster, relation)
+                raise _Undo
+        except _Undo:
+            count["entered"] += 1
+        except PostgresError as error:
+            _check_told(error, content)
+            count["refused"] += 1
+        except Exception as error:
+            raise AssertionError(content) from error
+    assert min(count.values()) > _LOGS / 20, count
