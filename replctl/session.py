@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -45,6 +44,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.types.guc import Setting, find_setting, read_value, settings
+from replctl.types.quote import split_identifiers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -63,7 +63,6 @@ _KEPT_BACK = {
     "error": frozenset({"LOG", "NOTICE", "WARNING"}),
 }
 
-_NAME = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
 _ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
 
 
@@ -391,7 +390,7 @@ class Session:
     def search_path(self) -> tuple[str, ...]:
         """Names of the schemas to search, without pg_catalog, which is always searched first;
         temporary relations come before others unless they are named elsewhere."""
-        names = [_read_name(part) for part in _NAME.findall(self.setting("search_path"))]
+        names = split_identifiers(self.setting("search_path")) or []
         if self.temporary_schema is not None and "pg_temp" not in names:
             names.insert(0, "pg_temp")
         own = {"$user": self.role_name, "pg_temp": self.temporary_schema or ""}
@@ -562,11 +561,6 @@ class Session:
             raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
         if self.block is not None:
             raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
-
-
-def _read_name(text: str) -> str:
-    """A name of a list: in quotes as it is, else in lower case."""
-    return text[1:-1].replace('""', '"') if text.startswith('"') else text.lower()
 
 
 def _configured(cluster: Cluster) -> dict[str, str]:

@@ -41,6 +41,7 @@ from replctl.catalog.table_home import located
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
+    InvalidName,
     InvalidParameterValue,
     NumericValueOutOfRange,
     UndefinedColumn,
@@ -142,9 +143,8 @@ def _current_xid(context: FunctionContext) -> int:
 
 
 def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
-    environment = context.environment
-    name = environment.relation_name(relid)
-    return None if name is None else int("." not in name)
+    is_visible = context.environment.is_relation_visible(relid)
+    return None if is_visible is None else int(is_visible)
 
 
 def _check_sequence(context: FunctionContext, relid: int, letters: str) -> None:
@@ -213,10 +213,10 @@ def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -
         setting = guc.find_setting(name)
         guc.check_readable(setting, is_superuser=context.environment.privileges.is_superuser)
         return guc.show_value(setting, context.settings.setting(name))
-    except UndefinedObject:
+    except (UndefinedObject, InvalidName):
         if missing_ok:
             return None
-        raise
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"') from None
 
 
 def _set_config(

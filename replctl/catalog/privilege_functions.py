@@ -22,6 +22,7 @@ from replctl.errors import (
 from replctl.expr import object_identifier
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.text_form import BLANKS
 
 if TYPE_CHECKING:
     from replctl.catalog.functions import FunctionContext
@@ -71,11 +72,11 @@ def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
     """
     found = []
     for word in words.split(","):
-        bare = word.strip().lower()
+        bare = word.strip(BLANKS).lower()
         as_option = bare.endswith(_GRANT_OPTION)
         bare = bare.removesuffix(_GRANT_OPTION)
         if bare not in _WORDS[kind]:
-            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
         found.append((PRIVILEGE_LETTERS.get(bare, ""), as_option))
     return found
 
@@ -239,12 +240,12 @@ def _has_role(context: FunctionContext, *args: Any) -> int:
     }
     asked = []
     for word in words.split(","):
-        bare = word.strip().lower()
+        bare = word.strip(BLANKS).lower()
         for option in (_GRANT_OPTION, " with admin option"):
             if bare.endswith(option) and bare.removesuffix(option) in ("usage", "member", "set"):
                 bare = "admin"
-        if bare not in verdicts or word.strip().lower() == "admin":
-            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+        if bare not in verdicts or word.strip(BLANKS).lower() == "admin":
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
         asked.append(verdicts[bare])
     return int(any(verdict() for verdict in asked))
 

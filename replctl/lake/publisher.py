@@ -105,6 +105,7 @@ from replctl.spark import (
     copied_sql,
     untranslatable,
 )
+from replctl.types.guc import clean_ascii
 
 #: So many changes a commit counts for whose writer has not counted them.
 _MANY = 1_000_000
@@ -213,7 +214,8 @@ class LakePublisher:
             TooManyConnections: max_wal_senders others hold slots (53300).
         """
         role = self._session.role_oid
-        sender = Walsender(slot_name, client, application_name, role)
+        name = clean_ascii(application_name)
+        sender = Walsender(slot_name, client, name, role)
         maximum = int(self._session.setting("max_wal_senders"))
         claim_walsender(self._session.cluster, sender, maximum=maximum)
 

@@ -11,8 +11,6 @@ import re
 from replctl.errors import CharacterNotInRepertoire, InvalidEscapeSequence, SqlSyntaxError
 from replctl.parser.syntax_error import unterminated
 
-MAX_IDENTIFIER_BYTES = 63  # NAMEDATALEN - 1
-
 _SPACE = r"[ \t\n\r\f\v]"
 #: White space with a line break, and a quote: the string goes on.
 _CONTINUATION = re.compile(rf"[ \t\f\v]*(?:--[^\n\r]*)?[\n\r](?:{_SPACE}|--[^\n\r]*[\n\r])*'")
@@ -22,7 +20,7 @@ _ESCAPE = re.compile(
     r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S
 )
 _SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I)
+_UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I | re.A)
 _SIMPLE_STRING = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*('((?:[^']|'')*)')")
 _UNTERMINATED = {"b": "bit string literal", "x": "hexadecimal string literal"}
 _BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of its own
@@ -31,7 +29,13 @@ _BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of it
 def quoted_string(text: str, start: int) -> tuple[str, str, int]:
     """A string that begins at `start` with ' or with one of E, B, X and '."""
     prefix = "" if text[start] == "'" else text[start].lower()
-    body, end = _string_body(text, start, start + len(prefix), with_escapes=prefix == "e")
+    body, end = _string_body(
+        text,
+        start,
+        start + len(prefix),
+        with_escapes=prefix == "e",
+        with_quotes=prefix in ("", "e"),
+    )
     match prefix:
         case "e":
             return "SCONST", _unescape(body, start + 2, text, end) if "\\" in body else body, end
@@ -71,20 +75,12 @@ def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
         body, end = _string_body(text, start, start + 2, with_escapes=False)
     escape, end = _uescape(text, end)
     value = _unescape_unicode(body, escape, start + 3)
-    return ("IDENT", truncate_identifier(value), end) if is_name else ("SCONST", value, end)
+    return ("IDENT", value, end) if is_name else ("SCONST", value, end)
 
 
-def truncate_identifier(name: str) -> str:
-    """`name` cut to what the type name can hold, at a character's boundary."""
-    if len(name) <= MAX_IDENTIFIER_BYTES // 4:
-        return name
-    encoded = name.encode("utf-8")
-    if len(encoded) <= MAX_IDENTIFIER_BYTES:
-        return name
-    return encoded[:MAX_IDENTIFIER_BYTES].decode("utf-8", errors="ignore")
-
-
-def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tuple[str, int]:
+def _string_body(
+    text: str, start: int, quote: int, *, with_escapes: bool, with_quotes: bool = True
+) -> tuple[str, int]:
     """The characters between quotes, doubled ones made single, and where the string ends.
 
     Strings that only white space with a line break separates are one string.
@@ -102,7 +98,7 @@ def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tu
             continue
         parts.append(text[position : match.start()])
         position = match.end()
-        if text.startswith("'", position):
+        if with_quotes and text.startswith("'", position):
             parts.append("'")
             position += 1
             continue

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 from replctl.errors import StringDataRightTruncation
+from replctl.types.identifier import clipped
 from replctl.types.text_form import text_form
 
 TYPMOD_HEADER = 4  # VARHDRSZ: the modifier of varchar(n) and char(n) is n + 4
-NAME_BYTES = 63  # NAMEDATALEN - 1
 
 
 def text_in(text: str) -> str:
@@ -19,9 +19,7 @@ def text_in(text: str) -> str:
 
 def name_in(text: str) -> str:
     """The text, cut after 63 bytes, between two characters."""
-    if len(text) * 4 <= NAME_BYTES:
-        return text
-    return text.encode()[:NAME_BYTES].decode(errors="ignore")
+    return clipped(text)
 
 
 def char_in(text: str) -> str:

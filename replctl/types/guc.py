@@ -19,6 +19,7 @@ from replctl.errors import (
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
+from replctl.types.quote import split_identifiers
 
 #: What another value has here than a server is built with.
 _DEFAULTS = {
@@ -59,10 +60,15 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
+_ASCII = ("application_name", "cluster_name")
+
 _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
 _TIME = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000,
          "ms": 1000, "us": 1}  # fmt: skip
-_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)")
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)",
+    re.ASCII | re.DOTALL,
+)
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"  # or _; a class up to U+10FFFF takes longer to compile
 _WORD = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
 _CUSTOM_NAME = re.compile(rf"{_WORD}(?:\.{_WORD})+")
@@ -228,7 +234,17 @@ def read_value(setting: Setting, text: str) -> str:
             return _read_enum(setting, text)
         case "integer" | "real":
             return _read_number(setting, text)
-    return text
+    if setting.is_name_list and split_identifiers(text) is None:
+        raise InvalidParameterValue(_invalid(setting, text), detail="List syntax is invalid.")
+    return clean_ascii(text) if setting.key in _ASCII else text
+
+
+def clean_ascii(text: str) -> str:
+    r"""`é\n` -> `\xc3\xa9\x0a`: what other programs are told (pg_clean_ascii)."""
+    return "".join(
+        char if " " <= char <= "~" else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        for char in text
+    )
 
 
 def show_value(setting: Setting, value: str) -> str:
@@ -255,7 +271,7 @@ def _number(digits: str) -> float:
 
 
 def _read_bool(setting: Setting, text: str) -> str:
-    word = text.strip().lower()
+    word = text.lower()
     if word in ("1", "on") or (word and ("true".startswith(word) or "yes".startswith(word))):
         return "on"
     is_false = word and ("false".startswith(word) or "no".startswith(word))
