@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -101,3 +102,37 @@ def test_completion(terminal: Terminal) -> None:
     terminal.expect("\npostgres\n")
     terminal.type("\\q\r")
     assert terminal.exit_code() == 0
+
+
+_SLOW_JAVA = """#!/bin/sh
+case "$*" in *-version*) echo 'openjdk version "17.0.1"' >&2; exit;; esac
+sleep 2
+exit 1
+"""
+
+
+def test_a_start_of_spark_is_shown(
+    fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(_SLOW_JAVA)
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    home = tmp_path / "home"
+    shutil.copytree(fresh_home, home)
+    statements = ("-c", "CREATE TABLE t (a int)", "-c", "INSERT INTO t VALUES (1)")
+    terminal = Terminal(home, *statements)
+    terminal.expect("Starting Spark ...")
+    terminal.expect("ERROR:")
+    assert re.search(r"Starting Spark \.\.\.\r +\r", terminal.raw)
+    assert terminal.exit_code() == 1
+    quiet = Terminal(home, "-q", *statements[2:])
+    quiet.expect("ERROR:")
+    assert "Starting" not in quiet.raw
+    assert quiet.exit_code() == 1
+    command = [sys.executable, "-m", "replctl", "-X", "--home", str(home), *statements[2:]]
+    piped = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert piped.returncode == 1
+    assert "Starting" not in piped.stdout + piped.stderr
