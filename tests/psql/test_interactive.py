@@ -14,6 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from replctl.psql.history import History, history_text
+from replctl.psql.messages import Messages
+from replctl.psql.scan import StatementScanner
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import Variables
+from replctl.session import Session
+
 CSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
 
@@ -102,6 +109,48 @@ def test_completion(terminal: Terminal) -> None:
     terminal.expect("\npostgres\n")
     terminal.type("\\q\r")
     assert terminal.exit_code() == 0
+
+
+#: What is typed, of which nothing with the word secret may be in the history.
+_SECRETS = r"""
+CREATE ROLE a LOGIN PASSWORD 'secret1';
+ ALTER ROLE a
+  password
+'secret2';
+\c "host=/nowhere password=secret3"
+\c postgresql://a:secret4@nowhere/db
+CREATE USER MAPPING FOR a SERVER s
+OPTIONS (user 'u', "password" 'secret5');
+CREATE SUBSCRIPTION s CONNECTION 'dbname=x
+password=secret6' PUBLICATION p;
+SELECT 'sc://host:1/;token=secret7';
+\password a
+SELECT 1 AS password_required,
+2 AS last;
+"""
+
+
+def test_the_history_holds_no_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLCTL_HISTORY", str(tmp_path / "history"))
+    (tmp_path / "history").touch(0o666)
+    variables = Variables()
+    variables.set("HISTCONTROL", "ignorespace")
+    settings = PsqlSettings(variables, Messages(variables), connect=_no_session)
+    scanner = StatementScanner(variables, lambda severity, text: None)
+    history = History(settings, lambda: bool(scanner.buffer))
+    for line in _SECRETS.strip("\n").split("\n"):
+        history.append_string(line)
+        if not line.startswith("\\"):
+            list(scanner.scan(line))
+    assert "last" not in history_text(settings)
+    history.flush()
+    kept = ["\\password a", "SELECT 1 AS password_required,", "2 AS last;"]
+    assert history_text(settings).split("\n") == kept
+    assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
+
+
+def _no_session(database: str, role: str, directory: str | None) -> Session:
+    raise AssertionError
 
 
 _SLOW_JAVA = """#!/bin/sh
