@@ -7,12 +7,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
 from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.row_description import RowReader
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
 from replctl.record import dataclass
@@ -37,6 +39,7 @@ class ReplicatedTable:
         relation: the table.
         family: the partition tree that it stands in.
         remote: the published relation.
+        role: OID of the role that writes the table.
         done: tables into which the batch is written already, each with its version before that.
         is_emptied: the table is going to be emptied before the changes.
         is_replaced: the rows that are there are going to be replaced; they count for nothing.
@@ -52,6 +55,7 @@ class ReplicatedTable:
     relation: Relation
     family: dict[int, Relation]
     remote: RemoteRelation
+    role: int
     done: Mapping[int, int | None] = field(default_factory=dict)
     is_replaced: bool = False
     is_emptied: bool = False
@@ -201,8 +205,12 @@ class ReplicatedTable:
     def _check(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> None:
         problem = self.session.engine().first_problem(outcome, keys)
         if problem is not None:
-            error = violation(self.relation, self.family, self.target, problem)
             action = Action(problem.action)
+            sent = {c.name for c in self.target.columns if c.sent is not None}
+            with self.session.read() as catalog:  # of an UPDATE, what is sent is what is assigned
+                supplied = sent if action is Action.UPDATE else ()
+                reader = RowReader(Privileges(catalog, self.role), supplied)
+                error = violation(self.relation, self.family, self.target, problem, reader)
             raise ReplicationConflict(
                 problem.position,
                 error,

@@ -305,7 +305,13 @@ class LakeSubscriber:
             done = written_leaves(self._session, tables, copied.targets, self._application)
             writer = self._writer(locked, copied.xid)
             table = ReplicatedTable(
-                self._session, root, family, remote, done, is_replaced=relation.replaces
+                self._session,
+                root,
+                family,
+                remote,
+                self._local.writer_of(root),
+                done,
+                is_replaced=relation.replaces,
             )
             self._local.check_copy(root)
             try:

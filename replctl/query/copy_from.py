@@ -541,7 +541,8 @@ def _write(session: Session, plan: _Plan, rows: _Rows) -> int:
                 f'relation "{plan.relation.name}" was changed by another session',
                 hint="Repeat the statement.",
             )
-        table_plan = plan_of(catalog, relation)
+        supplied = frozenset(item.column.name for item in plan.given)
+        table_plan = replace(plan_of(catalog, relation), supplied=supplied)
         source = _source(plan, LakeDialect(session.function_context(catalog)))
     engine = session.engine()
     with (

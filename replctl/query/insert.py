@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import compress
 
 from replctl.adt.fold import simplified
@@ -43,11 +44,16 @@ from replctl.spark import StagedColumn
 @dataclass(frozen=True, slots=True)
 class _NewRows:
     """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of
-    w<attnum>."""
+    w<attnum>.
+
+    Attributes:
+        supplied: names of the columns that the statement gives values for.
+    """
 
     columns: tuple[Column, ...]
     texts: list[list[str | None]] | None
     query: str
+    supplied: frozenset[str] = frozenset()
 
 
 def insert(session: Session, statement: ast.Insert) -> Result:
@@ -63,6 +69,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
+        plan = replace(plan, supplied=rows.supplied)
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
@@ -145,7 +152,8 @@ def _new_rows(
     if query is None or (query.values and not query.order_by and query.limit is None):
         rows = _listed_rows(analyzer, inner, relation, columns, statement, dialect)
         if rows is not None:
-            return rows
+            width = 0 if query is None else len(query.values[0])
+            return replace(rows, supplied=_names(columns[:width]))
         assert query is not None
         is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
         columns = list(compress(columns, is_given))
@@ -185,7 +193,12 @@ def _new_rows(
         else f"{dialect.expr(missing[c.attnum], writer.write)} AS w{c.attnum}"
         for c in stored
     )
-    return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({source})")
+    text = f"SELECT {selected or '1 AS w0'} FROM ({source})"
+    return _NewRows(stored, None, text, _names(columns[: len(exprs)]))
+
+
+def _names(columns: Sequence[Column]) -> frozenset[str]:
+    return frozenset(column.name for column in columns)
 
 
 def _listed_rows(
