@@ -69,6 +69,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.delta_files import table_size
+from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
@@ -308,12 +309,14 @@ class LakePublisher:
                 privileges.check_schema(table.relation.schema_oid, schema_name, "U")
                 privileges.check_relation(table.relation, "r", table.columns)
                 policies = self._policies(current, table.relation)
+                leaves = leaf_partitions(catalog, table.relation)
+                oids = [leaf.oid for leaf in leaves]
+                check_readable(current, load_relations(current, oids).values())
             except (InsufficientPrivilege, FeatureNotSupported) as error:
                 raise ConnectionFailure(
                     "could not start initial contents copy for table"
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
-            leaves = leaf_partitions(catalog, table.relation)
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         sources = [
@@ -508,6 +511,8 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
+        with self._session.read() as current:
+            check_readable(current, load_relations(current, by_leaf).values())
         relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:

@@ -12,6 +12,7 @@ from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copie
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.lake import commit_log
+from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -146,6 +147,7 @@ def relation_leaves(
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
     family = load_relations(catalog, oids)
+    check_readable(catalog, family.values())
     versions = visible_versions(catalog, oids)
     leaves = []
     for oid in oids:
