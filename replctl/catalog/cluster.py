@@ -33,7 +33,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.identity import check_identity, is_at_home
-from replctl.catalog.pg_authid import DATABASE_OWNER, PREDEFINED_ROLES
+from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
 from replctl.catalog.pg_control import (
     ControlData,
     check_recovers,
@@ -409,23 +409,10 @@ class Cluster:
                     insert_lsn=_FIRST_LSN,
                 )
             )
-            connection.execute(
-                insert(schema.pg_authid).values(
-                    oid=BOOTSTRAP_SUPERUSER,
-                    rolname="postgres",
-                    rolsuper=True,
-                    rolcreaterole=True,
-                    rolcreatedb=True,
-                    rolcanlogin=True,
-                    rolreplication=True,
-                    rolbypassrls=True,
-                    xmin=BOOTSTRAP_XID,
-                )
-            )
-            for oid, name in PREDEFINED_ROLES.items():
-                connection.execute(
-                    insert(schema.pg_authid).values(oid=oid, rolname=name, xmin=BOOTSTRAP_XID)
-                )
+            for row in initial_roles(BOOTSTRAP_SUPERUSER):
+                connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
+            for row in initial_memberships(BOOTSTRAP_SUPERUSER):
+                connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
             connection.execute(
                 insert(schema.pg_database).values(
                     oid=POSTGRES_DATABASE,

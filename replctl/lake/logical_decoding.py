@@ -24,6 +24,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.lake.file_access import check_readable
 from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
 from replctl.lake.table_write import recover
@@ -107,6 +108,8 @@ class _Batch:
         self._places: dict[int, int] = {}  # LSN of an entry -> index in _tables
         with session.read() as catalog:
             self._load(catalog)
+            oids = {table.published.relation.oid for table in self._tables}
+            check_readable(catalog, load_relations(catalog, oids).values())
 
     def transactions(self) -> Iterator[DecodedTransaction]:
         """Each of the transactions with its changes."""

@@ -72,6 +72,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.delta_files import table_size
+from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
@@ -327,12 +328,14 @@ class LakePublisher:
                 privileges.check_schema(table.relation.schema_oid, schema_name, "U")
                 privileges.check_relation(table.relation, "r", table.columns)
                 policies = self._policies(current, table.relation)
+                leaves = leaf_partitions(catalog, table.relation)
+                oids = [leaf.oid for leaf in leaves]
+                check_readable(current, load_relations(current, oids).values())
             except (InsufficientPrivilege, FeatureNotSupported) as error:
                 raise ConnectionFailure(
                     "could not start initial contents copy for table"
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
-            leaves = leaf_partitions(catalog, table.relation)
             broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
             if broken:
                 raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
@@ -534,6 +537,8 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
+        with self._session.read() as current:
+            check_readable(current, load_relations(current, by_leaf).values())
         relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:

@@ -60,6 +60,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
 from replctl.lake.repeat import repeated
@@ -72,7 +73,6 @@ from replctl.lake.replicated_table import (
 )
 from replctl.lake.table_write import (
     TableWriter,
-    check_not_read_only,
     commit,
     recover,
     undo_or_leave,
@@ -691,7 +691,7 @@ class LakeSubscriber:
                         self._pass_forgotten_steps(catalog, relation)
                         commit_log.enter_versions(catalog, self._session.cluster, relation)
                 current = load_relations(catalog, relids)
-                check_not_read_only(current.values())
+                check_writable(catalog, current.values())
             versions = {
                 oid: None if item.storage is None else latest_version(item.storage.location)
                 for oid, item in current.items()

@@ -28,6 +28,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.lake.file_access import check_writable
 from replctl.lake.repeat import repeated
 from replctl.lake.waiting import when_free
 from replctl.parser import ast
@@ -185,6 +186,7 @@ def _plan(session: Session, catalog: Catalog, statement: ast.Copy) -> _Plan:
     numbers = column_numbers(relation, statement.columns)
     privileges = context.environment.privileges
     check_change(privileges, relation, "a", numbers, None)
+    check_writable(catalog, [relation])
     if is_row_security_active(privileges, relation, session.setting("row_security")):
         raise FeatureNotSupported(
             "COPY FROM not supported with row-level security",

@@ -12,9 +12,10 @@ from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.injection_point import injection_point
+from replctl.lake.file_access import check_writable
 from replctl.lake.partition import partition_tree
 from replctl.lake.row_description import RowReader
-from replctl.lake.table_write import TableWriter, check_not_read_only, writing
+from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import local_target, references_of, references_to
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
@@ -209,7 +210,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         raise WrongObjectType(f'cannot change materialized view "{relation.name}"')
     if relation.kind == "v":
         raise FeatureNotSupported("INSERT, UPDATE and DELETE of views are not supported")
-    check_not_read_only([relation])
+    check_writable(analyzer.environment.catalog, [relation])
     return relation
 
 
