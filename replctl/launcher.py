@@ -26,7 +26,7 @@ from replctl.catalog.worker import (
     release_worker,
     report_worker,
 )
-from replctl.conninfo import application_name, connection_target
+from replctl.conninfo import application_name
 from replctl.errors import (
     ConfigurationLimitExceeded,
     Notice,
@@ -37,7 +37,7 @@ from replctl.errors import (
 )
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import OWN_LANE, gathered
-from replctl.open_node import open_publisher, open_subscriber
+from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction
@@ -147,7 +147,7 @@ class Launcher:
         Raises:
             Stopping: it was asked to stop.
         """
-        publishers = {item.oid: connection_target(item.conninfo) for item in subscriptions}
+        publishers = {item.oid: publisher_key(item) for item in subscriptions}
         followed = Counter(publishers.values())
         with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
             begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
@@ -229,7 +229,7 @@ class Launcher:
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None
         try:
-            with open_publisher(self._session, subscription.conninfo) as publisher:
+            with open_publisher(self._session, subscription, is_leaving=True) as publisher:
                 publisher.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
             pass  # a publisher that cannot be reached has nobody at its slot
@@ -374,7 +374,7 @@ class _Run:
     def _connect(self, subscriber: LakeSubscriber) -> bool:
         session, subscription = self._session, self._subscription
         try:
-            with open_publisher(session, subscription.conninfo, self._feeds) as publisher:
+            with open_publisher(session, subscription, self._feeds) as publisher:
                 self._start_replication(publisher)
                 has_moved = self._run(publisher, subscriber)
                 self._report(publisher)

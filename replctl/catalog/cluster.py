@@ -181,7 +181,10 @@ class Cluster:
             cluster.close()
         self.engine.dispose()
         self._locks.close()
-        (self.path / "lock" / f"backend-{self.backend}.lock").unlink(missing_ok=True)
+        folder = self.path / "lock"
+        (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
+        for mark in folder.glob(f"connection.{self.backend}.*"):  # of sessions that were left open
+            mark.unlink(missing_ok=True)
 
     # -- transactions
 
