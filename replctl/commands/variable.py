@@ -119,8 +119,9 @@ def _configurable(name: str) -> Setting:
 
 
 def _configured(setting: Setting, values: tuple[str, ...]) -> str:
-    value = read_value(setting, joined(setting, values))
-    if "\n" in value:
+    given = joined(setting, values)
+    value = read_value(setting, given)
+    if "\n" in given:
         raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
     return value
 

@@ -17,6 +17,7 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.parser.lookahead import finish_rules, raise_earlier_error
+from replctl.parser.quoted import check_characters
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
 from replctl.parser.tables import full_parser, parser
 from replctl.types.identifier import MAX_BYTES, clipped
@@ -35,10 +36,12 @@ def parse(
         on_notice: called with a notice for each name that is cut.
 
     Raises:
+        CharacterNotInRepertoire: the text has bytes that are no characters (22021).
         SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow
         (42601).
         FeatureNotSupported: a command of PostgreSQL that replctl does not have (0A000).
     """
+    check_characters(text)
     return _parse(text, "start", on_notice)  # type: ignore[no-any-return]
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from replctl.errors import CharacterNotInRepertoire, InvalidEscapeSequence, SqlSyntaxError
+from replctl.errors import InvalidEscapeSequence, SqlSyntaxError
 from replctl.parser.syntax_error import unterminated
+from replctl.types.character import invalid_bytes
 
 _SPACE = r"[ \t\n\r\f\v]"
 #: White space with a line break, and a quote: the string goes on.
@@ -170,18 +171,25 @@ def _join_bytes(value: str) -> str:
     """Bytes given one by one (\\303\\251) make the characters that they encode."""
     if value.isascii():
         return value
-    data = value.encode("utf-8", "surrogateescape") if "\udc00" not in value else b"\0"
+    if "\udc00" in value:
+        raise invalid_bytes(b"\0")
+    data = value.encode("utf-8", "surrogateescape")
     try:
-        if data == b"\0":
-            raise UnicodeDecodeError("utf-8", data, 0, 1, "null")
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        lead = data[error.start]
-        length = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
-        wrong = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + length])
-        raise CharacterNotInRepertoire(
-            f'invalid byte sequence for encoding "UTF8": {wrong}'
-        ) from None
+        raise invalid_bytes(data[error.start :]) from None
+
+
+def check_characters(text: str) -> None:
+    """Check that a text is made of characters; bytes that are none are surrogates in it.
+
+    Raises:
+        CharacterNotInRepertoire: it has the character 0, or bytes that are no UTF-8 (22021).
+    """
+    if "\0" in text:
+        raise invalid_bytes(b"\0")
+    if not text.isascii():
+        _join_bytes(text)
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:

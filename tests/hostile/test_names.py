@@ -218,3 +218,63 @@ def test_a_long_name_is_cut_as_by_a_server(session: Session, postgres_server: st
     with database(postgres_server, "replctl_hostile_long") as server:
         for script in (RELATIONS, OTHERS):
             assert differences(session, server, script, LONG_NAMES) == {}
+
+
+#: What cannot be a character, in every way to write it.
+NO_CHARACTERS = r"""
+select E'\000'
+select E'a\x00b'
+select E'\u0000'
+select E'\U00000000'
+select U&'\+000000'
+select U&"\0000"
+select E'\xff'
+select E'\xed\xa0\x80'
+select E'\xf4\x90\x80\x80'
+select E'\xc0\x80'
+select chr(0)
+select '{"a": "\u0000"}'::json
+select '{"a": "\u0000"}'::jsonb
+select '{"\u0000": 1}'::jsonb
+select '"\ud800"'::json
+select '"\ud800"'::jsonb
+select '"\\u0000"'::jsonb
+select '"\u0000"'::json #>> '{}'
+select '{"a": 1, "b": "\u0000"}'::json ->> 'a'
+select '{"a": "\u0000"}'::json -> 'a'
+select '["\u0000"]'::json -> 0
+select '["\u0000"]'::json ->> 0
+select json_array_length('["\u0000"]')
+select '$."\u0000"'::jsonpath
+select jsonb_path_query('"a"', '$ ? (@ like_regex "\u0000")')
+create table j (a jsonb default '"\u0000"')
+create table j (a jsonb default '"x"')
+create publication p for table j where (a = '"\u0000"')
+comment on table j is E'\u0000'
+create table U&"\D83D\DE00" (U&"!0041" UESCAPE '!' int)
+"""
+
+
+def test_what_is_no_character_is_refused_as_by_a_server(
+    session: Session, postgres_server: str
+) -> None:
+    with database(postgres_server, "replctl_no_characters") as server:
+        assert differences(session, server, NO_CHARACTERS, {"": ""}) == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"\xff", "0xff"),
+        (b"\xed\xa0\x80", "0xed 0xa0 0x80"),
+        (b"\xc0 ", "0xc0 0x20"),
+        (b"a\0b", "0x00"),
+    ],
+)
+@pytest.mark.parametrize("form", ["select '{}'", 'select 1 as "{}"', "select 1 -- {}"])
+def test_bytes_that_are_no_character_are_refused(
+    session: Session, data: bytes, shown: str, form: str
+) -> None:
+    statement = form.replace("{}", data.decode("utf-8", "surrogateescape"))
+    error = f'ERROR 22021: invalid byte sequence for encoding "UTF8": {shown}'
+    assert answer_of(session, statement) == (error,)
