@@ -19,7 +19,7 @@ from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
-from replctl.replication.node import RelationChanges, RemoteRelation, Rows
+from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
@@ -275,6 +275,12 @@ class TableOutcome:
         """How many changes have found no row."""
         updates, deletes = self.outcome.missing_rows
         return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
+
+    @property
+    def row_counts(self) -> RowCounts:
+        """How many rows of the table change, whether they are written already or not; those that
+        a copy replaces are not counted."""
+        return RowCounts(*self.outcome.changed_rows)
 
     @property
     def changes_keys(self) -> bool:
