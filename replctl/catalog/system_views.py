@@ -293,9 +293,9 @@ def _pg_roles(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
     configured = context.settings.configured
-    is_superuser = context.environment.privileges.is_superuser
+    reads_all = context.environment.privileges.reads_all_settings
     for key, setting in guc.settings().items():
-        if not guc.is_readable(setting, is_superuser=is_superuser):
+        if not guc.is_readable(setting, reads_all=reads_all):
             continue
         if key in context.settings.settings:
             source = "session"

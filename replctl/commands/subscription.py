@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
 from replctl.catalog.pg_namespace import find_schema
@@ -161,7 +162,9 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
         case "connection":
             conninfo = statement.conninfo or ""
             parse_conninfo(conninfo)
-            check_password(privileges, replace(subscription, conninfo=conninfo))
+            with session.read() as catalog:
+                owner = Privileges(catalog, subscription.owner)
+                check_password(owner, replace(subscription, conninfo=conninfo))
             _update(session, replace(subscription, conninfo=conninfo))
             _stop_workers(session, subscription)
         case "enable" | "disable":
