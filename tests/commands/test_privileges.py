@@ -8,6 +8,8 @@ import pytest
 from privilege_table import SCRIPTS, read_answers, read_script
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_authid import find_role
+from replctl.catalog.worker import Walsender, claim_walsender
 from replctl.errors import InternalError, PostgresError
 from replctl.execute import execute
 from replctl.session import Session
@@ -73,3 +75,37 @@ def chosen(rights: dict[str, str], number: int) -> list[str]:
         return list(rights)
     usual = [role for role, right in rights.items() if right == rights["nobody"]]
     return [role for role in rights if role not in usual or usual.index(role) % 3 == number % 3]
+
+
+def test_statistics_of_others_are_masked(session: Session) -> None:
+    """As pg_stat_get_wal_senders() and pg_stat_get_activity() do: they need a walsender, which the
+    tables do not have."""
+    for statement in (
+        "CREATE ROLE nobody; CREATE ROLE sender REPLICATION; CREATE ROLE stats",
+        "GRANT pg_read_all_stats TO stats",
+        "SELECT pg_create_logical_replication_slot('slot', 'pgoutput')",
+    ):
+        list(execute(session, statement))
+    with session.read() as catalog:
+        sender = find_role(catalog, "sender")
+    assert sender is not None
+    walsender = Walsender("slot", "client", "app", sender.oid)
+    claim_walsender(session.cluster, walsender, maximum=10)
+    rows = {}
+    for role in ("nobody", "sender", "stats", "postgres"):
+        list(execute(session, f"SET ROLE {role}"))
+        (result,) = execute(
+            session,
+            "SELECT usename, application_name, backend_start IS NULL, state, sent_lsn IS NULL,"
+            " sync_state FROM pg_stat_replication",
+        )
+        (activity,) = execute(session, "SELECT usename, state, query FROM pg_stat_activity")
+        rows[role] = (*result.rows[0], *activity.rows[0])
+    seen = ("sender", "app", "f", "catchup", "f", "async", "postgres", "active", None)
+    masked = ("postgres", None, "<insufficient privilege>")
+    assert rows == {
+        "nobody": ("sender", "app", "t", None, "t", None, *masked),
+        "sender": ("sender", "app", "f", None, "t", None, *masked),
+        "stats": seen,
+        "postgres": seen,
+    }
