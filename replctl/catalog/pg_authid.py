@@ -38,6 +38,8 @@ _PREDEFINED_MEMBERSHIPS = (
     (READ_ALL_STATS, MONITOR),
     (STAT_SCAN_TABLES, MONITOR),
 )
+#: OIDs by name.
+PREDEFINED_OIDS = {name: oid for oid, name in PREDEFINED_ROLES.items()}
 _FIRST_MEMBERSHIP = 13000  # of what initdb makes (FirstUnpinnedObjectId is 12000)
 
 

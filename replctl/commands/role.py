@@ -27,6 +27,7 @@ from replctl.commands.role_dependency import dependency_lines
 from replctl.errors import (
     DependentObjectsStillExist,
     DuplicateObject,
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidGrantOperation,
     InvalidParameterValue,
@@ -138,7 +139,9 @@ def _create_role(ddl: Ddl, statement: ast.CreateRole) -> str:
         )  # fmt: skip
         put_membership(ddl.catalog, own)
     for name in options["in"].roles if "in" in options else ():
-        add_member(ddl, named_role(ddl, name), role, {})
+        group = named_role(ddl, name)
+        _check_may_grant(ddl, group, "grant")
+        add_member(ddl, group, role, {})
     for name in options["role"].roles if "role" in options else ():
         add_member(ddl, role, named_role(ddl, name), {})
     for name in options["admin"].roles if "admin" in options else ():
@@ -219,7 +222,7 @@ def rename_role(ddl: Ddl, name: str, new: str) -> None:
     role = _by_oid(ddl, oid)
     if oid in (ddl.session.role_oid, ddl.session.session_user[0]):
         what = "session" if oid == ddl.session.session_user[0] else "current"
-        raise ObjectInUse(f"{what} user cannot be renamed")
+        raise FeatureNotSupported(f"{what} user cannot be renamed")
     _check_name(role.name)
     _check_name(new)
     if find_role(ddl.catalog, new) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_authid import CHECKPOINT
 from replctl.catalog.pg_class import (
     Relation,
     get_relation,
@@ -231,7 +232,7 @@ def checkpoint(session: Session) -> str:
         InsufficientPrivilege: the current role may not.
     """
     with session.read() as catalog:
-        if not session.privileges(catalog).is_superuser:
+        if not session.privileges(catalog).acts_for(CHECKPOINT):
             raise InsufficientPrivilege(
                 "permission denied to execute CHECKPOINT command",
                 detail='Only roles with privileges of the "pg_checkpoint" role may execute this'

@@ -37,7 +37,7 @@ from replctl.query.copy import column_numbers, copied_relation, file_error
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.copy_parse import DEFAULT, Default, Field, FieldReader, LineReader
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import with_columns
+from replctl.query.next_value import check_defaults, with_columns
 from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope
 from replctl.query.sql import QueryWriter
@@ -210,6 +210,8 @@ def _plan(session: Session, catalog: Catalog, statement: ast.Copy) -> _Plan:
         default = None if column.default is None else simplified(column.default)
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
+        if is_used:
+            check_defaults(privileges, [column])
         oids = sequences_of(default) if default is not None and is_used else []
         sequences = {oid: number for number, oid in enumerate(dict.fromkeys(oids), next_number)}
         next_number += len(sequences)

@@ -26,7 +26,7 @@ from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import with_columns, with_sequence_values
+from replctl.query.next_value import check_defaults, with_columns, with_sequence_values
 from replctl.query.permission import check_change, check_conditions, check_query
 from replctl.query.policy import changed_rows
 from replctl.query.range_table import FromScope
@@ -180,6 +180,7 @@ def _new_rows(
         if not _is_overridden(column, statement)
     }
     missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
+    check_defaults(environment.privileges, [c for c in stored if c.attnum in missing])
     writer = QueryWriter(dialect)
     source = writer.write(tree)
     sequences = [oid for default in missing.values() for oid in sequences_of(default)]
@@ -225,7 +226,7 @@ def _listed_rows(
         return None
     by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
     full = [
-        tuple(with_sequence_values(dialect.context, _value_of(c, values)) for c in stored)
+        tuple(with_sequence_values(dialect.context, c, _value_of(c, values)) for c in stored)
         for values in by_attnum
     ]
     if not stored:
