@@ -38,6 +38,9 @@ _ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 #: JVMs of this process: each lives as long as its standard input is open.
 _running: list[subprocess.Popen[bytes]] = []
 
+#: Of a JVM that ends soon: the second compiler, and threads that collect garbage, pay after
+#: minutes; --conf spark.driver.extraJavaOptions overrides them.
+BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
