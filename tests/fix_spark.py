@@ -26,13 +26,15 @@ def engine() -> Engine:
 
 
 def opened_engine() -> Engine:
-    """As the fixture."""
-    return open_engine(SparkConf(remote=_REMOTE) if _REMOTE else SparkConf(master=_MASTER))
+    """As the fixture.  Its code is compiled once: the second compiler takes more of a short life
+    than it gives back."""
+    conf = SparkConf(remote=_REMOTE) if _REMOTE else SparkConf(master=_MASTER, is_brief=True)
+    return open_engine(conf)
 
 
 def spark_options() -> list[str]:
     """Arguments of the command with which it has the fixture's engine, when it runs in this
-    process; the engine is opened here, for a command would open one for a short life."""
+    process; the engine is opened here, so that it is the one for all."""
     opened_engine()
     return ["--remote", _REMOTE] if _REMOTE else ["--master", _MASTER]
 
@@ -49,5 +51,5 @@ def connect_server() -> Iterator[str]:
     if _REMOTE:
         yield _REMOTE
         return
-    with temporary_server("3g") as address:
+    with temporary_server("3g", is_brief=True) as address:
         yield address

@@ -42,7 +42,9 @@ _running: list[subprocess.Popen[bytes]] = []
 _ESCAPED_ARGUMENT = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
-
+#: Of a JVM that ends soon: the second compiler, and threads that collect garbage, pay after
+#: minutes; --conf spark.driver.extraJavaOptions overrides them.
+BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).

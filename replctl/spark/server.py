@@ -211,18 +211,24 @@ def attach_server(cluster: Path) -> Server | None:
 
 
 @contextmanager
-def temporary_server(memory: str, master: str = "local[2]") -> Iterator[str]:
+def temporary_server(
+    memory: str, master: str = "local[2]", *, is_brief: bool = False
+) -> Iterator[str]:
     """A server that no cluster has, while the block runs; its address, with the token.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
+        is_brief: as in SparkConf.
 
     Raises:
         As `start_server`.
     """
+    properties = {"spark.driver.memory": memory}
+    if is_brief:
+        properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
     with tempfile.TemporaryDirectory() as folder:
         # Its time-out counts from the end of this process, were that killed
-        conf = ServerConf(master, (("spark.driver.memory", memory),), idle_timeout=5.0)
+        conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
         server, _is_new = start_server(Path(folder), conf)
         attach_server(Path(folder))
         try:

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from patience import PATIENCE
 
 from replctl.catalog import identity, schema
 from replctl.catalog.cluster import Cluster
@@ -429,5 +430,5 @@ def test_vacuum_that_waits_for_a_backup_lets_others_write(
 
     monkeypatch.setattr(backup, "injection_point", meanwhile)
     back_up(cluster, tmp_path / "backup")
-    vacuum.join(10)
+    vacuum.join(PATIENCE)
     assert [getattr(each, "files", 0) > 0 for each in done] == [True]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from fix_replication import Database, connect
+from patience import wait_until
 
 from replctl import launcher
 from replctl.catalog.cluster import Cluster
@@ -115,9 +114,7 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
         name: tuple[str, str],
         on_applied: OnApplied,
     ) -> None:
-        deadline = time.monotonic() + 60
-        while not subscriber.rows("SELECT 1 FROM first") and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_until(lambda: bool(subscriber.rows("SELECT 1 FROM first")))
         seen.append(subscriber.rows("SELECT id FROM first"))
         original(source, target, subscription, name, on_applied)
 
