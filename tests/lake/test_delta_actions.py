@@ -15,7 +15,7 @@ from replctl.lake.delta_actions import (
     commit_time,
     counted_rows,
     counts_in,
-    file_paths,
+    file_uris,
     parse_actions,
     parse_columns,
 )
@@ -57,7 +57,7 @@ def test_whole_actions_are_read_as_they_are() -> None:
     others = [{"newAction": {"x": [1]}}, {}, {"add": None, "txn": {"appId": "b", "version": 2}}]
     found = parse_actions(_text([*_ACTIONS, *others]) + b"\n\n")
     assert found == [*_ACTIONS, {"txn": {"appId": "b", "version": 2}}]
-    assert list(file_paths(_FILE))[1].startswith("ab/deletion_vector_")
+    assert list(file_uris(_FILE))[1].startswith("ab/deletion_vector_")
     assert counted_rows(_FILE) == 2
 
 
@@ -186,7 +186,7 @@ def test_no_value_of_a_field_ends_otherwise(
         return
     read = found[kind]
     if kind in ("add", "remove"):
-        assert all(isinstance(path, str) for path in file_paths(read))
+        assert all(isinstance(path, str) for path in file_uris(read))
         assert counted_rows(read) is None or isinstance(counted_rows(read), int)
     if kind == "metaData":
         with pytest.raises(BrokenLogError):
