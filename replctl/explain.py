@@ -29,6 +29,7 @@ from replctl.replication.apply import (
 from replctl.replication.conflict import DecodingFailure, ReplicationConflict
 from replctl.replication.node import ChangeBatch, Publisher, Snapshot
 from replctl.session import Session
+from replctl.shown_error import shown_error
 from replctl.spark import cancel_jobs
 from replctl.status import positions, table_positions
 
@@ -153,6 +154,8 @@ class _Explained:
             except PostgresError as failure:
                 error = failure
         database = self._session.cluster.database_name(subscription.database_oid)
+        if error is not None:
+            error = shown_error(self._session, subscription, error)
         return SubscriptionPlan(subscription.name, database, start, end, tuple(tables), error)
 
     def _look(

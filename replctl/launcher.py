@@ -43,6 +43,7 @@ from replctl.replication.apply import apply_changes
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
+from replctl.shown_error import shown_error
 from replctl.spark import SharedFeeds, cancel_jobs
 
 #: Seconds that changes of the ready tables wait for tables that are being copied.
@@ -180,7 +181,8 @@ class Launcher:
                 moved[subscription.name] = applied
             if error is not None:
                 database = self._session.cluster.database_name(subscription.database_oid)
-                failures.append(SyncFailure(subscription.name, error, subscription.oid, database))
+                shown = shown_error(self._session, subscription, error)
+                failures.append(SyncFailure(subscription.name, shown, subscription.oid, database))
         return moved
 
     def run(

@@ -22,6 +22,7 @@ from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
 from replctl.replication.node import PendingChanges, Publisher
 from replctl.session import Session
+from replctl.shown_error import may_see_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,8 @@ def _status(
             except PostgresError as failure:
                 if subscription.enabled:
                     error = error or SubscriptionError.of(failure)
+        if error is not None and not may_see_rows(session, subscription):
+            error = error.without_rows()
         tables = []
         for (schema, name), relation in sorted(subscriber.relations().items()):
             table_lag = UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
 
@@ -125,6 +125,9 @@ class ApplyBatch:
     relid: int = 0
 
 
+_DETAIL = "DETAIL:  "
+
+
 @dataclass(frozen=True, slots=True)
 class SubscriptionError:
     """What has stopped a subscription.
@@ -142,9 +145,13 @@ class SubscriptionError:
     def of(error: PostgresError) -> SubscriptionError:
         """What stops it now."""
         lines = [error.message]
-        lines += [f"DETAIL:  {error.detail}"] if error.detail else []
+        lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
         lines += [f"CONTEXT:  {error.context}"] if error.context else []
         return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
+
+    def without_rows(self) -> SubscriptionError:
+        """Return it without its DETAIL, and what comes after that."""
+        return replace(self, message=self.message.partition(f"\n{_DETAIL}")[0])
 
 
 def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
