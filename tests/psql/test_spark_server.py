@@ -11,9 +11,16 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from fix_replication import connect
 from patience import PATIENCE, wait_until
+
+from replctl.catalog.cluster import Cluster
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
 
 _NOT_RUNNING = 3
 _ROOT = Path(__file__).parents[2]
@@ -134,15 +141,15 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
 
 
 @pytest.mark.spark
-def test_a_watch_outlives_its_server(command: Command) -> None:
+def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
+    """Only the watch has the server: what it is given, and has done, this process's Spark says."""
     assert command.start().returncode == 0
+    cluster = Cluster.open(command.home)
+    publisher, subscriber = connect(cluster, "pub", engine), connect(cluster, "sub", engine)
     table = "create table t (a int primary key)"
-    for database in ("pub", "sub"):
-        assert command("-X", "-c", f"create database {database}").returncode == 0
-        assert command("-X", "-d", database, "-c", table).returncode == 0
-    assert command("-X", "-d", "pub", "-c", "create publication p for table t").returncode == 0
-    subscription = "create subscription s connection 'dbname=pub' publication p"
-    assert command("-X", "-d", "sub", "-c", subscription).returncode == 0
+    publisher.run(f"{table}; create publication p for table t")
+    subscriber.run(table)
+    subscriber.run("create subscription s connection 'dbname=pub' publication p")
     watch = subprocess.Popen(
         [sys.executable, "-m", "replctl", "sync", "--watch", "--interval", "0.1"],
         env=command.environment,
@@ -156,16 +163,14 @@ def test_a_watch_outlives_its_server(command: Command) -> None:
                 (jvm,) = jvms_of(command.pid())
                 os.kill(jvm, signal.SIGKILL)
                 wait_until_gone(jvm)
-            local = ["--master", "local[1]"] if is_killed else []
-            insert = f"insert into t values ({number})"
-            assert command("-X", "-d", "pub", *local, "-c", insert).returncode == 0
-            seen = ("-X", "-d", "sub", *local, "-Atc", "select max(a) from t")
-            applied = f"{number}\n"
-            wait_until(lambda seen=seen, applied=applied: command(*seen).stdout == applied)
+            publisher.run(f"insert into t values ({number})")
+            done = [(str(number),)]
+            wait_until(lambda done=done: subscriber.rows("select max(a) from t") == done)
         watch.send_signal(signal.SIGINT)
         _, errors = watch.communicate(timeout=PATIENCE)
     finally:
         watch.kill()
+        cluster.close()
     assert "ERROR:  could not connect to the Spark Connect server" in errors
     assert "WARNING:  the Spark server of this cluster (PID " in errors
     assert watch.returncode == 0
