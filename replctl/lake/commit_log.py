@@ -368,7 +368,9 @@ def enter_versions(
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    if is_broken(catalog, relation):
+    with _reading_log(relation):
+        has_broken = is_broken(catalog, relation)
+    if has_broken:
         if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
             raise replaced(relation)
         enter_break(catalog, relation)

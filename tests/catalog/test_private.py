@@ -22,7 +22,7 @@ def modes(directory: Path) -> dict[str, int]:
     """The modes of a cluster's directory and of all that is in it but locks, by name."""
     found = {".": stat.S_IMODE(directory.stat().st_mode)}
     for path in directory.rglob("*"):
-        if path.suffix != ".lock":
+        if path.parent.name != "lock" and path.suffix != ".lock":
             found[str(path.relative_to(directory))] = stat.S_IMODE(path.stat().st_mode)
     return found
 
