@@ -83,7 +83,7 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
 def _refuse(statement: ast.CreateTable) -> None:
     if statement.access_method != "delta":
         raise FeatureNotSupported(
-            f'LOCATION with access method "{statement.access_method}" is not supported'
+            "only Delta tables can have a LOCATION", hint="Write USING delta LOCATION '...'."
         )
     if statement.persistence != "permanent":
         raise FeatureNotSupported("only permanent tables can have a LOCATION")
