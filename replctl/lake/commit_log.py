@@ -102,7 +102,7 @@ def _is_behind(name: str, table: LoggedTable) -> bool:
             f'could not find the Delta table "{table.location}"',
             detail=f'Table "{name}" is stored there.',
         )
-    return table.version is None or newest > table.version or not is_unbroken(table)
+    return table.version is None or newest > table.version or not is_unbroken(table, newest)
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:

@@ -23,13 +23,15 @@ from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import latest_version, version_digest
 
 
-def is_unbroken(table: LoggedTable) -> bool:
+def is_unbroken(table: LoggedTable, newest: int | None) -> bool:
     """Return whether a table still has the newest version that our log has of it.
 
     A version that was cleaned out of Delta's log while later ones are there is believed; that there
     is no table at all is another error.
+
+    Args:
+        newest: the newest version that the table has; None, if there is no table.
     """
-    newest = latest_version(table.location)
     if table.version is None or newest is None:
         return True
     if newest < table.version:
@@ -43,7 +45,7 @@ def is_broken(catalog: Catalog, relation: Relation) -> bool:
     assert relation.storage is not None
     version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
     table = LoggedTable(relation.oid, relation.storage.location, version, digest)
-    return not is_unbroken(table)
+    return not is_unbroken(table, latest_version(table.location))
 
 
 def enter_break(catalog: Catalog, relation: Relation) -> None:
