@@ -116,7 +116,7 @@ def _status(
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
-                with open_publisher(session, subscription.conninfo) as publisher:
+                with open_publisher(session, subscription) as publisher:
                     end, position = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, position)
                     pending = publisher.pending(
@@ -164,7 +164,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str
 
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
     """The end of the publisher's log, and where the subscription is in it."""
-    end = publisher.current_lsn()
+    end = publisher.current_lsn(subscriber.starts())
     return end, max(subscriber.progress(), publisher.slot_position(slot_name))
 
 

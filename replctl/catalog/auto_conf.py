@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from replctl.errors import IoError
+from replctl.private_file import open_private
 from replctl.types.guc import settings
 
 AUTO_CONF = "postgresql.auto.conf"
@@ -59,7 +60,8 @@ def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
     lines = [f"{name} = '{_escaped(value)}'\n" for name, value in values.items()]
     temporary = path.with_suffix(".conf.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with open_private(temporary, flags, "w", encoding="utf-8") as file:
             file.write(_HEADER + "".join(lines))
             file.flush()
             os.fsync(file.fileno())

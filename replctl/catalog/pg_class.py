@@ -133,6 +133,9 @@ FIRST_STORAGE_NUMBER = 2**15
 #: The storage parameter for deletion vectors of its Delta table, which some readers cannot read.
 DELETION_VECTORS = "deletion_vectors"
 
+#: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
+FOREIGN_FILES = "foreign_files"
+
 
 @dataclass(frozen=True, slots=True)
 class StorageColumn:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import (
+    FOREIGN_FILES,
     Column,
     insert_relation,
     insert_storage,
@@ -15,6 +16,7 @@ from replctl.catalog.pg_class import (
 from replctl.commands.column import check_column_count
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.reloptions import table_options
 from replctl.commands.table import (
     add_indexes_and_references,
     check_relation_name,
@@ -26,6 +28,7 @@ from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_settings
 from replctl.lake.delta_log import latest_version
+from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.storage import give_storage_column
 from replctl.parser import ast
@@ -43,6 +46,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     comes before that: a statement that is refused writes nothing.
 
     Raises:
+        InsufficientPrivilege: the role may not read files of the server, or not write them where
+            something is to be written (42501).
         UndefinedTable: there is no Delta table, and the statement does not say what columns to
             make.
         DuplicateObject: there is one, and the statement says what columns to make; or it is another
@@ -51,10 +56,13 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         InvalidObjectDefinition: the location lies in the directory of another table, or of a
             cluster (42P17).
         FeatureNotSupported: a column of it has a type without a counterpart.
+        InsufficientPrivilege: a file of it lies elsewhere, without foreign_files (42501).
     """
     location = statement.location
     assert location is not None
     _refuse(statement)
+    with session.read() as catalog:
+        check_location_role(session.privileges(catalog), writes=False)
     exists = latest_version(location) is not None
     has_columns = any(isinstance(e, ast.ColumnDef) for e in statement.elements)
     if exists and has_columns:
@@ -66,6 +74,9 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         raise UndefinedTable(f'there is no Delta table at "{location}"')
     if not exists:
         check_is_empty(location)
+    if not (exists and _has_change_feed(location)):
+        with session.read() as catalog:
+            check_location_role(session.privileges(catalog), writes=True)
     return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
 
 
@@ -80,8 +91,12 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("INHERITS and partitions with LOCATION are not supported")
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
         raise FeatureNotSupported("LIKE with LOCATION is not supported")
-    if statement.options:
+    if any(option.name != FOREIGN_FILES for option in statement.options):
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
+
+
+def _has_change_feed(location: str) -> bool:
+    return delta_settings(location).get(_CHANGE_FEED, "").lower() == "true"
 
 
 def _switch_change_feed_on(session: Session, location: str) -> int | None:
@@ -106,6 +121,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     check_location(ddl.catalog, location)
     check_relation_name(ddl, place, statement.relation.name)
     relation = new_relation(ddl, place, statement.relation.name, "r")
+    relation = replace(relation, options=table_options(statement.options, is_adopted=exists))
     constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
     if exists:
         found = delta_columns(location)
@@ -130,7 +146,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
             give_storage_column(ddl.catalog, relation.oid, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
-    if exists and delta_settings(location).get(_CHANGE_FEED, "").lower() != "true":
+    if exists and not _has_change_feed(location):
         ddl.write_last(relation.oid, lambda: _switch_change_feed_on(ddl.session, location))
     return _TAG
 

@@ -13,6 +13,7 @@ from replctl.catalog.acl import with_owner
 from replctl.catalog.aclchk import put_relation_acl, relation_acl
 from replctl.catalog.pg_class import (
     DELETION_VECTORS,
+    FOREIGN_FILES,
     RELKIND_PLURAL,
     Relation,
     get_relation,
@@ -33,6 +34,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.type_names import schema_of_relation
+from replctl.lake.file_access import check_location_role
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
@@ -190,7 +192,12 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
 def _change_options(
     ddl: Ddl, relation: Relation, changes: Sequence[ast.DefElem], *, resets: bool
 ) -> None:
-    options = changed_options(relation.options, changes, relation.kind, resets=resets)
+    is_adopted = relation.storage is not None and relation.storage.is_adopted
+    options = changed_options(
+        relation.options, changes, relation.kind, resets=resets, is_adopted=is_adopted
+    )
+    if options.get(FOREIGN_FILES) != relation.options.get(FOREIGN_FILES):
+        check_location_role(ddl.privileges, writes=False)
     is_made = relation.storage is not None and relation.storage.is_made
     if is_made and options.get(DELETION_VECTORS) != relation.options.get(DELETION_VECTORS):
         raise FeatureNotSupported(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.pg_class import DELETION_VECTORS
+from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES
 from replctl.commands.define import get_boolean
 from replctl.errors import (
     FeatureNotSupported,
@@ -63,19 +63,24 @@ _TABLE: _Known = {
     "parallel_workers": _Number(0, 1024),
     "user_catalog_table": None,
     DELETION_VECTORS: None,
+    FOREIGN_FILES: None,
 }
 _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 
 
-def table_options(options: Sequence[ast.DefElem], kind: str = "r") -> dict[str, str]:
+def table_options(
+    options: Sequence[ast.DefElem], kind: str = "r", *, is_adopted: bool = False
+) -> dict[str, str]:
     """What WITH says of a table, as reloptions has it.
 
     Args:
         kind: the table's relkind.
+        is_adopted: it is a Delta table that others have made.
 
     Raises:
         InvalidParameterValue: a name is unknown or stands there twice, or a value is wrong (22023).
-        WrongObjectType: the table is partitioned (42809).
+        WrongObjectType: the table is partitioned, or a parameter is only for adopted tables
+            (42809).
         FeatureNotSupported: it is to have OIDs.
     """
     own = []
@@ -95,7 +100,13 @@ def table_options(options: Sequence[ast.DefElem], kind: str = "r") -> dict[str, 
             "cannot specify storage parameters for a partitioned table",
             hint="Specify storage parameters for its leaf partitions instead.",
         )
-    return _read(own, _TABLE)
+    found = _read(own, _TABLE)
+    if FOREIGN_FILES in found and not is_adopted:
+        raise WrongObjectType(
+            f'storage parameter "{FOREIGN_FILES}" is only for adopted tables',
+            detail="All files of a table that replctl has made lie in its directory.",
+        )
+    return found
 
 
 def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
@@ -111,7 +122,12 @@ def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
 
 
 def changed_options(
-    before: Mapping[str, str], options: Sequence[ast.DefElem], kind: str, *, resets: bool
+    before: Mapping[str, str],
+    options: Sequence[ast.DefElem],
+    kind: str,
+    *,
+    resets: bool,
+    is_adopted: bool,
 ) -> dict[str, str]:
     """Storage parameters of a table after ALTER TABLE ... SET, or RESET.
 
@@ -123,7 +139,7 @@ def changed_options(
         raise SqlSyntaxError("RESET must not include values for parameters")
     names = {option.name for option in options}
     kept = {name: value for name, value in before.items() if name not in names}
-    return kept if resets else kept | table_options(options, kind)
+    return kept if resets else kept | table_options(options, kind, is_adopted=is_adopted)
 
 
 def _read(options: Sequence[ast.DefElem], known: _Known) -> dict[str, str]:

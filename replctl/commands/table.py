@@ -53,7 +53,6 @@ from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
     FeatureNotSupported,
-    InsufficientPrivilege,
     InvalidObjectDefinition,
     InvalidTableDefinition,
     UndefinedObject,
@@ -86,12 +85,6 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
         FeatureNotSupported: what is not there yet.
     """
     if statement.location is not None:
-        with session.read() as catalog:
-            if not session.privileges(catalog).is_superuser:
-                raise InsufficientPrivilege(
-                    "permission denied to use LOCATION",
-                    detail="Only roles with the SUPERUSER attribute may say where a table lies.",
-                )
         from replctl.commands.adopt import create_table_at
 
         return create_table_at(session, statement)

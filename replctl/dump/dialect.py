@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.pg_class import DELETION_VECTORS, Constraint, Relation
+from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
@@ -38,7 +38,9 @@ def created(
     def with_(options: Mapping[str, str]) -> str:
         return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
 
-    portable = with_({k: v for k, v in table.options.items() if k != DELETION_VECTORS})
+    portable = with_(
+        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, FOREIGN_FILES)}
+    )
     if is_adopted(table):
         assert table.storage is not None
         location = " ".join(quote_string(table.storage.location).split("\n"))
@@ -55,7 +57,8 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     assert table.storage is not None
     location = quote_string(table.storage.location)
     name = full_name(table)
-    own = f"CREATE TABLE {name} USING delta LOCATION {location};\n"
+    foreign = {k: v for k, v in table.options.items() if k == FOREIGN_FILES}
+    own = f"CREATE TABLE {name} USING delta LOCATION {location}{with_options(foreign)};\n"
     live = {column.attnum: column for column in table.columns}
     for attnum, stored in sorted(table.storage.columns.items()):
         old = quote_identifier(stored.name)

@@ -3,7 +3,6 @@ some."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -12,7 +11,7 @@ from replctl.catalog.pg_class import Column, insert_column, insert_storage_colum
 from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
-from replctl.lake.delta_log import protocol_at, schema_at, table_properties
+from replctl.lake.delta_log import protocol_at, stored_columns, table_properties
 from replctl.record import dataclass
 from replctl.types.numeric import numeric_typmod
 
@@ -30,7 +29,7 @@ _SIMPLE = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
 }
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ def delta_columns(location: str) -> list[DeltaColumn]:
         UndefinedTable: there is none.
         FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
     """
-    declared = json.loads(schema_at(location)["schemaString"])
-    return [_delta_column(field) for field in declared["fields"]]
+    return [_delta_column(field) for field in stored_columns(location)]
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -98,7 +96,7 @@ def collation_of(type_name: str) -> str | None:
 
 
 def _delta_column(field: dict[str, Any]) -> DeltaColumn:
-    name, declared = str(field["name"]), field["type"]
+    name, declared = field["name"], field["type"]
     found = _type(declared)
     if found is None:
         shown = declared if isinstance(declared, str) else declared.get("type", "?")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from replctl.catalog.intent import delete_intents
+from replctl.catalog.intent import delete_intents, intents_of
 from replctl.catalog.lock import release_locks
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_wal import take_back
@@ -50,9 +50,11 @@ def commit(session: Session) -> None:
         injection_point("block.before-commit")
         with session.cluster.write(session.database_oid, block.xids) as catalog:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
-            for relation in load_relations(catalog, oids).values():
-                if commit_log.has_unlogged_versions(catalog, relation, may_be_missing=True):
-                    commit_log.enter_versions(catalog, session.cluster, relation, own_xid=top)
+            relations = load_relations(catalog, oids).values()
+            broken = commit_log.enter_readable(catalog, session.cluster, relations, top)
+            for intent in intents_of(catalog.connection, top):
+                if intent.relid in broken:
+                    raise broken[intent.relid]
             delete_intents(catalog.connection, top)
             session.enter_commit(
                 catalog.connection,

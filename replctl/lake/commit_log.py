@@ -8,12 +8,13 @@ relation is entered, the versions that others made are, as they are found in Del
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
-from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_class import FOREIGN_FILES, Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_wal import (
     CHANGE,
@@ -24,8 +25,10 @@ from replctl.catalog.pg_wal import (
     enter,
     entered_marks,
     entered_versions,
+    has_entered,
     is_logged_in_progress,
     known_origin_lsn,
+    last_entered_version,
     last_logged_version,
     logged_tables,
 )
@@ -35,53 +38,118 @@ from replctl.catalog.transaction import (
     begin_transaction,
     commit_transaction,
 )
-from replctl.errors import DataCorrupted, ObjectNotInPrerequisiteState, UndefinedFile
+from replctl.errors import (
+    DataCorrupted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    UndefinedFile,
+    UndefinedTable,
+)
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version
+from replctl.lake.delta_files import is_empty_at
+from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
+from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
+from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
 
+#: What says that a table cannot be read, or must not be.
+UNREADABLE = (
+    DataCorrupted,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    UndefinedTable,
+)
 
-def has_unlogged_versions(
-    catalog: Catalog, relation: Relation, *, may_be_missing: bool = False
-) -> bool:
-    """Whether Delta's log of a relation has versions that are not in ours: a listing, no more.
 
-    Args:
-        may_be_missing: a table that was made and is not there has none.
+def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
+    """Whether Delta's log of a relation has versions that are not in ours, or not those any more
+    that ours has: a listing, and a look at the newest one that we know.
 
     Raises:
         UndefinedFile: it is not there (58P01).
+        IoError: it cannot be listed.
     """
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    if may_be_missing and latest_version(storage.location) is None:
-        return False
-    logged = last_logged_version(catalog.connection, relation.oid)
-    return _is_behind(catalog, LoggedTable(relation.oid, storage.location, logged))
+    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
+    table = LoggedTable(relation.oid, storage.location, version, digest)
+    return _is_behind(relation.qualified_name, table)
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """The tables of the database, all or some, of which that is so.
+    """The tables of the database, all or some, of which that is so, or that cannot be listed."""
+    behind = []
+    for table in logged_tables(catalog, relids):
+        try:
+            if _is_behind("", table):
+                behind.append(table.relid)
+        except IoError:
+            behind.append(table.relid)
+    return behind
 
-    Raises:
-        UndefinedFile: one is not there (58P01).
-    """
-    tables = logged_tables(catalog, relids)
-    return [table.relid for table in tables if _is_behind(catalog, table)]
 
-
-def _is_behind(catalog: Catalog, table: LoggedTable) -> bool:
+def _is_behind(name: str, table: LoggedTable) -> bool:
     newest = latest_version(table.location)
     if newest is None:
-        relation = get_relation(catalog, table.relid)
-        assert relation is not None
         raise UndefinedFile(
             f'could not find the Delta table "{table.location}"',
-            detail=f'Table "{relation.qualified_name}" is stored there.',
+            detail=f'Table "{name}" is stored there.',
         )
-    return table.version is None or newest > table.version
+    return table.version is None or newest > table.version or not is_unbroken(table)
+
+
+def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
+    """Check what Delta's logs of relations have and ours has not: Spark is going to read it.
+
+    Raises:
+        PostgresError: one of them cannot be read, as `commits_since`.
+    """
+    for table in logged_tables(catalog, relations):
+        relation = relations[table.relid]
+        with _reading_log(relation):
+            if _is_behind(relation.qualified_name, table):
+                _read_commits(relation, -1 if table.version is None else table.version)
+
+
+def enter_readable(
+    catalog: Catalog,
+    cluster: Cluster,
+    relations: Iterable[Relation],
+    own_xid: int | None = None,
+) -> dict[int, PostgresError]:
+    """As `enter_versions`, of several relations, if there is anything to enter.
+
+    Returns:
+        What is wrong with those that cannot be read, by OID: they stop nothing but what needs them.
+    """
+    broken: dict[int, PostgresError] = {}
+    for relation in relations:
+        try:
+            with _reading_log(relation):
+                if has_unlogged_versions(catalog, relation):
+                    enter_versions(catalog, cluster, relation, own_xid)
+        except UNREADABLE as error:
+            broken[relation.oid] = error
+    return broken
+
+
+@contextmanager
+def _reading_log(relation: Relation) -> Iterator[None]:
+    """Errors tell which table it is."""
+    try:
+        yield
+    except UNREADABLE as error:
+        place = f'Table "{relation.qualified_name}" is stored there.'
+        if place not in (error.detail or ""):
+            error.detail = place if error.detail is None else f"{place} {error.detail}"
+        raise
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
@@ -110,6 +178,7 @@ def commits_since(
         UndefinedFile: the storage is not there.
         ObjectNotInPrerequisiteState: some of them are not in Delta's log any more; or one bears the
             mark of a newer copy of this catalog (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
         CannotConnectNow: a standby that was promoted writes the table (57P03).
     """
     if relation.storage is None:
@@ -117,7 +186,7 @@ def commits_since(
     first = -1 if version is None else version
     logged = last_logged_version(catalog.connection, relation.oid)
     start = first if logged is None else min(first, logged)
-    commits = list(commits_after(relation.storage.location, start))
+    commits = _read_commits(relation, start)
     marks = {
         commit.version: mark
         for commit in commits
@@ -127,6 +196,38 @@ def commits_since(
         own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
     return [commit for commit in commits if commit.version > first]
+
+
+def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
+    """Return the commits of a relation that are newer than a version.
+
+    Raises:
+        As `commits_since`.
+        InsufficientPrivilege: one of them, or the newest checkpoint, names a file outside the
+            table's directory, and the table was not adopted with foreign_files (42501).
+    """
+    assert relation.storage is not None
+    location = relation.storage.location
+    with _reading_log(relation):
+        commits = list(commits_after(location, version))
+        if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
+            return commits
+        for commit in commits:
+            if commit.outside is not None:
+                raise _leads_out(relation, commit.outside, f"Version {commit.version}")
+        outside = outside_checkpoint(location, version)
+        if outside is not None:
+            raise _leads_out(relation, outside, "Its newest checkpoint")
+    return commits
+
+
+def _leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
+    return InsufficientPrivilege(
+        f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
+        detail=f"{what} names it.",
+        hint="If the table is a shallow clone, or its log is to be trusted for another reason,"
+        f" adopt it with WITH ({FOREIGN_FILES} = on).",
+    )
 
 
 def _own_marks(
@@ -256,20 +357,28 @@ def enter_versions(
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
     Columns that others have added are the relation's from their commit on.
 
+    Where the table does not have the newest version of our log any more, a break is entered.
+
     Raises:
-        As `commits_since`.
+        As `commits_since`; ObjectNotInPrerequisiteState: the table was replaced while the
+            transaction `own_xid` wrote it (55000).
     """
     storage = relation.storage
     if storage is None:
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
+    if is_broken(catalog, relation):
+        if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
+            raise replaced(relation)
+        enter_break(catalog, relation)
+        return
     commits = unlogged_commits(catalog, cluster, relation)
     taken_back = {version for commit in commits for version in commit.undoes}
     for commit in commits:
         xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
-            _enter(catalog, xid, relation.oid, commit, is_undone=commit.version in taken_back)
+            _enter(catalog, xid, relation, commit, is_undone=commit.version in taken_back)
             continue
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
@@ -279,7 +388,7 @@ def enter_versions(
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
         new_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
         is_undone = xid is not None and xid == undone_xid
-        _enter(catalog, new_xid, relation.oid, commit, is_undone=is_undone)
+        _enter(catalog, new_xid, relation, commit, is_undone=is_undone)
         commit_transaction(
             catalog.connection,
             new_xid,
@@ -292,26 +401,32 @@ def enter_versions(
         set_acceptance(catalog.connection, relation.oid, accepts=False)
 
 
-def _enter(catalog: Catalog, xid: int, relid: int, commit: DeltaCommit, *, is_undone: bool) -> None:
+def _enter(
+    catalog: Catalog, xid: int, relation: Relation, commit: DeltaCommit, *, is_undone: bool
+) -> None:
+    assert relation.storage is not None
+    location = relation.storage.location
     enter(
         catalog,
         xid,
-        relid,
+        relation.oid,
         commit.version,
-        NONE if is_undone else _action(commit),
+        NONE if is_undone else _action(location, commit),
         _detail(commit),
         digest=commit.digest,
         mark=None if commit.mark is None else commit.mark.place,
     )
 
 
-def _action(commit: DeltaCommit) -> str:
-    """What a commit does to rows; of what replctl has not marked itself, its actions say it."""
+def _action(location: str, commit: DeltaCommit) -> str:
+    """What a commit does to rows; of what replctl has not marked itself, its actions say it: one
+    that is called TRUNCATE is one only if it leaves nothing."""
     if not commit.changes_data:
         return NONE
     if commit.mark is not None:
         return NONE if commit.mark.silent or commit.mark.truncates else CHANGE
-    return TRUNCATE if commit.operation == "TRUNCATE" else CHANGE
+    is_truncation = commit.operation == "TRUNCATE" and is_empty_at(location, commit.version)
+    return TRUNCATE if is_truncation else CHANGE
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:

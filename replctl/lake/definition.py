@@ -18,14 +18,11 @@ def changing_definitions(session: Session) -> Iterator[Catalog]:
 
     What others have committed to tables so far enters the log first, so that it is decoded under
     the definitions that were in force then: a listing of each table's log, no Spark.  What blocks
-    of dead processes have defined is taken back before.  A table whose storage is not there stops
-    no DDL: it has to be possible to drop it.
+    of dead processes have defined is taken back before.  A table that cannot be read stops no
+    DDL: it has to be possible to drop it.
     """
     recover(session)
     with session.write() as catalog:
-        for relation in load_relations(catalog, relation_oids(catalog, "r")).values():
-            if commit_log.has_unlogged_versions(catalog, relation, may_be_missing=True):
-                commit_log.enter_versions(
-                    catalog, session.cluster, relation, own_xid=catalog.xids.top
-                )
+        relations = load_relations(catalog, relation_oids(catalog, "r")).values()
+        commit_log.enter_readable(catalog, session.cluster, relations, catalog.xids.top)
         yield catalog

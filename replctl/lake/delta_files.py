@@ -11,15 +11,15 @@ Delta's names and are old: their commit may be on its way.
 
 from __future__ import annotations
 
-import os
 import re
-import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from replctl.errors import IoError, ObjectNotInPrerequisiteState
+from replctl.lake.delta_actions import file_uris
 from replctl.lake.delta_log import (
+    FILE_COLUMNS,
     checkpoints,
     log_names,
     read_actions,
@@ -35,24 +35,8 @@ from replctl.lake.delta_names import (
     last_version,
 )
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
-
-_CHECKPOINT_COLUMNS = [
-    "add.path",
-    "add.size",
-    "add.deletionVector.storageType",
-    "add.deletionVector.pathOrInlineDv",
-    "remove.path",
-    "remove.deletionVector.storageType",
-    "remove.deletionVector.pathOrInlineDv",
-]
-_BASE85 = {
-    letter: value
-    for value, letter in enumerate(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    )
-}
-_UUID_LENGTH = 20  # of 16 bytes in base 85
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
@@ -103,7 +87,7 @@ def untracked_files(location: str, version: int, since: float) -> list[str]:
     named: set[str] = set()
     for number in sorted(number for number in _commits(log_names(location)) if number > version):
         for action in read_actions(location, number):
-            named.update(path.rpartition("/")[2] for path in _action_paths(action))
+            named.update(_last_name(uri) for uri in _action_uris(action))
     return unfinished + sorted(path for path in new if path.rpartition("/")[2] not in named)
 
 
@@ -128,7 +112,15 @@ def table_size(location: str) -> int:
     newest = max(_commits(names), default=None)
     if newest is None:
         return 0
-    return sum(int(body["size"]) for body in _files_of(location, names, newest))
+    return sum(body.get("size", 0) for body in _files_of(location, names, newest))
+
+
+def is_empty_at(location: str, version: int) -> bool:
+    """Whether a table has no files at a version; not, where the log does not say it."""
+    try:
+        return not _files_of(location, log_names(location), version)
+    except ObjectNotInPrerequisiteState:
+        return False
 
 
 def has_changes(location: str, version: int) -> bool:
@@ -139,8 +131,8 @@ def has_changes(location: str, version: int) -> bool:
         bodies = [
             action[kind] for action in actions for kind in ("add", "remove") if kind in action
         ]
-    folder, roots = TableFolder.of(location), _roots(location)
-    paths = {_relative(path, roots) or path for body in bodies for path in _paths(body)}
+    folder, places = TableFolder.of(location), TablePaths(location)
+    paths = {places.relative(uri) or unquote(uri) for body in bodies for uri in file_uris(body)}
     return all(folder.has(path) for path in paths)
 
 
@@ -207,31 +199,31 @@ class _LoggedFiles:
 def _logged_files(location: str, version: int) -> _LoggedFiles:
     names = log_names(location)
     seen: list[dict[str, Any]] = []
-    needed = {path for body in _files_of(location, names, version, seen) for path in _paths(body)}
-    named = {path for body in seen for path in _paths(body)}
+    needed = {
+        path for body in _files_of(location, names, version, seen) for path in file_uris(body)
+    }
+    named = {path for body in seen for path in file_uris(body)}
     start = _checkpoint_before(names, version) or 0
     for number in sorted(_commits(names)):
         if start < number <= version:
             continue  # seen
-        paths = [
-            path for action in read_actions(location, number) for path in _action_paths(action)
-        ]
+        paths = [path for action in read_actions(location, number) for path in _action_uris(action)]
         named.update(paths)
         if number > version:
             needed.update(paths)
-    roots = _roots(location)
-    resolved = {path: _relative(path, roots) for path in named | needed}
+    places = TablePaths(location)
+    resolved = {uri: places.relative(uri) for uri in named | needed}
     return _LoggedFiles(
         {path for path in resolved.values() if path is not None},
-        {path for name in needed if (path := resolved[name]) is not None},
-        {name.rpartition("/")[2] for name in needed if resolved[name] is None},
+        {path for uri in needed if (path := resolved[uri]) is not None},
+        {_last_name(uri) for uri in needed if resolved[uri] is None},
     )
 
 
-def _action_paths(action: dict[str, Any]) -> Iterator[str]:
+def _action_uris(action: dict[str, Any]) -> Iterator[str]:
     body = action.get("add") or action.get("cdc") or action.get("remove")
     if body is not None:
-        yield from _paths(body)
+        yield from file_uris(body)
 
 
 def _files_of(
@@ -247,7 +239,7 @@ def _files_of(
     start = _checkpoint_before(names, version)
     active: dict[tuple[str, str], dict[str, Any]] = {}
     if start is not None:
-        for row in read_checkpoint(location, start, _CHECKPOINT_COLUMNS):
+        for row in read_checkpoint(location, start, FILE_COLUMNS):
             met += [row[kind] for kind in ("add", "remove") if row[kind] is not None]
             if row["add"] is not None:
                 active[_key(row["add"])] = row["add"]
@@ -281,43 +273,5 @@ def _key(body: dict[str, Any]) -> tuple[str, str]:
     return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
 
 
-def _paths(body: dict[str, Any]) -> Iterator[str]:
-    yield unquote(body["path"])
-    vector = body.get("deletionVector")
-    if not vector:
-        return
-    written = vector["pathOrInlineDv"]
-    if vector["storageType"] == "p":
-        yield unquote(written)
-    elif vector["storageType"] == "u":
-        prefix, encoded = written[:-_UUID_LENGTH], written[-_UUID_LENGTH:]
-        name = f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin"
-        yield f"{prefix}/{name}" if prefix else name
-
-
-def _decoded(text: str) -> bytes:
-    """Base 85 as in ZeroMQ's RFC 32: five letters are four bytes."""
-    result = b""
-    for start in range(0, len(text), 5):
-        number = 0
-        for letter in text[start : start + 5]:
-            number = number * 85 + _BASE85[letter]
-        result += number.to_bytes(4, "big")
-    return result
-
-
-def _roots(location: str) -> list[str]:
-    """Return the spellings of a table's directory with which absolute paths of its log begin."""
-    folder = TableFolder.of(location)
-    return [folder.location, *([os.path.realpath(folder.location)] if folder.is_local else [])]
-
-
-def _relative(path: str, roots: Iterable[str]) -> str | None:
-    """Return a path of the log as one below the table; None if it is none, or leads elsewhere."""
-    plain = unquote(urlsplit(path).path) if path.startswith("file:") else path
-    for root in roots:
-        if plain.startswith(f"{root}/"):
-            plain = plain[len(root) + 1 :]
-            break
-    is_below = not plain.startswith("/") and "://" not in plain
-    return plain if is_below and not {"", ".", ".."} & set(plain.split("/")) else None
+def _last_name(uri: str) -> str:
+    return unquote(uri).rpartition("/")[2]

@@ -6,22 +6,52 @@ Delta's protocol, sections "Delta Log Entries", "Checkpoints" and "Actions".
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
-from replctl.errors import IoError, ObjectNotInPrerequisiteState, UndefinedFile, UndefinedTable
+from replctl.errors import (
+    DataCorrupted,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    UndefinedFile,
+    UndefinedTable,
+)
 from replctl.lake.commit_mark import CommitMark
+from replctl.lake.delta_actions import (
+    BrokenLogError,
+    check_row,
+    commit_time,
+    counted_rows,
+    counts_in,
+    file_uris,
+    parse_actions,
+    parse_checkpoint,
+    parse_columns,
+)
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
 from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
+#: What a checkpoint tells of files.
+FILE_COLUMNS = [
+    "add.path",
+    "add.size",
+    "add.deletionVector.storageType",
+    "add.deletionVector.pathOrInlineDv",
+    "remove.path",
+    "remove.deletionVector.storageType",
+    "remove.deletionVector.pathOrInlineDv",
+]
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
-_COMMIT_FILE = re.compile(r"(\d{20})\.json")
+_COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
-    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|(\.[\w-]{36})?\.(?:parquet|json))"
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})\.parquet|(\.[\w-]{36})?\.(?:parquet|json))",
+    re.ASCII,
 )
 
 
@@ -49,6 +79,8 @@ class DeltaCommit:
         metrics: what the writer has counted, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
             changes; None if the writer has not counted them.
+        outside: the path of a file that it names outside the table's directory; None if there is
+            none.
         feed_size: bytes of the files that its change feed is read from.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
@@ -64,6 +96,7 @@ class DeltaCommit:
     metrics: dict[str, str] = field(default_factory=dict, hash=False)
     file_rows: int | None = 0
     feed_size: int = 0
+    outside: str | None = None
     mark: CommitMark | None = None
 
     @property
@@ -119,6 +152,8 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
     Raises:
         UndefinedFile: there is no table, although it had that version: its storage is not there.
         ObjectNotInPrerequisiteState: some of them are not in the log any more.
+        DataCorrupted: one of them is broken, or missing between others (XX001).
+        IoError: the log cannot be read.
     """
     versions = _versions(location)
     if version >= 0 and not versions:
@@ -129,7 +164,9 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
             f'the log of the Delta table "{location}" does not have version {version + 1} any more',
             hint="Synchronize the table again: ALTER SUBSCRIPTION ... REFRESH TABLE.",
         )
-    for number in newer:
+    for expected, number in enumerate(newer, start=version + 1):
+        if number != expected:
+            raise _broken(location, expected, "it is missing")
         yield read_commit(location, number)
 
 
@@ -144,30 +181,51 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
     content = _read_version(location, version)
-    for action in _actions(content):
+    for action in _actions(content, location, version):
         if "commitInfo" in action:
-            info = action["commitInfo"]
+            info = info or action["commitInfo"]
         elif "metaData" in action:
+            _columns(action["metaData"], location, version)
             changes_schema = True
         elif "add" in action or "remove" in action:
-            body = action.get("add") or action.get("remove") or {}
-            changes_data = changes_data or bool(body.get("dataChange", True))
+            body = action["add"] if "add" in action else action["remove"]
+            changes_data = changes_data or body["dataChange"]
             files.append(body)
         elif "cdc" in action:
             changes_data = True
             change_files.append(action["cdc"])
+    operation = info.get("operation")
     return DeltaCommit(
         version,
         hashlib.sha256(content).hexdigest(),
-        int(info.get("inCommitTimestamp") or info.get("timestamp") or 0),
-        str(info.get("operation", "")),
+        commit_time(info),
+        operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
         changes_data,
         changes_schema,
-        info.get("operationMetrics") or {},
+        counts_in(info),
         _file_rows(files),
-        sum(int(body.get("size") or 0) for body in change_files or files),
+        sum(body.get("size", 0) for body in change_files or files),
+        _outside(location, files + change_files),
     )
+
+
+def outside_checkpoint(location: str, since: int) -> str | None:
+    """Return, as DeltaCommit.outside, a path in the newest checkpoint, if it is not older than the
+    version `since`."""
+    newest = max(checkpoints(log_names(location)), default=-1)
+    if newest < max(since, 0):
+        return None
+    rows = read_checkpoint(location, newest, FILE_COLUMNS)
+    bodies = [row[kind] for row in rows for kind in ("add", "remove") if row[kind] is not None]
+    sidecars = [row["sidecar"] for row in rows if row["sidecar"] is not None]
+    bodies += [sidecar for sidecar in sidecars if "/" in unquote(sidecar["path"])]
+    return _outside(location, bodies)
+
+
+def _outside(location: str, bodies: Sequence[dict[str, Any]]) -> str | None:
+    paths = TablePaths(location)
+    return next((uri for body in bodies for uri in file_uris(body) if paths.leads_out(uri)), None)
 
 
 def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
@@ -175,12 +233,30 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
     vector."""
     rows: dict[str, int] = {}
     for body in files:
-        counted = json.loads(body.get("stats") or "{}").get("numRecords")
-        if counted is None:
+        alive = counted_rows(body)
+        if alive is None:
             return None
-        alive = int(counted) - int((body.get("deletionVector") or {}).get("cardinality", 0))
         rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
     return sum(rows.values())
+
+
+def version_digest(location: str, version: int) -> str | None:
+    """Return the SHA-256 of a version's file; None, if it is not in the log.
+
+    The file is read once, as long as its size and its time stay what they are.
+    """
+    folder, name = TableFolder.of(location), f"{LOG_FOLDER}/{version:020d}.json"
+    try:
+        return _digest(folder, name, folder.state(name))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
+@lru_cache(maxsize=4096)
+def _digest(folder: TableFolder, name: str, _state: tuple[int, int, int]) -> str:
+    return hashlib.sha256(folder.read(name)).hexdigest()
 
 
 def schema_at(location: str) -> dict[str, Any]:
@@ -190,7 +266,26 @@ def schema_at(location: str) -> dict[str, Any]:
         UndefinedTable: there is no Delta table.
     """
     found = _newest_action(location, "metaData")
-    return {**found, "configuration": dict(found.get("configuration") or ())}
+    return {**found, "configuration": found.get("configuration", {})}
+
+
+def stored_columns(location: str) -> list[dict[str, Any]]:
+    """The columns of a table, as Delta describes them: each has a name and a type.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+        DataCorrupted: it has no schema of Delta's form.
+    """
+    return _columns(schema_at(location), location, None)
+
+
+def _columns(
+    metadata: Mapping[str, Any], location: str, version: int | None
+) -> list[dict[str, Any]]:
+    try:
+        return parse_columns(metadata)
+    except BrokenLogError as error:
+        raise _broken(location, version, str(error)) from error
 
 
 def protocol_at(location: str) -> dict[str, Any]:
@@ -234,15 +329,14 @@ def stored_names(location: str) -> set[str]:
     Raises:
         UndefinedTable: there is no Delta table.
     """
-    declared = json.loads(schema_at(location)["schemaString"])
-    return {str(field["name"]).lower() for field in declared["fields"]}
+    return {column["name"].lower() for column in stored_columns(location)}
 
 
 def applied_step(location: str, application: str, version: int) -> int | None:
     """The transaction version that `application` has written in a version of the table."""
     for action in read_actions(location, version):
         txn = action.get("txn")
-        if txn is not None and txn.get("appId") == application:
+        if txn is not None and txn["appId"] == application:
             return int(txn["version"])
     return None
 
@@ -252,8 +346,9 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
+        DataCorrupted: it is broken (XX001).
     """
-    return _actions(_read_version(location, version))
+    return _actions(_read_version(location, version), location, version)
 
 
 def _read_version(location: str, version: int) -> bytes:
@@ -267,8 +362,19 @@ def _read_version(location: str, version: int) -> bytes:
         raise _unreadable(location, error) from error
 
 
-def _actions(content: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in content.split(b"\n") if line.strip()]
+def _actions(content: bytes, location: str, version: int) -> list[dict[str, Any]]:
+    try:
+        return parse_actions(content)
+    except BrokenLogError as error:
+        raise _broken(location, version, str(error)) from error
+
+
+def _broken(location: str, version: int | None, what: str) -> DataCorrupted:
+    place = "Its newest state" if version is None else f"Version {version}"
+    return DataCorrupted(
+        f'the log of the Delta table "{location}" is broken',
+        detail=f"{place} is not valid: {what}.",
+    )
 
 
 def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:
@@ -305,10 +411,16 @@ def _checkpoint_rows(location: str, name: str, columns: list[str]) -> list[dict[
     """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
     folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
     nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
-    if name.endswith(".json"):
-        lines = folder.read(f"{LOG_FOLDER}/{name}").splitlines()
-        return [nothing | json.loads(line) for line in lines if line.strip()]
-    return [nothing | row for row in folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)]
+    try:
+        if name.endswith(".json"):
+            return [nothing | row for row in parse_checkpoint(folder.read(f"{LOG_FOLDER}/{name}"))]
+        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)
+        return [nothing | check_row(row) for row in rows]
+    except BrokenLogError as error:
+        raise DataCorrupted(
+            f'the log of the Delta table "{location}" is broken',
+            detail=f'Its checkpoint "{name}" is not valid: {error}.',
+        ) from error
 
 
 def checkpoints(names: list[str]) -> dict[int, list[str]]:

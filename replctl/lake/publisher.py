@@ -17,6 +17,7 @@ from replctl.catalog.pg_class import (
     find_relation_oid,
     leaf_partitions,
     load_relations,
+    relation_names,
 )
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_namespace import find_schema
@@ -32,9 +33,11 @@ from replctl.catalog.pg_replication_slots import (
 )
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     TRUNCATE,
     LogEntry,
+    broken_since,
     entries_between,
     last_committed_version,
 )
@@ -69,10 +72,12 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.delta_files import table_size
+from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
+from replctl.lake.version_chain import replaced
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
@@ -120,17 +125,28 @@ class LakePublisher:
 
     # -- the log and slots
 
-    def current_lsn(self) -> int:
+    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log; what foreign writers have committed is entered first, without
-        Spark."""
-        enter_foreign_versions(self._session)
+        Spark.
+
+        Raises:
+            PostgresError: one of the tables that are needed cannot be read.
+        """
+        broken = enter_foreign_versions(self._session)
+        if broken and needed:
+            with self._session.read() as catalog:
+                families = {oid: {oid, *ancestors_of(catalog, oid)} for oid in broken}
+                names = relation_names(catalog, set().union(*families.values()))
+            for oid, error in broken.items():
+                if any(names.get(member) in needed for member in families[oid]):
+                    raise error
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)
 
-    def sendable_lsn(self, slot_name: str) -> int:
+    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log, or by a failover slot what the standbys that
         synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
-        end = self.current_lsn()
+        end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
             if slot is None or not slot.failover or read_control(connection).is_in_recovery:
@@ -301,7 +317,9 @@ class LakePublisher:
 
         Raises:
             UndefinedTable: the relation is not published, or gone.
+            ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
         """
+        enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:
             catalog = current.as_of(snapshot.lsn)
             table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
@@ -310,12 +328,17 @@ class LakePublisher:
                 privileges.check_schema(table.relation.schema_oid, schema_name, "U")
                 privileges.check_relation(table.relation, "r", table.columns)
                 policies = self._policies(current, table.relation)
+                leaves = leaf_partitions(catalog, table.relation)
+                oids = [leaf.oid for leaf in leaves]
+                check_readable(current, load_relations(current, oids).values())
             except (InsufficientPrivilege, FeatureNotSupported) as error:
                 raise ConnectionFailure(
                     "could not start initial contents copy for table"
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
-            leaves = leaf_partitions(catalog, table.relation)
+            broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
+            if broken:
+                raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         sources = [
@@ -467,8 +490,12 @@ class LakePublisher:
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
             and not (origin.lower() == "none" and entry.origin is not None)
-            and (item.filters or entry.action == TRUNCATE)
+            and (item.filters or entry.action != CHANGE)
         ]
+        for entry in wanted:
+            if entry.action == BREAK:
+                item = published[entry.relid]
+                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):
@@ -510,6 +537,8 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
+        with self._session.read() as current:
+            check_readable(current, load_relations(current, by_leaf).values())
         relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
@@ -43,24 +44,45 @@ class TableFolder:
         return [info.base_name for info in system.get_file_info(fs.FileSelector(place))]
 
     def read(self, path: str) -> bytes:
-        """The content of a file."""
+        """The content of a regular file."""
         if self.is_local:
-            with open(f"{self.location}/{path}", "rb") as file:
-                return file.read()
+            with open(f"{self.location}/{path}", "rb", opener=_open_regular) as file:
+                return bytes(file.read())
         system, place = self._remote(path)
         with system.open_input_stream(place) as stream:
             return bytes(stream.read())
 
+    def state(self, path: str) -> tuple[int, int, int]:
+        """Return what tells a file from another one that took its place: its number (0 where files
+        have none), its size in bytes, and its time in nanoseconds since 1970."""
+        if self.is_local:
+            found = os.stat(f"{self.location}/{path}")
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        from pyarrow import fs
+
+        system, place = self._remote(path)
+        info = system.get_file_info(place)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return 0, int(info.size or 0), int(info.mtime_ns or 0)
+
     def read_parquet(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
         """The rows of a Parquet file."""
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
-        if self.is_local:
-            with ParquetFile(f"{self.location}/{path}") as file:
+        try:
+            if self.is_local:
+                with (
+                    open(f"{self.location}/{path}", "rb", opener=_open_regular) as source,
+                    ParquetFile(source) as file,
+                ):
+                    return list(file.read(columns=columns).to_pylist())
+            system, place = self._remote(path)
+            with system.open_input_file(place) as source, ParquetFile(source) as file:
                 return list(file.read(columns=columns).to_pylist())
-        system, place = self._remote(path)
-        with system.open_input_file(place) as source, ParquetFile(source) as file:
-            return list(file.read(columns=columns).to_pylist())
+        except (ArrowException, ValueError, OverflowError) as error:  # as of text that is not UTF-8
+            raise OSError(errno.EIO, f"not a valid Parquet file: {error}", path) from error
 
     def data_files(self) -> Iterator[tuple[str, float]]:
         """Yield the regular files that may be a table's rows or changes, with the time of their
@@ -213,6 +235,15 @@ class TableFolder:
 
         system, place = fs.FileSystem.from_uri(f"{self.location}/{path}".rstrip("/"))
         return system, place
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file: a pipe in its place would never end."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def _is_hidden(name: str) -> bool:

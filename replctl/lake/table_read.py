@@ -11,7 +11,9 @@ from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
+from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -112,18 +114,33 @@ def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int
     return {relid: version for relid, version in versions.items() if relid in relids}
 
 
-def enter_foreign_versions(session: Session, relids: Collection[int] | None = None) -> None:
-    """Enter what others have committed to the database's tables, all or some: a listing of each
-    one's log, and no Spark.  A standby hears of it from its primary."""
+def enter_foreign_versions(
+    session: Session, relids: Collection[int] | None = None
+) -> dict[int, PostgresError]:
+    """Enter what others have committed to the database's tables: a listing of each one's log, and
+    no Spark.  A standby hears of it from its primary.
+
+    Args:
+        relids: only these tables, all of which have to be readable.
+
+    Returns:
+        What is wrong with those that cannot be read, by OID.
+
+    Raises:
+        PostgresError: one of `relids` cannot be read, as `commit_log.commits_since`.
+    """
     if session.cluster.is_in_recovery:
-        return
+        return {}
     with session.cluster.read(session.database_oid) as catalog:
         behind = commit_log.tables_behind(catalog, relids)
     if not behind:
-        return
+        return {}
     with session.cluster.write(session.database_oid) as catalog:
-        for relation in load_relations(catalog, behind).values():
-            commit_log.enter_versions(catalog, session.cluster, relation)
+        relations = load_relations(catalog, behind).values()
+        broken = commit_log.enter_readable(catalog, session.cluster, relations)
+    if broken and relids is not None:
+        raise broken[min(broken)]
+    return broken
 
 
 def relation_sources(
@@ -141,12 +158,18 @@ def relation_sources(
 def relation_leaves(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[tuple[int, TableSource]]:
-    """As `relation_sources`, each with the OID of its own relation."""
+    """As `relation_sources`, each with the OID of its own relation.
+
+    Raises:
+        PostgresError: one of the tables cannot be read, as `commit_log.commits_since`.
+    """
     if relation.is_partitioned and not inherit:
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
     family = load_relations(catalog, oids)
+    check_readable(catalog, family.values())
     versions = visible_versions(catalog, oids)
+    commit_log.check_readable(catalog, family)
     leaves = []
     for oid in oids:
         if family[oid].is_partitioned:

@@ -56,6 +56,7 @@ class _Collation(NamedTuple):
 
 Names = tuple[Token, ...]
 Options = tuple[ast.DefElem, ...]
+_Location = tuple[Token, Options | None]
 
 
 class TableBuilder:
@@ -77,19 +78,19 @@ class TableBuilder:
         options: Options | None = None,
         on_commit: str | None = None,
         tablespace: Token | None = None,
-        location: Token | None = None,
+        location: _Location | None = None,
     ) -> _Storage:
-        return _Storage(
-            _text(access_method), options or (), on_commit, _text(tablespace), _text(location)
-        )
+        place, more = location or (None, None)
+        said = (*(options or ()), *(more or ()))
+        return _Storage(_text(access_method), said, on_commit, _text(tablespace), _text(place))
 
     def view_storage(
         self, access_method: Token | None, options: Options | None, tablespace: Token | None
     ) -> _Storage:
         return self.table_storage(access_method, options, None, tablespace)
 
-    def table_location(self, word: Token, path: Token) -> Token:
-        return path
+    def table_location(self, word: Token, path: Token, options: Options | None) -> _Location:
+        return path, options
 
     def on_commit(self, *words: Token) -> str:
         return " ".join(words[2:])
@@ -129,7 +130,7 @@ class TableBuilder:
         )
 
     def create_table_adopting(
-        self, head: _TableHead, access_method: Token, options: Options | None, location: Token
+        self, head: _TableHead, access_method: Token, options: Options | None, location: _Location
     ) -> ast.CreateTable:
         return _create_table(head, self.table_storage(access_method, options, None, None, location))
 

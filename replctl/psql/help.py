@@ -337,7 +337,7 @@ CREATE TABLE [ IF NOT EXISTS ] table_name
     [ PARTITION BY ... ]
 
 CREATE TABLE [ IF NOT EXISTS ] table_name [ ( table_constraint [, ... ] ) ]
-    USING delta LOCATION 'path or URI'""",
+    USING delta LOCATION 'path or URI' [ WITH ( foreign_files = on ) ]""",
     ),
     "ALTER TABLE": (
         "change the definition of a table",

@@ -191,7 +191,7 @@ def find_setting(name: str) -> Setting:
 
 
 #: Settings that tell of the server's files and secrets (GUC_SUPERUSER_ONLY in guc_tables.c).
-_FOR_SUPERUSERS = frozenset(
+_FOR_READERS_OF_ALL = frozenset(
     (
         "config_file", "data_directory", "dynamic_library_path", "external_pid_file", "hba_file",
         "ident_file", "jit_provider", "krb_server_keyfile", "log_directory", "log_filename",
@@ -202,18 +202,18 @@ _FOR_SUPERUSERS = frozenset(
 )  # fmt: skip
 
 
-def is_readable(setting: Setting, *, is_superuser: bool) -> bool:
+def is_readable(setting: Setting, *, reads_all: bool) -> bool:
     """Return whether a role may see the value of a setting."""
-    return is_superuser or setting.key not in _FOR_SUPERUSERS
+    return reads_all or setting.key not in _FOR_READERS_OF_ALL
 
 
-def check_readable(setting: Setting, *, is_superuser: bool) -> None:
+def check_readable(setting: Setting, *, reads_all: bool) -> None:
     """Check that a role may see the value of a setting.
 
     Raises:
         InsufficientPrivilege: it may not (42501).
     """
-    if not is_readable(setting, is_superuser=is_superuser):
+    if not is_readable(setting, reads_all=reads_all):
         raise InsufficientPrivilege(
             f'permission denied to examine "{setting.name}"',
             detail='Only roles with privileges of the "pg_read_all_settings" role may examine this'

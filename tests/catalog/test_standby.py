@@ -421,9 +421,11 @@ def _commit(location: str, version: int, metadata: str) -> None:
     if version == 0:
         fields = [{"name": name, "type": "integer", "nullable": True} for name in ("a", "b")]
         declared = json.dumps({"type": "struct", "fields": fields})
-        actions.append({"metaData": {"schemaString": declared}})
+        table = {"id": "", "schemaString": declared, "partitionColumns": []}
+        actions.append({"metaData": table | {"configuration": {}}})
     else:
-        actions.append({"add": {"path": str(version), "dataChange": True}})
+        add = {"path": str(version), "partitionValues": {}, "size": 1, "modificationTime": 1}
+        actions.append({"add": add | {"dataChange": True}})
     text = "\n".join(json.dumps(action) for action in actions)
     (folder / f"{version:020d}.json").write_text(text)
 

@@ -188,7 +188,7 @@ def test_an_adopted_table_is_adopted_again(psql: Psql, tmp_path: Path) -> None:
     )
     write_deltalake(location, rows, configuration={"delta.enableChangeDataFeed": "true"})
     made = psql(
-        script=f"CREATE TABLE t USING delta LOCATION '{location}';\n"
+        script=f"CREATE TABLE t USING delta LOCATION '{location}' WITH (foreign_files = on);\n"
         'ALTER TABLE t RENAME COLUMN "Old name" TO name;\n'
         "ALTER TABLE t DROP COLUMN gone;\n"
         "ALTER TABLE t ALTER COLUMN name SET DEFAULT 'x';\n"
@@ -196,7 +196,7 @@ def test_an_adopted_table_is_adopted_again(psql: Psql, tmp_path: Path) -> None:
     )
     assert made.stderr == ""
     script = psql("dump", "-s").stdout
-    assert f"USING delta LOCATION '{location}'" in script
+    assert f"USING delta LOCATION '{location}' WITH (foreign_files='on');" in script
     assert psql("-c", "DROP TABLE t").exit_code == 0
     loaded = psql("-v", "ON_ERROR_STOP=1", "-q", script=script)
     assert (loaded.exit_code, loaded.stderr) == (0, "")

@@ -45,11 +45,21 @@ def test_a_publisher_misses_its_tables(lake: Lake) -> None:
 
 
 def _file(path: str, rows: int | None, deleted: int = 0) -> dict[str, Any]:
-    body: dict[str, Any] = {"path": path, "size": 1000, "dataChange": True}
+    body: dict[str, Any] = {
+        "path": path,
+        "size": 1000,
+        "dataChange": True,
+        "partitionValues": {},
+        "modificationTime": 1,
+    }
     if rows is not None:
         body["stats"] = json.dumps({"numRecords": rows})
     if deleted:
-        body["deletionVector"] = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": deleted}
+        body["deletionVector"] = {
+            "storageType": "u",
+            "pathOrInlineDv": "0" * 20,
+            "cardinality": deleted,
+        }
     return body
 
 

@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from patience import PATIENCE
 from pyarrow import parquet
 
 from replctl.catalog.cluster import Cluster
@@ -26,7 +27,8 @@ from replctl.catalog.pg_subscription import ApplyBatch, delete_apply_batch, inse
 from replctl.catalog.pg_wal import entries_between
 from replctl.catalog.transaction import abort_transaction, begin_transaction
 from replctl.injection_point import POINTS
-from replctl.lake.delta_files import _decoded, unneeded_files, unneeded_log
+from replctl.lake.delta_actions import _decoded
+from replctl.lake.delta_files import unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version, schema_at
 from replctl.session import Session
 
@@ -304,7 +306,8 @@ def test_checkpoints_of_two_levels(lake: Lake) -> None:
         f"_delta_log/_sidecars/{stray.name}",
     ]
     assert kept < {path.name for path in (log / "_sidecars").iterdir()}
-    content = [{"sidecar": {"path": referred.name}}, {"protocol": {"minReaderVersion": 3}}]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    content = [{"sidecar": {"path": referred.name}}, {"protocol": protocol}]
     for path in log.glob("*.checkpoint.*.parquet"):
         path.unlink()
     text = "\n".join(map(json.dumps, content))
@@ -341,7 +344,7 @@ def test_it_can_be_killed_anywhere(lake: Lake, cluster: Cluster, point: str) -> 
         "REPLCTL_INJECTION_POINT": f"{point}:kill",
     }
     command = [sys.executable, "-m", "replctl", "-X", "-c", "vacuum"]
-    killed = subprocess.run(command, env=environment, check=False, timeout=60)
+    killed = subprocess.run(command, env=environment, check=False, timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
     assert lake.rows() == rows
     assert lake.reads(4)

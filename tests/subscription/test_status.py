@@ -73,7 +73,8 @@ def commit(home: Path, table: str, version: int, operation: str, metrics: dict[s
     }
     log = location / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
-    actions: Sequence[dict[str, Any]] = [{"commitInfo": info}, {"add": {"dataChange": True}}]
+    add = {"path": "a", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    actions: Sequence[dict[str, Any]] = [{"commitInfo": info}, {"add": add}]
     text = "\n".join(json.dumps(action) for action in actions)
     (log / f"{version:020d}.json").write_text(text)
 
@@ -137,19 +138,24 @@ def test_what_has_stopped_a_subscription_is_kept(status: Psql, psql: Psql) -> No
 
 
 def test_a_publisher_s_table_that_is_not_there(status: Psql, psql: Psql, tmp_path: Path) -> None:
+    """It stops the subscription that has it; the other one is none of its tables."""
     commit(tmp_path / "home", "other", 0, "CREATE TABLE", {})
     assert status("s").exit_code == 0
     (location,) = (tmp_path / "home" / "base").glob("*/*")
     location.rename(tmp_path / "elsewhere")
+    assert psql("sync", "s").exit_code == 0
+    assert psql("-X", "-d", "test_pub", "-c", "DROP TABLE other").exit_code == 0
+    commit(tmp_path / "home", "t", 0, "CREATE TABLE", {})
+    assert status("s").exit_code == 0
+    (location,) = (tmp_path / "home" / "base").glob("*/*")
+    location.rename(tmp_path / "elsewhere too")
     synced = psql("sync", "s")
     missed = f'could not find the Delta table "{location}"'
     assert synced.exit_code == 1
-    assert f'ERROR:  {missed}\nDETAIL:  Table "public.other" is stored there.' in synced.stderr
+    assert f'ERROR:  {missed}\nDETAIL:  Table "public.t" is stored there.' in synced.stderr
     outcome = status("--json", "s")
     (found,) = json.loads(outcome.stdout)
     assert (outcome.exit_code, found["last_error"]["sqlstate"]) == (1, "58P01")
-    assert psql("-X", "-d", "test_pub", "-c", "DROP TABLE other").exit_code == 0
-    assert psql("sync", "s").exit_code == 0
 
 
 @pytest.mark.parametrize(

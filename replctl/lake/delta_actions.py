@@ -1,0 +1,408 @@
+"""The actions of Delta's log, as any writer may have put them there: their form is checked here,
+once, so that nothing else has to.
+
+Delta's protocol, section "Actions", says which fields an action has.  Unknown actions and fields
+are ignored.  `commitInfo` may be anything: of it only that is taken which is understood.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+_INT64 = 2**63
+#: The last millisecond of the year 9999.
+_LAST_TIMESTAMP = 253_402_300_799_999
+_BASE85 = {
+    letter: value
+    for value, letter in enumerate(
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    )
+}
+_UUID_LENGTH = 20  # of 16 bytes in base 85
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+class BrokenLogError(ValueError):
+    """What is wrong with a file of a log, as the end of a sentence."""
+
+
+def parse_actions(content: bytes) -> list[dict[str, Any]]:
+    """Return the actions of a commit, each as {its name: its fields}.
+
+    Raises:
+        BrokenLogError: the commit is torn, or an action does not have the form that Delta gives it.
+    """
+    actions = _parse_lines(content, is_complete=True)
+    if not actions:
+        raise BrokenLogError("it has no action")
+    seen: set[tuple[str, ...]] = set()
+    for action in actions:
+        for kind, body in action.items():
+            place = _place(kind, body)
+            if place is not None and place in seen:
+                raise BrokenLogError(f'it has the action "{" ".join(place)}" twice')
+            seen.update(() if place is None else [place])
+    return [{kind: body} for action in actions for kind, body in action.items()]
+
+
+def parse_checkpoint(content: bytes) -> list[dict[str, Any]]:
+    """Return the actions of a checkpoint in JSON.
+
+    Raises:
+        BrokenLogError: as `parse_actions`.
+    """
+    return _parse_lines(content, is_complete=True)
+
+
+def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of a checkpoint, of which only some columns may have been read.
+
+    Raises:
+        BrokenLogError: an action does not have the form that Delta gives it.
+    """
+    return {
+        kind: body if body is None else _checked(kind, body, is_complete=False)
+        for kind, body in row.items()
+    }
+
+
+def parse_columns(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the columns of a `metaData` action's schema, each with a name and a type.
+
+    Raises:
+        BrokenLogError: it is no schema.
+    """
+    try:
+        schema = _loads(metadata["schemaString"])
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BrokenLogError("the schema of its metaData action is not valid JSON") from error
+    if not _is_type(schema) or not isinstance(schema, dict) or schema["type"] != "struct":
+        raise BrokenLogError("the schema of its metaData action is not one of Delta's")
+    return list(schema["fields"])
+
+
+def file_uris(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of the files that an action names, as URIs: data or changes, and that of the
+    deletion vector."""
+    yield body["path"]
+    vector = body.get("deletionVector")
+    if not vector:
+        return
+    written = vector["pathOrInlineDv"]
+    if vector["storageType"] == "p":
+        yield written
+    elif vector["storageType"] == "u":
+        prefix, encoded = written[:-_UUID_LENGTH], written[-_UUID_LENGTH:]
+        name = f"deletion_vector_{uuid.UUID(bytes=_decoded(encoded))}.bin"
+        yield quote(f"{prefix}/{name}" if prefix else name)
+
+
+def _decoded(text: str) -> bytes:
+    """Base 85 as in ZeroMQ's RFC 32: five letters are four bytes.
+
+    Raises:
+        ValueError: it is none.
+    """
+    result = b""
+    for start in range(0, len(text), 5):
+        number = 0
+        for letter in text[start : start + 5]:
+            if letter not in _BASE85:
+                raise ValueError(letter)
+            number = number * 85 + _BASE85[letter]
+        if number >= 2**32:
+            raise ValueError(number)
+        result += number.to_bytes(4, "big")
+    return result
+
+
+def counted_rows(body: Mapping[str, Any]) -> int | None:
+    """Return how many rows a file has that an `add` or `remove` names, without those that are
+    deleted; None if its statistics do not say it.  They may be anything."""
+    written = body.get("stats")
+    try:
+        stats = _loads(written) if isinstance(written, str) else None
+    except (ValueError, RecursionError):
+        return None
+    counted: Any = stats.get("numRecords") if isinstance(stats, dict) else None
+    if not _is_count(counted):
+        return None
+    return int(counted) - int((body.get("deletionVector") or {}).get("cardinality") or 0)
+
+
+def commit_time(info: Mapping[str, Any]) -> int:
+    """Return the milliseconds since 1970 that a `commitInfo` says; 0 if it says none."""
+    for name in ("inCommitTimestamp", "timestamp"):
+        said: Any = info.get(name)
+        if _is_count(said) and 0 < said <= _LAST_TIMESTAMP:
+            return int(said)
+    return 0
+
+
+def counts_in(info: Mapping[str, Any]) -> dict[str, str]:
+    """Return the numbers among the metrics of a `commitInfo`."""
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, dict):
+        return {}
+    return {name: str(value) for name, value in metrics.items() if _is_written_count(value)}
+
+
+def _is_written_count(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) < 19 and value.isascii() and value.isdigit()
+    return _is_count(value)
+
+
+def _parse_lines(content: bytes, *, is_complete: bool) -> list[dict[str, Any]]:
+    actions = []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                actions.append(_parse_line(line, is_complete=is_complete))
+            except BrokenLogError as error:
+                raise BrokenLogError(f"line {number}: {error}") from error
+    return actions
+
+
+def _parse_line(line: bytes, *, is_complete: bool) -> dict[str, Any]:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise BrokenLogError("it is not valid UTF-8") from error
+    try:
+        found = _loads(text)
+    except json.JSONDecodeError as error:
+        raise BrokenLogError(f"it is not valid JSON ({error.msg})") from error
+    except (BrokenLogError, RecursionError) as error:
+        if text.lstrip().startswith('{"commitInfo":') and _is_closed(text):
+            return {"commitInfo": {}}
+        if isinstance(error, BrokenLogError):
+            raise
+        raise BrokenLogError("it is nested too deeply") from error
+    if not isinstance(found, dict):
+        raise BrokenLogError("it is not an object")
+    actions = {kind: body for kind, body in found.items() if kind in _ACTIONS and body is not None}
+    if len(actions) > 1:
+        raise BrokenLogError("it has more than one action")
+    return {kind: _checked(kind, body, is_complete=is_complete) for kind, body in actions.items()}
+
+
+def _loads(text: str) -> Any:
+    """Read JSON.
+
+    Raises:
+        ValueError: it is none.
+        RecursionError: it is nested too deeply.
+        BrokenLogError: an object has a key twice.
+    """
+    return json.loads(text, object_pairs_hook=_object, parse_int=_integer)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise BrokenLogError("an object has a key twice")
+    return found
+
+
+def _integer(text: str) -> int | float:
+    """Python refuses to read the longest numbers, which are none of Delta's."""
+    return int(text) if len(text) < 40 else float(text)
+
+
+def _is_closed(text: str) -> bool:
+    """Return whether as many brackets are closed as are opened."""
+    bare = _STRING.sub("", text)
+    return '"' not in bare and all(bare.count(a) == bare.count(b) for a, b in ("{}", "[]"))
+
+
+def _place(kind: str, body: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return what only one action of a commit may say; None, if it may be said often."""
+    if kind in ("metaData", "protocol"):
+        return (kind,)
+    if kind in ("add", "remove"):
+        vector = body.get("deletionVector") or {}
+        return kind, body["path"], *(str(vector[name]) for name in _VECTOR_KEY if name in vector)
+    if kind == "txn":
+        return kind, body["appId"]
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Fields
+
+
+def _is_text(value: object) -> bool:
+    """Return whether it is text that can be stored, shown, and be a file's name."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
+def _is_name(value: object) -> bool:
+    return _is_text(value) and value != ""
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -_INT64 <= value < _INT64
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and value >= 0
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        _is_text(name) and (item is None or _is_text(item)) for name, item in value.items()
+    )
+
+
+def _is_vector(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("storageType") in ("u", "i", "p")
+        and _is_name(value.get("pathOrInlineDv"))
+        and (value["storageType"] != "u" or _is_vector_name(value["pathOrInlineDv"]))
+        and all(
+            _is_count(value[name])
+            for name in ("offset", "sizeInBytes", "cardinality")
+            if value.get(name) is not None
+        )
+    )
+
+
+def _is_vector_name(text: str) -> bool:
+    try:
+        return len(_decoded(text[-_UUID_LENGTH:])) == 16
+    except ValueError:
+        return False
+
+
+def _is_type(value: object, depth: int = 0) -> bool:
+    """Return whether it is the type of a column, or of a part of one, in Delta's form."""
+    if depth > 100:
+        return False
+    if not isinstance(value, dict):
+        return _is_name(value)
+    match value.get("type"):
+        case "struct":
+            fields = value.get("fields")
+            return isinstance(fields, list) and all(_is_column(f, depth + 1) for f in fields)
+        case "array":
+            return _is_type(value.get("elementType"), depth + 1)
+        case "map":
+            parts = (value.get("keyType"), value.get("valueType"))
+            return all(_is_type(part, depth + 1) for part in parts)
+        case other:
+            return _is_name(other)
+
+
+def _is_column(value: object, depth: int) -> bool:
+    return (
+        isinstance(value, dict)
+        and _is_name(value.get("name"))
+        and _is_type(value.get("type"), depth)
+        and isinstance(value.get("nullable", True), bool)
+        and isinstance(value.get("metadata") or {}, dict)
+    )
+
+
+_Check = Callable[[Any], bool]
+_VECTOR_KEY = ("storageType", "pathOrInlineDv", "offset")
+_OPTIONAL_FILE: dict[str, _Check] = {
+    "deletionVector": _is_vector,
+    "baseRowId": _is_count,
+    "defaultRowCommitVersion": _is_count,
+    "deletionTimestamp": _is_integer,
+    "extendedFileMetadata": _is_flag,
+}
+#: Of each action, the fields that it must have, and others that have a type.
+_ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
+    "add": (
+        {
+            "path": _is_name,
+            "partitionValues": _is_map,
+            "size": _is_count,
+            "modificationTime": _is_integer,
+            "dataChange": _is_flag,
+        },
+        _OPTIONAL_FILE,
+    ),
+    "remove": (
+        {"path": _is_name, "dataChange": _is_flag},
+        {"partitionValues": _is_map, "size": _is_count, **_OPTIONAL_FILE},
+    ),
+    "cdc": (
+        {"path": _is_name, "partitionValues": _is_map, "size": _is_count},
+        {"dataChange": _is_flag},
+    ),
+    "metaData": (
+        {
+            "id": _is_text,
+            "schemaString": _is_text,
+            "partitionColumns": _is_texts,
+            "configuration": _is_map,
+        },
+        {"createdTime": _is_integer},
+    ),
+    "protocol": (
+        {"minReaderVersion": _is_count, "minWriterVersion": _is_count},
+        {"readerFeatures": _is_texts, "writerFeatures": _is_texts},
+    ),
+    "txn": ({"appId": _is_text, "version": _is_integer}, {"lastUpdated": _is_integer}),
+    "domainMetadata": ({"domain": _is_text, "configuration": _is_text, "removed": _is_flag}, {}),
+    "sidecar": ({"path": _is_name}, {"sizeInBytes": _is_count, "modificationTime": _is_integer}),
+    "checkpointMetadata": ({"version": _is_count}, {}),
+    "commitInfo": ({}, {}),
+}
+_MAPS = ("configuration", "partitionValues")
+
+
+def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
+    """Return the fields of an action, without those that are null.
+
+    Args:
+        is_complete: its mandatory fields have to be there.
+    """
+    if kind == "commitInfo":
+        return body if isinstance(body, dict) else {}
+    if not isinstance(body, dict):
+        raise BrokenLogError(f'its action "{kind}" is not an object')
+    found = body if is_complete else {name: _plain(name, item) for name, item in body.items()}
+    fields = {name: value for name, value in found.items() if value is not None}
+    mandatory, optional = _ACTIONS[kind]
+    for name, check in {**mandatory, **optional}.items():
+        if name not in fields:
+            if is_complete and name in mandatory:
+                raise BrokenLogError(f'its action "{kind}" has no field "{name}"')
+        elif not check(fields[name]):
+            raise BrokenLogError(f'the field "{name}" of its action "{kind}" has a wrong value')
+    return fields
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a value that was read from Parquet as if it was read from JSON: maps are lists there,
+    and a vector that is missing may be one without anything in it."""
+    if name in _MAPS and isinstance(value, list):
+        pairs = [item for item in value if isinstance(item, tuple) and len(item) == 2]
+        return dict(pairs) if len(pairs) == len(value) else value
+    if name == "deletionVector" and isinstance(value, dict):
+        return value if any(item is not None for item in value.values()) else None
+    return value

@@ -1,0 +1,323 @@
+"""Logs that are broken, or were written by an enemy: right rows, or an error that names the table;
+and nothing but what needs the table stops.
+
+REPLCTL_TEST_HOSTILE_LOGS is how many logs are made by chance, 200 where it is not set;
+REPLCTL_TEST_SEED makes them others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import pytest
+from fix_lake import Lake
+from golden_script import answer_of
+
+from replctl.catalog.pg_class import load_relations
+from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
+from replctl.errors import PostgresError
+from replctl.lake import commit_log
+from replctl.lake.publisher import LakePublisher
+
+_LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
+_SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
+
+_ADD: dict[str, Any] = {
+    "path": "part-9.parquet",
+    "partitionValues": {},
+    "size": 1,
+    "modificationTime": 1,
+    "dataChange": True,
+}
+_INFO: dict[str, Any] = {"timestamp": 1, "operation": "WRITE"}
+
+
+def log_of(lake: Lake) -> Path:
+    return Path(lake.location) / "_delta_log"
+
+
+def append(lake: Lake, content: bytes, version: int = 1) -> None:
+    """Write a version of the table."""
+    (log_of(lake) / f"{version:020d}.json").write_bytes(content)
+
+
+def commit_of(*actions: object) -> bytes:
+    return "\n".join(map(json.dumps, actions)).encode()
+
+
+def add(**changed: object) -> bytes:
+    """A commit with a file."""
+    return commit_of({"commitInfo": _INFO}, {"add": _ADD | changed})
+
+
+_COMMIT = add()
+_METADATA = {"id": "i", "format": {}, "partitionColumns": [], "configuration": {}}
+
+
+def _schema(*columns: object) -> bytes:
+    text = json.dumps({"type": "struct", "fields": columns})
+    return commit_of({"metaData": _METADATA | {"schemaString": text}})
+
+
+#: Commits that are broken, or that replctl does not go behind.
+_BROKEN: dict[str, bytes] = {
+    "empty": b"",
+    "torn": _COMMIT[:-20],
+    "zeros": b"\0" * 512,
+    "latin 1": _COMMIT.replace(b"part", b"p\xe4rt"),
+    "utf-16": _COMMIT.decode().encode("utf-16"),
+    "no json": b"root:x:0:0:root:/root:/bin/sh\n",
+    "deep": b'{"add":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "long number": b'{"add":{"size":' + b"9" * 9_000 + b"}}",
+    "two actions": b'{"add":{},"remove":{}}',
+    "a key twice": _COMMIT.replace(b'"size": 1', b'"size": 1, "size": 2'),
+    "add null path": add(path=None),
+    "add number": commit_of({"add": 7}),
+    "add twice": commit_of({"add": _ADD}, {"add": _ADD}),
+    "huge size": add(size=2**64),
+    "infinite size": add(size=float("inf")),
+    "no dataChange": commit_of({"add": {k: v for k, v in _ADD.items() if k != "dataChange"}}),
+    "vector of no kind": add(deletionVector={"storageType": "z", "pathOrInlineDv": "a"}),
+    "vector of no name": add(deletionVector={"storageType": "u", "pathOrInlineDv": "a"}),
+    "two protocols": commit_of(*[{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}] * 2),
+    "txn text": commit_of({"txn": {"appId": "a", "version": "1"}}),
+    "schema no json": commit_of({"metaData": _METADATA | {"schemaString": "{"}}),
+    "schema no struct": commit_of({"metaData": _METADATA | {"schemaString": "[]"}}),
+    "column without a type": _schema({"name": "new"}),
+    "column with NUL": _schema({"name": "a\0", "type": "long"}),
+    "half a letter": _schema({"name": "\ud800", "type": "long"}),
+}
+
+
+def _remove_log(lake: Lake) -> None:
+    log_of(lake).rename(log_of(lake).with_name("elsewhere"))
+
+
+def _hole(lake: Lake) -> None:
+    append(lake, _COMMIT, 1)
+    append(lake, _COMMIT, 3)
+
+
+def _pipe(lake: Lake) -> None:
+    os.mkfifo(log_of(lake) / f"{1:020d}.json")
+
+
+def _folder(lake: Lake) -> None:
+    (log_of(lake) / f"{1:020d}.json").mkdir()
+
+
+def _loop(lake: Lake) -> None:
+    _remove_log(lake)
+    log_of(lake).symlink_to("_delta_log")
+
+
+def _log_is_file(lake: Lake) -> None:
+    _remove_log(lake)
+    log_of(lake).write_text("x")
+
+
+def _far(lake: Lake) -> None:
+    append(lake, _COMMIT, 10**20 - 1)
+
+
+_DAMAGES: list[Callable[[Lake], None]] = [
+    _remove_log, _hole, _pipe, _folder, _loop, _log_is_file, _far
+]  # fmt: skip
+
+
+def check_broken(lake: Lake) -> None:
+    """Only what needs the table stops; and it can be dropped."""
+    session = lake.session
+    session.engine = mock.Mock()  # what reaches it is too late
+    sqlstate = check_told(lake, ["XX001", "58030", "58P01", "55000", "0A000", "42501"])
+    for statement in ("insert into t values (9, 'x')", "delete from t", "vacuum t"):
+        answer = answer_of(session, statement)
+        assert answer[0].startswith(f"ERROR {sqlstate}"), (statement, answer)
+        assert '"public.t"' in " ".join(answer), (statement, answer)
+    LakePublisher(session).current_lsn([("public", "other")])
+    for statement in (
+        "create table other (a int primary key)",
+        "begin",
+        "create table in_block (a int)",
+        "commit",
+        "create publication p for all tables",
+        "select pg_create_logical_replication_slot('s', 'pgoutput')",
+        "select count(*) from pg_attribute where attrelid = 't'::regclass",
+        "select pg_drop_replication_slot('s')",
+        "comment on table t is 'broken'",
+        "alter table t add column w int",
+        "alter table t rename to renamed",
+        "alter table renamed set (fillfactor = 50)",
+        "vacuum other",
+        "drop table renamed",
+        "create table t (a int)",
+    ):
+        lake.run(statement)
+
+
+def check_told(lake: Lake, sqlstates: Collection[str]) -> str:
+    """What needs the table fails, and tells why; the SQLSTATE."""
+    with pytest.raises(PostgresError) as caught:
+        lake.enter()
+    told = f"{caught.value.message} {caught.value.detail}"
+    assert caught.value.sqlstate in sqlstates, told
+    assert '"public.t"' in told
+    answer = answer_of(lake.session, "table t")
+    assert answer[0].startswith(f"ERROR {caught.value.sqlstate}"), answer
+    assert '"public.t"' in " ".join(answer), answer
+    return caught.value.sqlstate
+
+
+def test_a_broken_commit_is_told(lake: Lake) -> None:
+    lake.session.engine = mock.Mock()  # what reaches it is too late
+    for name, content in _BROKEN.items():
+        append(lake, content)
+        try:
+            check_told(lake, ["XX001"])
+        except (AssertionError, pytest.fail.Exception) as error:
+            raise AssertionError(name) from error
+    append(lake, _BROKEN["torn"])
+    check_broken(lake)
+
+
+@pytest.mark.parametrize("damage", _DAMAGES, ids=lambda damage: damage.__name__[1:])
+def test_a_damaged_log_stops_its_table_only(lake: Lake, damage: Callable[[Lake], None]) -> None:
+    damage(lake)
+    check_broken(lake)
+
+
+def test_what_is_mended_goes_on(lake: Lake) -> None:
+    before = lake.enter()
+    append(lake, _COMMIT, 1)
+    append(lake, b"", 2)
+    with pytest.raises(PostgresError):
+        lake.enter()
+    assert LakePublisher(lake.session).current_lsn() == before
+    append(lake, _COMMIT, 2)
+    assert lake.enter() > before
+
+
+def test_a_truncation_is_one_that_leaves_nothing(lake: Lake) -> None:
+    start = lake.enter()
+    info = {"commitInfo": _INFO | {"operation": "TRUNCATE"}}
+    first = json.loads((log_of(lake) / f"{0:020d}.json").read_text().splitlines()[-1])["add"]
+    remove = {"path": first["path"], "dataChange": True, "deletionTimestamp": 1}
+    append(lake, commit_of(info, {"add": _ADD}), 1)
+    append(lake, commit_of(info, {"remove": remove}), 2)
+    append(lake, commit_of(info, {"remove": remove | {"path": _ADD["path"]}}), 3)
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, start, end)
+    assert [(entry.version, entry.action) for entry in entries] == [
+        (1, CHANGE), (2, CHANGE), (3, TRUNCATE)
+    ]  # fmt: skip
+
+
+_DEEP = b"[" * 20_000 + b"]" * 20_000
+_MARKS: list[bytes] = [
+    b"null", b"7", b"-0", b"1e999", b"9" * 9_000, b"true", b"[]", b"{}", b'""',
+    b'"' + b"x" * 10**6 + b'"',
+    b'{"replctl":{}}', b'{"a":1,"a":2}', b"[[[[1]]]]", _DEEP, b'{"replctl":' + _DEEP + b"}",
+    *(
+        json.dumps(json.dumps({"replctl": mark}, separators=(",", ":"))).encode()
+        for mark in (
+            None, 7, [], "x", {},
+            {"signature": None}, {"signature": "0" * 64}, {"signature": "\ud800"},
+            {"nonce": "n", "number": -1, "xid": 2**70, "signature": "x"},
+            {"undoes": [[]], "origin_at": {}, "silent": "yes", "signature": []},
+        )
+    ),
+    json.dumps('{"replctl":' + "[" * 90_000).encode(),
+    json.dumps('{"replctl":{"xid":' + "9" * 9_000 + "}}").encode(),
+]  # fmt: skip
+
+
+def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
+    """Whatever stands there, its commit is decoded."""
+    start = lake.enter()
+    for version, mark in enumerate(_MARKS, start=1):
+        add_it = json.dumps({"add": _ADD | {"path": f"part-{version}"}}).encode()
+        append(lake, b'{"commitInfo":{"userMetadata":' + mark + b"}}\n" + add_it, version)
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, start, end)
+    assert [(entry.version, entry.action) for entry in entries] == [
+        (version, CHANGE) for version in range(1, len(_MARKS) + 1)
+    ]
+
+
+_PIECES = [
+    b"", b"\0", b"\n", b"\xff", b'"', b"}", b"{}", b"[]", b"null", b"true", b"-1", b"1e999",
+    b"9" * 5_000, b'"../x"', b'"/etc/passwd"', b'"file:/x"', b'"%2e%2e/x"', b'"s3://b/x"',
+    b'"\\ud800"', b"[" * 5_000,
+]  # fmt: skip
+_WHOLE = commit_of(
+    {"commitInfo": _INFO | {"operationMetrics": {"numOutputRows": "1"}, "userMetadata": "{}"}},
+    {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"]}},
+    {"add": _ADD | {"stats": '{"numRecords":1}', "deletionVector": {
+        "storageType": "p", "pathOrInlineDv": "a", "sizeInBytes": 1, "cardinality": 1}}},
+    {"remove": {"path": "a", "dataChange": True, "deletionTimestamp": 1}},
+    {"cdc": {"path": "c", "partitionValues": {}, "size": 1, "dataChange": False}},
+    {"txn": {"appId": "a", "version": 1}},
+)  # fmt: skip
+_WHOLE += b"\n" + _schema({"name": "id", "type": "integer"}, {"name": "more", "type": "long"})
+_MARKS_BETWEEN = (b"[", b"]", b"{", b"}", b":", b",", b"\n")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+|true|false|[][{}:,\n]')
+
+
+def _hostile(random: Random) -> bytes:
+    """A commit of which some parts are others, are missing, or stand there twice."""
+    parts = _TOKEN.findall(_WHOLE)
+    values = [place for place, part in enumerate(parts) if part not in _MARKS_BETWEEN]
+    for _ in range(random.choice([1, 1, 1, 2])):
+        place = random.choice(values)
+        match random.randrange(9):
+            case 0:
+                parts[place] = random.choice(_PIECES)
+            case 1:
+                del parts[random.randrange(len(parts)) :]
+                return b"".join(parts)
+            case 2:
+                parts[random.randrange(len(parts))] += random.choice(parts)
+            case _:
+                parts[place] = parts[random.choice(values)]
+    return b"".join(parts)
+
+
+class _Undo(Exception):
+    """Takes back what was entered."""
+
+
+def _check_told(error: PostgresError, content: bytes) -> None:
+    told = f"{error.message} {error.detail}"
+    assert error.sqlstate in ("XX001", "42501", "0A000"), (content, told)
+    assert '"public.t"' in told, content
+
+
+def test_logs_by_chance(lake: Lake) -> None:
+    lake.enter()
+    random, count = Random(_SEED), {"entered": 0, "refused": 0}
+    for _ in range(_LOGS):
+        content = _hostile(random)
+        append(lake, content)
+        session = lake.session
+        try:
+            with session.cluster.write(session.database_oid) as catalog:
+                relation = load_relations(catalog, [lake.oid])[lake.oid]
+                commit_log.enter_versions(catalog, session.cluster, relation)
+                raise _Undo
+        except _Undo:
+            count["entered"] += 1
+        except PostgresError as error:
+            _check_told(error, content)
+            count["refused"] += 1
+        except Exception as error:
+            raise AssertionError(content) from error
+    assert min(count.values()) > _LOGS / 20, count
