@@ -98,12 +98,12 @@ def test_hostile_texts_arrive(databases: tuple[Database, Database]) -> None:
     )
     assert failures(subscriber) == []
 
-    publisher.run(f"DELETE FROM {KEYED} WHERE k = {quote_string(TEXTS[0])}")
     publisher.run(f"UPDATE {KEYED} SET v = v || k WHERE id % 3 = 0")
     publisher.run(f"UPDATE {KEYED} SET k = 'moved ' || k WHERE id % 7 = 0")
     publisher.run(
         f"BEGIN; UPDATE {UNKEYED} SET v = v || k, k = 'moved ' || k WHERE id % 3 = 0;"
         f"DELETE FROM {UNKEYED} WHERE k IN ({listed(TEXTS[::5])});"
+        f"DELETE FROM {KEYED} WHERE k IN ({listed(TEXTS[::5])});"
         f"INSERT INTO {KEYED} (id, k, v, m) SELECT id + 1000, 'new ' || k, v, m FROM {UNKEYED};"
         f"UPDATE {WIDE} SET k = 2; COMMIT"
     )
