@@ -335,7 +335,7 @@ class Session:
         """
         setting = find_setting(name)
         self.check_changeable(setting)
-        read = None if value is None else read_value(setting, value)
+        read = None if value is None else read_value(setting, value, self.on_notice)
         if is_local and self.block is None:
             return setting
         if is_local and self.block is not None:
@@ -570,7 +570,7 @@ def _read_settings(stored: dict[str, str], on_notice: Callable[[Notice], None]) 
     for name, value in stored.items():
         try:
             setting = find_setting(name)
-            found[setting.key] = read_value(setting, value)
+            found[setting.key] = read_value(setting, value, on_notice)
         except PostgresError as error:
             on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
     return found

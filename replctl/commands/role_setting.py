@@ -106,7 +106,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         ddl.session.check_changeable(setting)
         if change.values:
             value = joined(setting, change.values)
-            read_value(setting, value)
+            read_value(setting, value, ddl.session.on_notice)
             settings[setting.name] = value
         else:
             settings.pop(setting.name, None)

@@ -106,7 +106,7 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
             setting = _configurable(change.name)
             values.pop(setting.key, None)
             if change.values:
-                values[setting.key] = _configured(setting, change.values)
+                values[setting.key] = _configured(session, setting, change.values)
         write_auto_conf(path, values)
     return "ALTER SYSTEM"
 
@@ -118,9 +118,9 @@ def _configurable(name: str) -> Setting:
     return setting
 
 
-def _configured(setting: Setting, values: tuple[str, ...]) -> str:
+def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> str:
     given = joined(setting, values)
-    value = read_value(setting, given)
+    value = read_value(setting, given, session.on_notice)
     if "\n" in given:
         raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
     return value

@@ -15,7 +15,7 @@ from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
-from replctl.lake.target import check_updatable, replication_target
+from replctl.lake.target import check_updatable, enums_of, replication_target
 from replctl.lake.violation import violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
@@ -64,7 +64,9 @@ class ReplicatedTable:
 
     def __post_init__(self) -> None:
         read = dict.fromkeys(self.family) if self.is_replaced or self.is_emptied else self.done
-        self.target = replication_target(self.relation, self.remote, self.family, read)
+        with self.session.read() as catalog:
+            enums = enums_of(catalog, self.relation)
+        self.target = replication_target(self.relation, self.remote, self.family, read, enums)
         self._sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:

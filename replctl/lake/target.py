@@ -14,6 +14,8 @@ from replctl.catalog.pg_class import (
     get_relation,
     load_relations,
 )
+from replctl.catalog.pg_namespace import schema_names
+from replctl.catalog.pg_type import enum_labels, get_type, type_schema_oid
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -22,7 +24,9 @@ from replctl.lake.partition import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
-from replctl.spark import Leaf, PartitionRule, Reference, Target, TargetColumn, UniqueKey
+from replctl.spark import EnumType, Leaf, PartitionRule, Reference, Target, TargetColumn, UniqueKey
+from replctl.types.builtin import Type
+from replctl.types.quote import quote_qualified_identifier
 
 
 def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
@@ -41,6 +45,7 @@ def replication_target(
     remote: RemoteRelation,
     family: dict[int, Relation],
     versions: Mapping[int, int | None] | None = None,
+    enums: Mapping[str, EnumType] | None = None,
 ) -> Target:
     """The target of a published relation's changes.
 
@@ -48,6 +53,7 @@ def replication_target(
         relation: the subscriber's table of the same name; a key of it that is not sent is none.
         family: as in `local_target`.
         versions: tables that are to be read as they were at a version (None: before there was one).
+        enums: those of its columns, by type; needed where values are received.
 
     Raises:
         ObjectNotInPrerequisiteState: it lacks a column that is sent (55000).
@@ -56,7 +62,10 @@ def replication_target(
     writable = {column.name for column in relation.columns if not column.generated}
     _check_columns(remote, [name for name in positions if name not in writable])
     columns = tuple(
-        _target_column(relation, column.attnum, positions.get(column.name))
+        replace(
+            _target_column(relation, column.attnum, positions.get(column.name)),
+            enum=(enums or {}).get(column.type),
+        )
         for column in relation.columns
     )
     key = target_key(relation)
@@ -64,6 +73,22 @@ def replication_target(
     return _target(
         relation, columns, key if is_sent.issuperset(key) else (), family, versions or {}
     )
+
+
+def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
+    """The enums among a table's column types, by type."""
+    types = {name: get_type(catalog, name) for name in {c.type for c in relation.columns}}
+    return {
+        name: EnumType(_qualified_name(catalog, type_), enum_labels(catalog, name))
+        for name, type_ in types.items()
+        if type_.kind == "e"
+    }
+
+
+def _qualified_name(catalog: Catalog, type_: Type) -> str:
+    """The name of a user's type with its schema, for who applies changes has no search path."""
+    schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
+    return quote_qualified_identifier(schema, type_.sql_name)
 
 
 def _target_column(relation: Relation, attnum: int, sent: int | None) -> TargetColumn:

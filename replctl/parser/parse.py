@@ -10,7 +10,6 @@ from lark.parsers.lalr_parser_state import ParserState
 
 from replctl.errors import (
     FeatureNotSupported,
-    NameTooLong,
     Notice,
     PostgresError,
     SqlSyntaxError,
@@ -20,7 +19,7 @@ from replctl.parser.lookahead import finish_rules, raise_earlier_error
 from replctl.parser.quoted import check_characters
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
 from replctl.parser.tables import full_parser, parser
-from replctl.types.identifier import MAX_BYTES, clipped
+from replctl.types.identifier import MAX_BYTES, clipped_with_notice
 
 #: How rules of unsupported.lark begin, whose tree is something that replctl does not have.
 REFUSED = "no_"
@@ -93,13 +92,8 @@ def _run(
 
 def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
     """A name of the length that can be stored."""
-    name = clipped(token)
-    if name == token:
-        return token
-    if on_notice is not None:
-        message = f'identifier "{token}" will be truncated to "{name}"'
-        on_notice(Notice("NOTICE", message, NameTooLong.sqlstate))
-    return Token.new_borrow_pos(token.type, name, token)
+    name = clipped_with_notice(str(token), on_notice)
+    return token if name == token else Token.new_borrow_pos(token.type, name, token)
 
 
 def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:

@@ -43,6 +43,7 @@ from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
 from replctl.spark.values import ChangeSource as ChangeSource
 from replctl.spark.values import CommitNote as CommitNote
 from replctl.spark.values import CopySource as CopySource
+from replctl.spark.values import EnumType as EnumType
 from replctl.spark.values import FeedVersion as FeedVersion
 from replctl.spark.values import Leaf as Leaf
 from replctl.spark.values import PartitionRule as PartitionRule

@@ -294,7 +294,7 @@ def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> s
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
-    return replicate(value, source.typmod, column.type, column.typmod).text
+    return replicate(value, source.typmod, column.type, column.typmod, column.enum).text
 
 
 def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:

@@ -87,8 +87,20 @@ def bound(
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:
     """A Spark expression that ends the query with a PostgreSQL error."""
     text = raised_text(error_class(sqlstate)(message, detail=detail or None))
+    return f"raise_error({_literal(text)})"
+
+
+def raise_value_error_sql(sqlstate: str, before: str, value: str, after: str) -> str:
+    """As `raise_error_sql`, with the text that the SQL `value` gives between two parts of the
+    message."""
+    start, end = raised_text(error_class(sqlstate)(f"{before}\0{after}")).split("%00")
+    escaped = f"replace(url_encode({value}), '+', '%20')"
+    return f"raise_error(concat({_literal(start)}, {escaped}, {_literal(end)}))"
+
+
+def _literal(text: str) -> str:
     quoted = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"raise_error('{quoted}')"
+    return f"'{quoted}'"
 
 
 def raised_text(error: PostgresError) -> str:

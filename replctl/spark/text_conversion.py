@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 from replctl.spark import numeric_sql
-from replctl.spark.data_type import decimal_of, element_type, storage_type, wire
-from replctl.spark.sql_value import SqlValue, raise_error_sql
+from replctl.spark.data_type import decimal_of, element_type, quote, storage_type, wire
+from replctl.spark.sql_value import SqlValue, raise_error_sql, raise_value_error_sql
+from replctl.spark.values import EnumType
 from replctl.types.numeric import precision_and_scale
 
 _STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
@@ -47,13 +48,21 @@ def convert(value: SqlValue, target: str) -> SqlValue:
     raise FeatureNotSupported(f"conversion of type {value.type} to {target} is not supported")
 
 
-def replicate(value: SqlValue, source_typmod: int, target: str, typmod: int) -> SqlValue:
+def replicate(
+    value: SqlValue, source_typmod: int, target: str, typmod: int, enum: EnumType | None = None
+) -> SqlValue:
     """A replicated value in a target column's storage type: as it is where the types are the same,
     else by its text form, with the target's type modifier.
+
+    Args:
+        enum: the target's type, if it is one. Two clusters may give one OID to different enums, so
+            that its labels are checked whatever the source's type is.
 
     Raises:
         FeatureNotSupported: there is no conversion.
     """
+    if enum is not None:
+        return SqlValue(_label(to_text(value).text, enum), target, "STRING")
     if (
         value.spark == storage_type(target, typmod)
         and value.type == target
@@ -103,6 +112,16 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
             received = f"CAST({received} AS {spark})"
         return SqlValue(received, target, spark)
     raise FeatureNotSupported(f"conversion of text to type {target} is not supported")
+
+
+def _label(text: str, enum: EnumType) -> str:
+    """The text, if it is a label of the enum (enum_in)."""
+    labels = ", ".join(map(quote, enum.labels))
+    is_label = f"{text} IN ({labels})" if labels else "FALSE"
+    error = raise_value_error_sql(
+        "22P02", f'invalid input value for enum {enum.name}: "', text, '"'
+    )
+    return f"CASE WHEN {is_label} THEN {text} WHEN {text} IS NOT NULL THEN {error} END"
 
 
 def _fitted(text: str, target: str, typmod: int) -> str:

@@ -109,6 +109,14 @@ NEXT_VALUE = 0x7FFD
 
 
 @dataclass(frozen=True, slots=True)
+class EnumType:
+    """An enum: its name with its schema, for messages, and its labels."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetColumn:
     """A column of a table that is written.
 
@@ -118,6 +126,7 @@ class TargetColumn:
         default: what a new row has in it if it is not sent; None: NULL.
         taken: values of a sequence for all new rows, which `default` has as column NEXT_VALUE.
         generated: how its value follows from the others.
+        enum: the type of a column that is sent, if it is an enum.
     """
 
     attnum: int
@@ -129,6 +138,7 @@ class TargetColumn:
     default: Expr | None = None
     generated: Expr | None = None
     taken: range | None = None
+    enum: EnumType | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ what replctl adds, stands below.  A value is kept in the setting's own unit, as 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -15,10 +16,12 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidName,
     InvalidParameterValue,
+    Notice,
     UndefinedObject,
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
+from replctl.types.identifier import clipped_with_notice
 from replctl.types.quote import split_identifiers
 
 #: What another value has here than a server is built with.
@@ -60,6 +63,10 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
+#: Names of something, which are cut as names are (GUC_IS_NAME).
+_NAMES = (
+    "application_name", "client_encoding", "default_table_access_method", "server_encoding",
+)  # fmt: skip
 _ASCII = ("application_name", "cluster_name")
 
 _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
@@ -221,12 +228,16 @@ def check_readable(setting: Setting, *, reads_all: bool) -> None:
         )
 
 
-def read_value(setting: Setting, text: str) -> str:
-    """A value as it is kept.
+def read_value(
+    setting: Setting, text: str, on_notice: Callable[[Notice], None] | None = None
+) -> str:
+    """A value as it is kept; a NOTICE if it is a name that is too long.
 
     Raises:
         InvalidParameterValue: the setting cannot have it (22023).
     """
+    if setting.key in _NAMES:
+        text = clipped_with_notice(text, on_notice)
     match setting.type:
         case "bool":
             return _read_bool(setting, text)

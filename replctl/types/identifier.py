@@ -7,6 +7,9 @@ are.
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
+
+from replctl.errors import NameTooLong, Notice
 
 MAX_BYTES = 63  # NAMEDATALEN - 1
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -22,6 +25,15 @@ def clipped(name: str, length: int = MAX_BYTES) -> str:
     if len(name) * 4 <= length:
         return name
     return name.encode()[:length].decode(errors="ignore")
+
+
+def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -> str:
+    """As `clipped`, with a NOTICE if something is cut (truncate_identifier)."""
+    cut = clipped(name)
+    if cut != name and on_notice is not None:
+        message = f'identifier "{name}" will be truncated to "{cut}"'
+        on_notice(Notice("NOTICE", message, NameTooLong.sqlstate))
+    return cut
 
 
 def stored_name(word: str) -> str:

@@ -35,6 +35,10 @@ _COLUMNS = [
     ("text", "1 day", "interval"),
     ("timestamptz", "2024-01-01 00:00:00+00", "timestamptz(0)"),
     ("text[]", '{"a b",NULL,""}', "text"),
+    ("mood", "it''s ${x} \\", "mood"),  # each database has its own
+    ("mood", "sad", "text"),
+    ("text", "it''s ${x} \\", "mood"),
+    ("varchar(5)", "sad", "mood"),
 ]
 
 
@@ -42,6 +46,8 @@ def test_edges_of_types(publisher: Database, subscriber: Database) -> None:
     columns = ", ".join(f"c{i} {type_}" for i, (type_, _value, _other) in enumerate(_COLUMNS))
     others = ", ".join(f"c{i} {other}" for i, (_type, _value, other) in enumerate(_COLUMNS))
     values = ", ".join(f"'{value}'" for _type, value, _other in _COLUMNS)
+    for database in (publisher, subscriber):
+        database.run("CREATE TYPE mood AS ENUM ('sad', 'it''s ${x} \\')")
     for name, defined in (("same", columns), ("other", others)):
         publisher.run(f"CREATE TABLE {name} (id int PRIMARY KEY, n int, {columns})")
         subscriber.run(f"CREATE TABLE {name} (id int PRIMARY KEY, n int, {defined})")
@@ -68,3 +74,13 @@ def test_edges_of_types(publisher: Database, subscriber: Database) -> None:
         if sent != received
     ]
     assert different == [("numeric(8,2)", "double precision", "-0.50", "-0.5")]
+
+    no_label = "un|happy +%20 ${x} é\n"
+    from_text = next(
+        i for i, (type_, _, other) in enumerate(_COLUMNS) if (type_, other) == ("text", "mood")
+    )
+    publisher.run(f"UPDATE other SET c{from_text} = '{no_label}' WHERE id = 2")
+    (failure,) = subscriber.sync()
+    assert failure.error.sqlstate == "22P02"
+    assert failure.error.message == f'invalid input value for enum public.mood: "{no_label}"'
+    assert f'column "c{from_text}"' in str(failure.error.context)
