@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write tests/commands/data/privileges.tsv: which role may do what, from a PostgreSQL 17 server.
+"""Write tests/commands/data/privileges*.tsv: which role may do what, from a PostgreSQL 17 server.
 
-    .ci/generate_privileges_golden.py
+    .ci/generate_privileges_golden.py [SCRIPT ...]
 
-privileges.sql there has the objects and roles, then a line "---", then a statement a line.  Each
+A script there has the objects and roles, then a line "---", then a statement a line.  Each
 statement is tried by each role in a transaction that is rolled back: ok, or the SQLSTATE.
 """
 
@@ -17,21 +17,27 @@ DATA = ROOT / "tests" / "commands" / "data"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from fix_postgres import postgres  # noqa: E402
-from privilege_table import ROLES, read_script  # noqa: E402
+from privilege_table import SCRIPTS, read_script, roles_of  # noqa: E402
 
 
-def main() -> None:
-    setup, statements = read_script()
-    lines = ["\t".join(["statement", *ROLES])]
-    with postgres() as conninfo, psycopg.connect(conninfo, dbname="postgres") as server:
-        server.autocommit = True
-        for statement in setup:
-            server.execute(statement)
-        server.autocommit = False
-        for statement in statements:
-            answers = [_answer(server, role, statement) for role in ROLES]
-            lines.append("\t".join([statement, *answers]))
-    (DATA / "privileges.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+def main(names: list[str]) -> None:
+    for name in names:
+        with postgres() as conninfo, psycopg.connect(conninfo, dbname="postgres") as server:
+            lines = _lines(server, *read_script(name))
+        (DATA / f"{name}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _lines(server: psycopg.Connection, setup: list[str], statements: list[str]) -> list[str]:
+    roles = roles_of(setup)
+    lines = ["\t".join(["statement", *roles])]
+    server.autocommit = True
+    for statement in setup:
+        server.execute(statement)
+    server.autocommit = False
+    for statement in statements:
+        answers = [_answer(server, role, statement) for role in roles]
+        lines.append("\t".join([statement, *answers]))
+    return lines
 
 
 def _answer(server: psycopg.Connection, role: str, statement: str) -> str:
@@ -51,4 +57,4 @@ def _answer(server: psycopg.Connection, role: str, statement: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or list(SCRIPTS))

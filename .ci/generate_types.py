@@ -99,16 +99,28 @@ QUERIES = {
           LEFT JOIN pg_constraint x ON x.conindid = i.indexrelid AND x.contype IN ('p', 'u')
          WHERE c.relnamespace = 'pg_catalog'::regnamespace
          ORDER BY i.indrelid, i.indisprimary DESC, c.relname""",
-    # What only superusers, and members of roles that replctl does not have, may use
-    "restricted": """
-        SELECT 'function' AS kind, p.oid, p.proname AS name, '' AS readable
+    # What only superusers, and members of some predefined roles, may use
+    "restricted": r"""
+        SELECT 'function' AS kind, p.oid, p.proname AS name, '' AS readable,
+               (SELECT coalesce(string_agg(r.rolname, ',' ORDER BY r.oid), '')
+                  FROM aclexplode(p.proacl) a JOIN pg_roles r ON r.oid = a.grantee
+                 WHERE r.rolname LIKE 'pg_%') AS roles, '' AS calls
           FROM pg_proc p
          WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proacl IS NOT NULL
            AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = 0)
          UNION ALL
         SELECT 'relation', c.oid, c.relname,
                (SELECT coalesce(string_agg(a.attname, ',' ORDER BY a.attnum), '')
-                  FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attacl IS NOT NULL)
+                  FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attacl IS NOT NULL),
+               (SELECT coalesce(string_agg(r.rolname, ',' ORDER BY r.oid), '')
+                  FROM aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+                 WHERE r.rolname LIKE 'pg_%' AND a.privilege_type = 'SELECT'),
+               (SELECT coalesce(string_agg(p.oid::text, ',' ORDER BY p.oid), '')
+                  FROM pg_proc p
+                 WHERE c.relkind = 'v' AND p.pronamespace = c.relnamespace
+                   AND pg_get_viewdef(c.oid) ~ ('\m' || p.proname || '\(')
+                   AND p.proacl IS NOT NULL
+                   AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = 0))
           FROM pg_class c
          WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
            AND NOT EXISTS (SELECT FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a

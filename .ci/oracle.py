@@ -26,7 +26,7 @@ def main(folder: Path) -> int:
     for name in set(reached).difference(there):
         print(f"{name} is not in the oracle here")
     pattern = "|".join(f"/{re.escape(name)}\\.sql$" for name in there)
-    with temporary_server("4g") as address, tempfile.TemporaryDirectory() as scratch:
+    with temporary_server("4g", is_brief=True) as address, tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.json"
         subprocess.run(
             [sys.executable, str(folder / "compare.py"), "--jobs", "2", "--filter", pattern,

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 from replctl.errors import SqlSyntaxError
 
+_BLANKS = " \t\n\v\f\r"  # isspace() in the C locale
+
 #: Keywords that libpq knows (PQconninfoOptions); others are an error.
 KEYWORDS = frozenset(
     """service user password passfile connect_timeout dbname host hostaddr port client_encoding
@@ -70,20 +72,20 @@ def _parse_pairs(text: str) -> dict[str, str]:
     result: dict[str, str] = {}
     position, length = 0, len(text)
     while True:
-        while position < length and text[position].isspace():
+        while position < length and text[position] in _BLANKS:
             position += 1
         if position == length:
             return result
         start = position
-        while position < length and text[position] != "=" and not text[position].isspace():
+        while position < length and text[position] != "=" and text[position] not in _BLANKS:
             position += 1
         name = text[start:position]
-        while position < length and text[position].isspace():
+        while position < length and text[position] in _BLANKS:
             position += 1
         if position == length or text[position] != "=":
             raise _invalid(f'missing "=" after "{name}" in connection info string')
         position += 1
-        while position < length and text[position].isspace():
+        while position < length and text[position] in _BLANKS:
             position += 1
         value, position = _value(text, position)
         _add(result, name, value)
@@ -98,7 +100,7 @@ def _value(text: str, position: int) -> tuple[str, int]:
         char = text[position]
         if is_quoted and char == "'":
             return "".join(value), position + 1
-        if not is_quoted and char.isspace():
+        if not is_quoted and char in _BLANKS:
             return "".join(value), position
         if char == "\\":
             position += 1

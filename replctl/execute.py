@@ -51,7 +51,7 @@ def execute(session: Session, text: str) -> Iterator[Result]:
         PostgresError: what is wrong; nothing of its transaction has happened.
     """
     with _failing_block(session):
-        statements = parse(text)
+        statements = parse(text, session.report)
     for statement in statements:
         with _failing_block(session):
             if session.block is None:
@@ -77,7 +77,7 @@ def describe(session: Session, text: str) -> list[tuple[str, str]]:
     from replctl.query import describe as query_describe
 
     with _failing_block(session):
-        statements = parse(text)
+        statements = parse(text, session.report)
         if len(statements) > 1:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
         for statement in statements:

@@ -123,7 +123,7 @@ class _Explained:
         with open_subscriber(self._session, subscription) as subscriber:
             try:
                 assert subscription.slot_name is not None
-                with open_publisher(self._session, subscription.conninfo) as publisher:
+                with open_publisher(self._session, subscription) as publisher:
                     end, start = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, start)
                     pending = publisher.pending(
@@ -240,7 +240,7 @@ class _Explained:
                             yield batch, group
                     start = batch_end
         except DecodingFailure as failure:
-            raise failure.error from failure
+            raise failure.reported(subscription.name) from failure
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         first, last = group.first, group.last

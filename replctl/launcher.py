@@ -26,7 +26,7 @@ from replctl.catalog.worker import (
     release_worker,
     report_worker,
 )
-from replctl.conninfo import application_name, connection_target
+from replctl.conninfo import application_name
 from replctl.errors import (
     ConfigurationLimitExceeded,
     Notice,
@@ -37,10 +37,10 @@ from replctl.errors import (
 )
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import OWN_LANE, gathered
-from replctl.open_node import open_publisher, open_subscriber
+from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
-from replctl.replication.node import Publisher, RemoteTransaction
+from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
 from replctl.spark import SharedFeeds, cancel_jobs
@@ -70,17 +70,33 @@ class Applied:
         transactions: of the publisher.
         changes: entries of its log: what one transaction did to one table.
         forwarded: transactions that had been replicated to the publisher.
+        rows: of the subscriber's tables; those of copies are inserted.
+        is_something: there was something to do, whether rows came of it or not.
+        lsn: where the subscription is in the publisher's log; None if that is not known.
+        is_parallel: tables are synchronized meanwhile, so that a transaction may come in parts.
     """
 
     transactions: int = 0
     changes: int = 0
     forwarded: int = 0
+    rows: RowCounts = field(default_factory=RowCounts)
+    is_something: bool = False
+    lsn: int | None = None
+    is_parallel: bool = False
+    _counted: set[int] = field(default_factory=set)
+    _counting: Lock = field(default_factory=Lock)
 
-    def add(self, transactions: Sequence[RemoteTransaction]) -> None:
-        """Count transactions that have been applied."""
-        self.transactions += len(transactions)
-        self.changes += sum(t.last - t.first + 1 for t in transactions)
-        self.forwarded += sum(t.origin is not None for t in transactions)
+    def add(self, transactions: Sequence[RemoteTransaction], rows: RowCounts) -> None:
+        """Count what has been written together."""
+        with self._counting:
+            self.is_something = True
+            self.rows += rows
+            self.changes += sum(t.last - t.first + 1 for t in transactions)
+            if self.is_parallel:
+                transactions = [t for t in transactions if t.commit_lsn not in self._counted]
+                self._counted |= {t.commit_lsn for t in transactions}
+            self.transactions += len(transactions)
+            self.forwarded += sum(t.origin is not None for t in transactions)
 
 
 class Stopping(Exception):
@@ -147,7 +163,7 @@ class Launcher:
         Raises:
             Stopping: it was asked to stop.
         """
-        publishers = {item.oid: connection_target(item.conninfo) for item in subscriptions}
+        publishers = {item.oid: publisher_key(item) for item in subscriptions}
         followed = Counter(publishers.values())
         with SharedFeeds() as feeds, ThreadPoolExecutor(os.cpu_count()) as pool:
             begin = pool.submit if len(subscriptions) > 1 else OWN_LANE.submit
@@ -229,7 +245,7 @@ class Launcher:
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None
         try:
-            with open_publisher(self._session, subscription.conninfo) as publisher:
+            with open_publisher(self._session, subscription, is_leaving=True) as publisher:
                 publisher.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
             pass  # a publisher that cannot be reached has nobody at its slot
@@ -239,13 +255,19 @@ def _maximum_workers(session: Session) -> int:
     return int(session.setting("max_logical_replication_workers"))
 
 
-def sync(session: Session, names: Sequence[str] = ()) -> list[SyncFailure]:
+def sync(
+    session: Session,
+    names: Sequence[str] = (),
+    *,
+    on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
+) -> list[SyncFailure]:
     """Apply everything that is committed on the publishers so far to the enabled subscriptions of
     all databases of the cluster, unfinished copies first; those that could not go on.  On a standby
     none runs: the primary runs them.
 
     Args:
         names: subscriptions to run, () for all.
+        on_applied: as for Launcher.
 
     Raises:
         UndefinedObject: there is no subscription of that name.
@@ -254,7 +276,7 @@ def sync(session: Session, names: Sequence[str] = ()) -> list[SyncFailure]:
     """
     if session.xids is not None and session.xids.top is not None:
         session.prevent_in_block("\\sync")
-    launcher = Launcher(session)
+    launcher = Launcher(session, on_applied=on_applied)
     try:
         return launcher.sync(enabled_subscriptions(session, names))
     finally:
@@ -374,10 +396,11 @@ class _Run:
     def _connect(self, subscriber: LakeSubscriber) -> bool:
         session, subscription = self._session, self._subscription
         try:
-            with open_publisher(session, subscription.conninfo, self._feeds) as publisher:
+            with open_publisher(session, subscription, self._feeds) as publisher:
                 self._start_replication(publisher)
                 has_moved = self._run(publisher, subscriber)
-                self._report(publisher)
+                self.applied.is_something |= has_moved
+                self._report(publisher, subscriber)
                 return has_moved
         except QueryCanceled:
             raise
@@ -410,14 +433,18 @@ class _Run:
         application = application_name(subscription.conninfo, subscription.name)
         publisher.start_replication(subscription.slot_name, client, application)
 
-    def _report(self, publisher: Publisher) -> None:
-        """Tell both ends that this process is at the end of the log."""
-        assert self._subscription.slot_name is not None
-        if self.error is not None or self._only_unfinished:
+    def _report(self, publisher: Publisher, subscriber: LakeSubscriber) -> None:
+        """Note where the subscription is; at the end of the log, tell both ends."""
+        slot_name = self._subscription.slot_name
+        assert slot_name is not None
+        if self._only_unfinished:
             return
-        cluster, oid = self._session.cluster, self._subscription.oid
-        report_worker(cluster, oid, publisher.slot_position(self._subscription.slot_name))
-        publisher.report_end(self._subscription.slot_name)
+        confirmed = publisher.slot_position(slot_name)
+        self.applied.lsn = max(subscriber.progress(), confirmed)
+        if self.error is not None:
+            return
+        report_worker(self._session.cluster, self._subscription.oid, confirmed)
+        publisher.report_end(slot_name)
 
     def _progress(self, what: str, done: int, total: int) -> None:
         self._session.on_progress(what, done, total)
@@ -434,6 +461,7 @@ class _Run:
         if not names:
             yield set()
             return
+        self.applied.is_parallel = True
         workers = int(self._session.setting("max_sync_workers_per_subscription"))
         done = 0
 
@@ -443,7 +471,7 @@ class _Run:
                 return None
             try:
                 with self._tablesync_worker(subscriber, name):
-                    synchronize(publisher, subscriber, self._subscription, name)
+                    synchronize(publisher, subscriber, self._subscription, name, self.applied.add)
             except PostgresError as error:
                 self._failed(subscriber, error, "sync")
                 return None
@@ -491,7 +519,7 @@ class _Run:
         if subscriber.unfinished_batch() is not None:  # it was planned without the table
             return False
         try:
-            hand_over(publisher, subscriber, self._subscription, name)
+            hand_over(publisher, subscriber, self._subscription, name, self.applied.add)
         except PostgresError as error:
             self._failed(subscriber, error, "sync")
             return False

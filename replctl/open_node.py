@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from replctl.catalog.cluster import Cluster
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription
 from replctl.conninfo import (
     command_line_settings,
+    connection_target,
     host_of,
     leads_to_own_cluster,
     parse_conninfo,
 )
-from replctl.errors import ConnectionFailure, FeatureNotSupported, PostgresError
+from replctl.errors import (
+    ConnectionFailure,
+    ConnectNotPermitted,
+    FeatureNotSupported,
+    PasswordRequired,
+    PostgresError,
+)
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.replication.node import Publisher
@@ -30,19 +38,63 @@ _MAX_PORT = 65535
 
 @contextmanager
 def open_publisher(
-    session: Session, conninfo: str, feeds: SharedFeeds | None = None
+    session: Session,
+    subscription: Subscription,
+    feeds: SharedFeeds | None = None,
+    *,
+    is_leaving: bool = False,
 ) -> Iterator[Publisher]:
-    """The publisher of a connection string: a database of this cluster, or of one in another
-    directory.
+    """The publisher of a subscription: a database of this cluster, or of one in another directory.
+
+    The role of the connection string is authenticated by its password, unless a superuser vouches
+    for it: the subscription's owner, or whoever has set password_required to false.
 
     Args:
         feeds: what other subscriptions read of it, too.
+        is_leaving: only to let go of the subscription's slot there: nobody needs a right to leave.
 
     Raises:
-        ConnectionFailure: there is no such directory, database or role (08006).
+        PasswordRequired: the owner is no superuser, and the connection string has no password
+            (2F003).
+        ConnectionFailure: there is no such directory, database or role, or the role is not let in
+            (08006).
         FeatureNotSupported: it leads to a PostgreSQL server (0A000).
     """
-    yield _publisher(session, parse_conninfo(conninfo), feeds)
+    parameters = parse_conninfo(subscription.conninfo)
+    with session.read() as catalog:
+        owner = Privileges(catalog, subscription.owner)
+        if not is_leaving:
+            check_password(owner, subscription)
+        is_superuser, owner_name = owner.is_superuser, owner.role.name
+    user = parameters.get("user") or (_DEFAULT_USER if is_superuser else owner_name)
+    password = None if is_superuser else parameters.get("password") or None
+    remote = _connected(session, parameters, user, password, is_leaving=is_leaving)
+    try:
+        yield LakePublisher(remote, feeds)
+    finally:
+        remote.close()
+
+
+def check_password(owner: Privileges, subscription: Subscription) -> None:
+    """
+    Args:
+        owner: of the subscription.
+
+    Raises:
+        PasswordRequired: the connection string has no password, and the owner is no superuser.
+    """
+    if owner.is_superuser or not subscription.password_required:
+        return
+    if not parse_conninfo(subscription.conninfo).get("password"):
+        raise PasswordRequired(
+            "password is required",
+            detail="Non-superusers must provide a password in the connection string.",
+        )
+
+
+def publisher_key(subscription: Subscription) -> Hashable:
+    """What is equal for two subscriptions whose connections lead to one publisher as one role."""
+    return connection_target(subscription.conninfo), subscription.owner
 
 
 @contextmanager
@@ -51,7 +103,9 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     session."""
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
-    own = Session.connect(cluster, name, session.login_name, session.on_notice, session.engine)
+    own = Session.connect(
+        cluster, name, session.login_name, session.on_notice, session.engine, is_worker=True
+    )
     own.on_progress = session.on_progress
     for setting in _HANDED_ON & session.settings.keys():
         own.put_setting(setting, session.settings[setting])
@@ -62,12 +116,22 @@ def open_subscriber(session: Session, subscription: Subscription) -> Iterator[La
     yield LakeSubscriber(own, subscription)
 
 
-def _publisher(
-    session: Session, parameters: dict[str, str], feeds: SharedFeeds | None
-) -> Publisher:
+def _connected(
+    session: Session,
+    parameters: dict[str, str],
+    user: str,
+    password: str | None,
+    *,
+    is_leaving: bool,
+) -> Session:
+    """A session of the publisher.
+
+    Args:
+        password: what proves the user; None for one that is trusted.
+        is_leaving: as `open_publisher`.
+    """
     _check_port(parameters.get("port", ""))
     host = host_of(parameters)
-    user = parameters.get("user", _DEFAULT_USER)
     database = parameters.get("dbname", user)
     cluster = session.cluster
     if host.startswith("/"):
@@ -79,24 +143,46 @@ def _publisher(
             f"{_server(host, parameters.get('port', '5432'))} failed",
             detail="Connections to PostgreSQL servers are not supported yet.",
         )
+    if is_leaving:
+        with cluster.read(0) as catalog:
+            superuser = get_role(catalog, BOOTSTRAP_SUPERUSER)
+        user, password = superuser.name if superuser else user, None
     try:
-        remote = Session.connect(cluster, database, user, session.on_notice, session.engine)
+        remote = Session.connect(
+            cluster,
+            database,
+            user,
+            session.on_notice,
+            session.engine,
+            password=password,
+            is_worker=is_leaving,
+        )
+    except PostgresError as error:
+        raise _refused(host, error) from error
+    try:
         for name, value in command_line_settings(parameters.get("options", "")).items():
             remote.change_setting(name, value)
+        with remote.read() as catalog:
+            role = remote.privileges(catalog).role
+        if not role.is_superuser and not role.can_replicate:
+            raise ConnectNotPermitted(
+                "permission denied to start WAL sender",
+                detail="Only roles with the REPLICATION attribute may start a WAL sender process.",
+            )
     except PostgresError as error:
-        raise ConnectionFailure(
-            f"could not connect to the publisher: {_server(host, '5432')} failed:"
-            f" {error.severity}:  {error.message}"
-        ) from error
-    with remote.read() as catalog:
-        role = remote.privileges(catalog).role
-    if not role.is_superuser and not role.can_replicate:
-        raise ConnectionFailure(
-            f"could not connect to the publisher: {_server(host, '5432')} failed:"
-            " FATAL:  permission denied to start WAL sender\n"
-            "DETAIL:  Only roles with the REPLICATION attribute may start a WAL sender process."
-        )
-    return LakePublisher(remote, feeds)
+        remote.close()
+        raise _refused(host, error) from error
+    return remote
+
+
+def _refused(host: str, error: PostgresError) -> ConnectionFailure:
+    """What the publisher has said, as libpq tells it."""
+    text = f"{error.severity}:  {error.message}"
+    text += f"\nDETAIL:  {error.detail}" if error.detail else ""
+    text += f"\nHINT:  {error.hint}" if error.hint else ""
+    return ConnectionFailure(
+        f"could not connect to the publisher: {_server(host, '5432')} failed: {text}"
+    )
 
 
 def _other(cluster: Cluster, host: str) -> Cluster:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,9 +15,8 @@ from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import blocks_writing
 from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
+from replctl.catalog.login import Login, log_in
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_authid import find_role
-from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.pg_db_role_setting import settings_at_start
 from replctl.catalog.pg_replication_slots import (
     SessionOrigin,
@@ -33,11 +31,9 @@ from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.errors import (
     ActiveSqlTransaction,
     CantChangeRuntimeParam,
-    ConnectNotPermitted,
     FeatureNotSupported,
     InsufficientPrivilege,
     InternalError,
-    InvalidAuthorizationSpecification,
     LockNotAvailable,
     Notice,
     PostgresError,
@@ -45,6 +41,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.types.guc import Setting, find_setting, read_value, settings
+from replctl.types.quote import split_identifiers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -63,7 +60,6 @@ _KEPT_BACK = {
     "error": frozenset({"LOG", "NOTICE", "WARNING"}),
 }
 
-_NAME = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
 _ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
 
 
@@ -159,6 +155,7 @@ class Session:
         routine: the function in SQL whose query is carried out.
         function_depth: how many functions, one in the other, are.
         unfinished: tables with a batch of changes that could not be finished, and why, by OID.
+        login: how it was opened.
         key: its name in the cluster.
     """
 
@@ -185,6 +182,7 @@ class Session:
     routine: Routine | None = None
     function_depth: int = 0
     unfinished: dict[int, PostgresError] = field(default_factory=dict)
+    login: Login | None = None
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -199,40 +197,35 @@ class Session:
         role_name: str,
         on_notice: Callable[[Notice], None] = lambda notice: None,
         engine: Callable[[], Engine] = _no_engine,
+        *,
+        password: str | None = None,
+        is_worker: bool = False,
     ) -> Session:
         """Open a session in a database of a cluster.
 
+        Args:
+            password, is_worker: as `log_in`.
+
         Raises:
-            CannotConnectNow: a standby was promoted in the cluster's place (FATAL).
-            DatabaseDoesNotExist, InvalidAuthorizationSpecification: no such database or role
-                (FATAL).
+            PostgresError: as `log_in`.
         """
-        check_connectable(cluster.control())
-        with cluster.read(0) as catalog:
-            role = find_role(catalog, role_name)
-        if role is None:
-            raise InvalidAuthorizationSpecification(f'role "{role_name}" does not exist')
-        if not role.can_login:
-            raise InvalidAuthorizationSpecification(
-                f'role "{role_name}" is not permitted to log in'
-            )
-        database_oid = cluster.database_oid(database_name)
-        drop_abandoned_slots(cluster)
-        with cluster.read(database_oid) as catalog:
-            if not Privileges(catalog, role.oid).has_on_database("c"):
-                raise ConnectNotPermitted(
-                    f'permission denied for database "{database_name}"',
-                    detail="User does not have CONNECT privilege.",
-                )
-            role_settings = _read_settings(
-                settings_at_start(catalog, database_oid, role.oid), on_notice
-            )
+        login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
+        role, database_oid = login.role, login.database_oid
+        try:
+            drop_abandoned_slots(cluster)
+            with cluster.read(database_oid) as catalog:
+                stored = settings_at_start(catalog, database_oid, role.oid)
+                role_settings = _read_settings(stored, on_notice)
+        except BaseException:
+            login.end()
+            raise
         return cls(
             cluster,
             database_oid,
             database_name,
             role.oid,
             role_name,
+            login=login,
             configured=_configured(cluster),
             role_settings=role_settings,
             on_notice=on_notice,
@@ -391,7 +384,7 @@ class Session:
     def search_path(self) -> tuple[str, ...]:
         """Names of the schemas to search, without pg_catalog, which is always searched first;
         temporary relations come before others unless they are named elsewhere."""
-        names = [_read_name(part) for part in _NAME.findall(self.setting("search_path"))]
+        names = split_identifiers(self.setting("search_path")) or []
         if self.temporary_schema is not None and "pg_temp" not in names:
             names.insert(0, "pg_temp")
         own = {"$user": self.role_name, "pg_temp": self.temporary_schema or ""}
@@ -490,6 +483,8 @@ class Session:
             with self.cluster.begin(write=True) as connection:
                 own_origin(connection, self.origin.name, None)
             self.origin = None
+        if self.login is not None:
+            self.login.end()
 
     @property
     def xids(self) -> BlockXids | None:
@@ -562,11 +557,6 @@ class Session:
             raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
         if self.block is not None:
             raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
-
-
-def _read_name(text: str) -> str:
-    """A name of a list: in quotes as it is, else in lower case."""
-    return text[1:-1].replace('""', '"') if text.startswith('"') else text.lower()
 
 
 def _configured(cluster: Cluster) -> dict[str, str]:

@@ -116,7 +116,7 @@ def _status(
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
-                with open_publisher(session, subscription.conninfo) as publisher:
+                with open_publisher(session, subscription) as publisher:
                     end, position = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, position)
                     pending = publisher.pending(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
-from replctl.conninfo import connection_target
 from replctl.errors import PostgresError
 from replctl.launcher import Applied, Launcher, Stopping, SyncFailure, enabled_subscriptions
-from replctl.open_node import open_publisher
+from replctl.open_node import open_publisher, publisher_key
 from replctl.session import Session
 
 #: Seconds: the longest time until a subscription that fails is tried again.
@@ -103,13 +102,13 @@ class Watch:
         now = time.monotonic()
         with self._session.cluster.begin(write=False) as connection:
             own_end = insert_lsn(connection)
-        ends: dict[tuple[tuple[str, str], ...], int | None] = {}
+        ends: dict[Hashable, int | None] = {}
         due = []
         for subscription in subscriptions:
             standing = self._standings[subscription.oid]
             if now < standing.due:
                 continue
-            publisher = connection_target(subscription.conninfo)
+            publisher = publisher_key(subscription)
             if publisher not in ends:
                 ends[publisher] = self._publisher_end(subscription)
             seen = (own_end, ends[publisher])
@@ -124,7 +123,7 @@ class Watch:
     def _publisher_end(self, subscription: Subscription) -> int | None:
         """The end of a publisher's log; None if it cannot be told, as the run will report."""
         try:
-            with open_publisher(self._session, subscription.conninfo) as publisher:
+            with open_publisher(self._session, subscription) as publisher:
                 return publisher.current_lsn()
         except PostgresError:
             return None

@@ -7,6 +7,13 @@ from fix_postgres import postgres_server
 from fix_psql import fresh_home, psql
 from fix_replication import publisher, shared_cluster, subscriber
 from fix_spark import connect_server, engine, spark_session
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

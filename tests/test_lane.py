@@ -10,6 +10,7 @@ from functools import partial
 from threading import Event, get_ident
 
 import pytest
+from patience import PATIENCE
 
 from replctl.errors import QueryCanceled
 from replctl.lane import OWN_LANE, lanes, side_by_side
@@ -56,11 +57,11 @@ def test_ctrl_c_cancels_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     is_cancelled, begun = Event(), threading.Barrier(3)
 
     def work() -> bool:
-        begun.wait(10)
-        return is_cancelled.wait(10)
+        begun.wait(PATIENCE)
+        return is_cancelled.wait(PATIENCE)
 
     def interrupt() -> None:
-        begun.wait(10)
+        begun.wait(PATIENCE)
         _thread.interrupt_main()
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it

@@ -126,8 +126,6 @@ def _array_length(text: str) -> int:
 
 def _strip_nulls(text: str) -> str:
     """Without members that are null, and without blanks."""
-    if "\\u" in text:
-        check_json(text, decodes=True)
     return _stripped(text.strip(_BLANKS))
 
 
@@ -149,16 +147,30 @@ def _object(items: list[tuple[str, str | None]]) -> str:
     return f"{{{', '.join(shown)}}}"
 
 
+def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that reads the strings of its first argument, whose escapes must be characters.
+
+    json is kept as it was written, so that they are not checked before.
+    """
+
+    def call(text: str, *args: Any) -> Any:
+        if "\\u" in text:
+            check_json(text, decodes=True)
+        return function(text, *args)
+
+    return call
+
+
 #: prosrc -> function
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "json_object_field": _field,
-    "json_object_field_text": lambda text, name: _as_text(_field(text, name)),
-    "json_array_element": _element,
-    "json_array_element_text": lambda text, index: _as_text(_element(text, index)),
-    "json_extract_path": _at_path,
-    "json_extract_path_text": lambda text, path: _as_text(_at_path(text, path)),
+    "json_object_field": _decoding(_field),
+    "json_object_field_text": _decoding(lambda text, name: _as_text(_field(text, name))),
+    "json_array_element": _decoding(_element),
+    "json_array_element_text": _decoding(lambda text, index: _as_text(_element(text, index))),
+    "json_extract_path": _decoding(_at_path),
+    "json_extract_path_text": _decoding(lambda text, path: _as_text(_at_path(text, path))),
     "json_typeof": _type_of,
-    "json_strip_nulls": _strip_nulls,
+    "json_strip_nulls": _decoding(_strip_nulls),
     "json_object": lambda pairs: _object(pairs_of(pairs)),
     "json_object_two_arg": lambda keys, values: _object(pairs_of_two(keys, values)),
     "json_array_length": _array_length,

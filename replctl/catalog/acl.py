@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from replctl.record import dataclass
-from replctl.types.quote import quote_identifier
 
 AclKind: TypeAlias = Literal[
     "table", "column", "sequence", "schema", "database", "function", "type"
@@ -32,6 +32,7 @@ PRIVILEGE_LETTERS = {
     "trigger": "t", "usage": "U", "create": "C", "temporary": "T", "temp": "T", "connect": "c",
     "maintain": "m", "execute": "X",
 }  # fmt: skip
+_SAFE_NAME = re.compile("[A-Za-z0-9_]+")
 _PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type": "U"}
 
 
@@ -51,8 +52,14 @@ class AclItem:
             for letter in _LETTERS
             if letter in self.privileges
         )
-        grantee = "" if self.grantee == PUBLIC else quote_identifier(names[self.grantee])
-        return f"{grantee}={letters}/{quote_identifier(names[self.grantor])}"
+        grantee = "" if self.grantee == PUBLIC else _role(names[self.grantee])
+        return f"{grantee}={letters}/{_role(names[self.grantor])}"
+
+
+def _role(name: str) -> str:
+    """A name as access lists have it: in quotes only for its characters (putid())."""
+    escaped = name.replace('"', '""')
+    return name if _SAFE_NAME.fullmatch(name) else f'"{escaped}"'
 
 
 Acl: TypeAlias = tuple[AclItem, ...]

@@ -19,7 +19,10 @@ from replctl.catalog.acl import (
 from replctl.catalog.pg_authid import (
     CREATE_SUBSCRIPTION,
     DATABASE_OWNER,
+    MAINTAIN,
+    PREDEFINED_OIDS,
     READ_ALL_DATA,
+    READ_ALL_SETTINGS,
     WRITE_ALL_DATA,
     Membership,
     Role,
@@ -27,11 +30,12 @@ from replctl.catalog.pg_authid import (
     memberships,
     role_names,
 )
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.transaction import Catalog
 from replctl.errors import InsufficientPrivilege
 from replctl.record import dataclass
-from replctl.types.builtin import FIRST_USER_OID
+from replctl.types import builtin
+from replctl.types.builtin import FIRST_USER_OID, SystemRelation
 
 #: What an error calls a relation of a kind (get_relkind_objtype).
 RELATION_WORDS = {
@@ -42,6 +46,14 @@ RELATION_WORDS = {
     "S": "sequence",
     "i": "index",
     "I": "index",
+}
+
+
+#: The privileges that a predefined role has on all relations (pg_class_aclmask_ext).
+_ON_ALL_RELATIONS = {
+    "r": READ_ALL_DATA,
+    **dict.fromkeys("awd", WRITE_ALL_DATA),
+    "m": MAINTAIN,
 }
 
 
@@ -129,7 +141,7 @@ class Privileges:
     ) -> bool:
         """Whether it has a privilege on a relation, or on columns of it: on each of those that
         are given, on any if they are none."""
-        if relation.kind != "S" and not as_option and self._by_predefined_role(letter):
+        if not as_option and self.has_on_all_relations(letter):
             return True
         kind: AclKind = "sequence" if relation.kind == "S" else "table"
         acl = relation_acl(self.catalog, relation.oid)
@@ -145,9 +157,34 @@ class Privileges:
         ]
         return all(verdicts) and bool(verdicts) if attnums else any(verdicts)
 
-    def _by_predefined_role(self, letter: str) -> bool:
-        role = READ_ALL_DATA if letter == "r" else WRITE_ALL_DATA if letter in "awd" else None
-        return role in self.roles
+    def has_on_all_relations(self, letters: str) -> bool:
+        """Return whether a predefined role gives it one of these privileges on every relation."""
+        return any(_ON_ALL_RELATIONS.get(letter) in self.roles for letter in letters)
+
+    def has_on_system_relation(
+        self, relation: SystemRelation, letter: str, attnums: Collection[int] = ()
+    ) -> bool:
+        """Return whether it has a privilege on a system relation, or on all these columns of it."""
+        if self.is_superuser or self.has_on_all_relations(letter):
+            return True
+        if letter != "r":
+            return False
+        restricted = builtin.restricted_relations().get(relation.name)
+        if restricted is None or relation.schema != "pg_catalog":
+            return True
+        names = [name for name, _type in relation.columns]
+        is_readable = bool(attnums) and all(
+            a > 0 and names[a - 1] in restricted.readable for a in attnums
+        )
+        return is_readable or self._acts_for_any(restricted.roles)
+
+    def has_on_builtin_function(self, oid: int) -> bool:
+        """Return whether it may call a built-in function."""
+        roles = builtin.restricted_functions().get(oid)
+        return self.is_superuser or roles is None or self._acts_for_any(roles)
+
+    def _acts_for_any(self, predefined: Collection[str]) -> bool:
+        return any(self.acts_for(PREDEFINED_OIDS[name]) for name in predefined)
 
     def has_on_schema(self, oid: int, letter: str, *, as_option: bool = False) -> bool:
         table = schema.pg_namespace
@@ -196,6 +233,10 @@ class Privileges:
         if not self.is_superuser and oid >= FIRST_USER_OID and not self.has_on_type(oid):
             raise denied("type", name)
 
+    @property
+    def reads_all_settings(self) -> bool:
+        return self.acts_for(READ_ALL_SETTINGS)
+
     def may_subscribe(self) -> bool:
         return self.is_superuser or CREATE_SUBSCRIPTION in self.roles
 
@@ -225,6 +266,17 @@ class Privileges:
         """
         if not self.acts_for(owner):
             raise InsufficientPrivilege(f"must be owner of {word} {name}")
+
+    def check_sequence(self, oid: int, letters: str) -> None:
+        """
+        Raises:
+            InsufficientPrivilege: it has none of these privileges on the sequence.
+        """
+        sequence = get_relation(self.catalog, oid)
+        if sequence is None or sequence.kind != "S":
+            return
+        if not any(self.has_on_relation(sequence, letter) for letter in letters):
+            self.check_relation(sequence, letters[0])
 
     def check_schema(self, oid: int, name: str, letter: str) -> None:
         """

@@ -9,7 +9,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -33,7 +33,7 @@ from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.auto_conf import AUTO_CONF
 from replctl.catalog.identity import check_identity, is_at_home
-from replctl.catalog.pg_authid import DATABASE_OWNER, PREDEFINED_ROLES
+from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
 from replctl.catalog.pg_control import (
     ControlData,
     check_recovers,
@@ -56,6 +56,7 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.file_lock import is_locked
+from replctl.private_file import make_private, make_private_directory, open_private
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
@@ -68,6 +69,7 @@ _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
 _BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for another process's short one
+_LOCK_MODE = 0o600
 _BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
@@ -87,6 +89,7 @@ class Cluster:
 
     def __init__(self, path: Path, *, is_checked: bool = True) -> None:
         self.path = path
+        _make_private(path)
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
@@ -100,7 +103,7 @@ class Cluster:
             if is_checked:
                 self._check_identity()
             self._notice_promotion()
-        (path / "lock").mkdir(exist_ok=True)
+        (path / "lock").mkdir(mode=0o700, exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
             control = schema.pg_control
@@ -178,7 +181,10 @@ class Cluster:
             cluster.close()
         self.engine.dispose()
         self._locks.close()
-        (self.path / "lock" / f"backend-{self.backend}.lock").unlink(missing_ok=True)
+        folder = self.path / "lock"
+        (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
+        for mark in folder.glob(f"connection.{self.backend}.*"):  # of sessions that were left open
+            mark.unlink(missing_ok=True)
 
     # -- transactions
 
@@ -298,7 +304,9 @@ class Cluster:
         Raises:
             LockNotAvailable: somebody else holds it for longer (55P03).
         """
-        file_lock = FileLock(self.path / "lock" / f"{name}.lock", thread_local=False)
+        file_lock = FileLock(
+            self.path / "lock" / f"{name}.lock", mode=_LOCK_MODE, thread_local=False
+        )
         try:
             file_lock.acquire(timeout=timeout)
         except Timeout as error:
@@ -349,7 +357,7 @@ class Cluster:
     @contextmanager
     def _opening(self) -> Iterator[None]:
         try:
-            with FileLock(self.path / "cluster.lock"):
+            with FileLock(self.path / "cluster.lock", mode=_LOCK_MODE):
                 yield
         except exc.DBAPIError as error:
             raise _translated(error) from error
@@ -404,23 +412,10 @@ class Cluster:
                     insert_lsn=_FIRST_LSN,
                 )
             )
-            connection.execute(
-                insert(schema.pg_authid).values(
-                    oid=BOOTSTRAP_SUPERUSER,
-                    rolname="postgres",
-                    rolsuper=True,
-                    rolcreaterole=True,
-                    rolcreatedb=True,
-                    rolcanlogin=True,
-                    rolreplication=True,
-                    rolbypassrls=True,
-                    xmin=BOOTSTRAP_XID,
-                )
-            )
-            for oid, name in PREDEFINED_ROLES.items():
-                connection.execute(
-                    insert(schema.pg_authid).values(oid=oid, rolname=name, xmin=BOOTSTRAP_XID)
-                )
+            for row in initial_roles(BOOTSTRAP_SUPERUSER):
+                connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
+            for row in initial_memberships(BOOTSTRAP_SUPERUSER):
+                connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
             connection.execute(
                 insert(schema.pg_database).values(
                     oid=POSTGRES_DATABASE,
@@ -451,6 +446,18 @@ def _make_directory(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def _make_private(path: Path) -> None:
+    """Keep the directory of a cluster and its catalog from other users; SQLite gives the files that
+    it makes next to the catalog the catalog's mode."""
+    make_private_directory(path)
+    # To open and close a catalog that is in use would take SQLite's locks from this process
+    with suppress(FileExistsError):
+        open_private(path / CATALOG, os.O_RDWR | os.O_CREAT | os.O_EXCL, "r+b").close()
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):  # another process has closed the catalog
+            make_private(path / f"{CATALOG}{suffix}")
 
 
 #: What a cluster's directory has before its catalog is complete.

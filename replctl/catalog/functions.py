@@ -41,6 +41,7 @@ from replctl.catalog.table_home import located
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
+    InvalidName,
     InvalidParameterValue,
     NumericValueOutOfRange,
     UndefinedColumn,
@@ -142,34 +143,23 @@ def _current_xid(context: FunctionContext) -> int:
 
 
 def _table_is_visible(context: FunctionContext, relid: int) -> int | None:
-    environment = context.environment
-    name = environment.relation_name(relid)
-    return None if name is None else int("." not in name)
-
-
-def _check_sequence(context: FunctionContext, relid: int, letters: str) -> None:
-    """Whether the current role has one of these privileges on a sequence."""
-    relation = get_relation(context.catalog, relid)
-    privileges = context.environment.privileges
-    if relation is None or relation.kind != "S":
-        return
-    if not any(privileges.has_on_relation(relation, letter) for letter in letters):
-        privileges.check_relation(relation, letters[0])
+    is_visible = context.environment.is_relation_visible(relid)
+    return None if is_visible is None else int(is_visible)
 
 
 def _currval(context: FunctionContext, relid: int) -> int:
-    _check_sequence(context, relid, "rU")
+    context.environment.privileges.check_sequence(relid, "rU")
     return context.sequences.current(context.catalog, relid)
 
 
 def _nextval(context: FunctionContext, relid: int) -> int:
-    _check_sequence(context, relid, "Uw")
+    context.environment.privileges.check_sequence(relid, "Uw")
     check_not_in_recovery(context.catalog.connection, "nextval()")
     return context.sequences.take(context.catalog, relid)[0]
 
 
 def _setval(context: FunctionContext, relid: int, value: int, is_called: int = 1) -> int:
-    _check_sequence(context, relid, "w")
+    context.environment.privileges.check_sequence(relid, "w")
     check_not_in_recovery(context.catalog.connection, "setval()")
     return context.sequences.put(context.catalog, relid, value, is_called=bool(is_called))
 
@@ -211,12 +201,12 @@ def _shobj_description(context: FunctionContext, oid: int, class_name: str) -> s
 def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
     try:
         setting = guc.find_setting(name)
-        guc.check_readable(setting, is_superuser=context.environment.privileges.is_superuser)
+        guc.check_readable(setting, reads_all=context.environment.privileges.reads_all_settings)
         return guc.show_value(setting, context.settings.setting(name))
-    except UndefinedObject:
+    except (UndefinedObject, InvalidName):
         if missing_ok:
             return None
-        raise
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"') from None
 
 
 def _set_config(

@@ -31,8 +31,6 @@ def _object(type_name: str) -> Callable[..., Any]:
     """to_regclass() and its like: NULL where ::regclass is an error."""
 
     def call(context: FunctionContext, name: str) -> int | None:
-        if name.isdecimal() or name == "-":
-            return None
         try:
             return int(object_identifier.read(context.environment, type_name, name))
         except PostgresError:

@@ -129,16 +129,24 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     def relation_name(self, oid: int) -> str | None:
         """How regclass shows a relation: with its schema unless the search path finds it."""
+        found = self._schema_and_name(oid)
+        if found is None:
+            return None
+        schema_name, name = found
+        is_visible = self.relation_oid(None, name) == oid
+        return quote_qualified_identifier(None if is_visible else schema_name, name)
+
+    def is_relation_visible(self, oid: int) -> bool | None:
+        """Return whether the search path finds a relation by its name; None if there is none."""
+        found = self._schema_and_name(oid)
+        return None if found is None else self.relation_oid(None, found[1]) == oid
+
+    def _schema_and_name(self, oid: int) -> tuple[str | None, str] | None:
         system = builtin.system_relations_by_oid().get(oid)
         if system is not None:
-            is_visible = self.relation_oid(None, system.name) == oid
-            return quote_qualified_identifier(None if is_visible else system.schema, system.name)
+            return system.schema, system.name
         row = self.catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
-        if row is None:
-            return None
-        is_visible = self.relation_oid(None, row.relname) == oid
-        name = None if is_visible else self.schema_name(int(row.relnamespace))
-        return quote_qualified_identifier(name, row.relname)
+        return None if row is None else (self.schema_name(int(row.relnamespace)), row.relname)
 
     # -- types
 

@@ -10,17 +10,37 @@ from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
 DATABASE_OWNER = 6171  # pg_database_owner, which owns schema public
-READ_ALL_DATA, WRITE_ALL_DATA, CREATE_SUBSCRIPTION = 6181, 6182, 6304
-READ_SERVER_FILES, WRITE_SERVER_FILES = 4569, 4570
-#: What initdb makes beside the superuser.
+READ_ALL_DATA, WRITE_ALL_DATA, CREATE_SUBSCRIPTION, MAINTAIN = 6181, 6182, 6304, 6337
+READ_SERVER_FILES, WRITE_SERVER_FILES, EXECUTE_SERVER_PROGRAM = 4569, 4570, 4571
+MONITOR, READ_ALL_SETTINGS, READ_ALL_STATS, STAT_SCAN_TABLES = 3373, 3374, 3375, 3377
+SIGNAL_BACKEND, CHECKPOINT = 4200, 4544
+#: Roles that initdb makes next to the superuser (pg_authid.dat).
 PREDEFINED_ROLES = {
+    MONITOR: "pg_monitor",
+    READ_ALL_SETTINGS: "pg_read_all_settings",
+    READ_ALL_STATS: "pg_read_all_stats",
+    STAT_SCAN_TABLES: "pg_stat_scan_tables",
+    SIGNAL_BACKEND: "pg_signal_backend",
+    CHECKPOINT: "pg_checkpoint",
+    4550: "pg_use_reserved_connections",
     READ_SERVER_FILES: "pg_read_server_files",
     WRITE_SERVER_FILES: "pg_write_server_files",
+    EXECUTE_SERVER_PROGRAM: "pg_execute_server_program",
     DATABASE_OWNER: "pg_database_owner",
     READ_ALL_DATA: "pg_read_all_data",
     WRITE_ALL_DATA: "pg_write_all_data",
     CREATE_SUBSCRIPTION: "pg_create_subscription",
+    MAINTAIN: "pg_maintain",
 }
+#: Those that are members of others (system_functions.sql): role, member.
+_PREDEFINED_MEMBERSHIPS = (
+    (READ_ALL_SETTINGS, MONITOR),
+    (READ_ALL_STATS, MONITOR),
+    (STAT_SCAN_TABLES, MONITOR),
+)
+#: OIDs by name.
+PREDEFINED_OIDS = {name: oid for oid, name in PREDEFINED_ROLES.items()}
+_FIRST_MEMBERSHIP = 13000  # of what initdb makes (FirstUnpinnedObjectId is 12000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +80,22 @@ _COLUMNS = {
     "can_login": "rolcanlogin", "can_replicate": "rolreplication", "bypasses_rls": "rolbypassrls",
     "connection_limit": "rolconnlimit", "password": "rolpassword", "valid_until": "rolvaliduntil",
 }  # fmt: skip
+
+
+def initial_roles(superuser: int) -> list[dict[str, Any]]:
+    """Return the rows of pg_authid in a new cluster."""
+    rights = ("rolsuper", "rolcreaterole", "rolcreatedb", "rolcanlogin", "rolreplication")
+    first = {"oid": superuser, "rolname": "postgres", "rolbypassrls": True}
+    others = [{"oid": oid, "rolname": name} for oid, name in PREDEFINED_ROLES.items()]
+    return [first | dict.fromkeys(rights, True), *others]
+
+
+def initial_memberships(superuser: int) -> list[dict[str, Any]]:
+    """Return the rows of pg_auth_members in a new cluster."""
+    return [
+        {"oid": oid, "roleid": role, "member": member, "grantor": superuser}
+        for oid, (role, member) in enumerate(_PREDEFINED_MEMBERSHIPS, start=_FIRST_MEMBERSHIP)
+    ]
 
 
 def find_role(catalog: Catalog, name: str) -> Role | None:

@@ -23,9 +23,9 @@ from replctl.errors import (
 )
 from replctl.lsn import INVALID_LSN
 from replctl.record import dataclass
+from replctl.types.identifier import MAX_BYTES
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]+")
-_MAX_NAME = 63  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def validate_slot_name(name: str) -> None:
     """
     if not name:
         raise InvalidName(f'replication slot name "{name}" is too short')
-    if len(name.encode()) > _MAX_NAME:
+    if len(name.encode()) > MAX_BYTES:
         raise NameTooLong(f'replication slot name "{name}" is too long')
     if not _SLOT_NAME.fullmatch(name):
         raise InvalidName(

@@ -13,10 +13,10 @@ from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
+    InternalError,
     NumericValueOutOfRange,
     ObjectNotInPrerequisiteState,
     SequenceGeneratorLimitExceeded,
-    UndefinedTable,
     WrongObjectType,
 )
 from replctl.expr import nodes
@@ -255,7 +255,7 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
         return relation, sequence
     other = relation or builtin.system_relations_by_oid().get(relid)
     if other is None:
-        raise UndefinedTable(f"could not open relation with OID {relid}")
+        raise InternalError(f"could not open relation with OID {relid}")
     raise WrongObjectType(
         f'cannot open relation "{other.name}"',
         detail=f"This operation is not supported for {RELKIND_PLURAL[other.kind]}.",

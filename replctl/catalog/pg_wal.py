@@ -15,13 +15,17 @@ from replctl.catalog.transaction import (
     Catalog,
     begin_transaction,
     commit_transaction,
+    insert_lsn,
     next_lsn,
 )
 from replctl.record import dataclass
 
-#: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`; `message`
-#: is what pg_logical_emit_message() wrote, of no relation.
-CHANGE, TRUNCATE, NONE, MESSAGE = "change", "truncate", "none", "message"
+#: What a log entry does to rows: `change` (read its change feed), `truncate`, or `none`; `break`:
+#: the table does not have its versions before it any more, and what differs is not known;
+#: `message` is what pg_logical_emit_message() wrote, of no relation.
+CHANGE, TRUNCATE, NONE, BREAK, MESSAGE = "change", "truncate", "none", "break", "message"
+#: The entries that subscribers have to do something about.
+_ROW_ACTIONS = (CHANGE, TRUNCATE, BREAK)
 #: The transaction of what is none's.
 NO_XID = 0
 
@@ -61,11 +65,13 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """Where a table is stored, and the newest Delta version of it that is in the log."""
+    """Where a table is stored, and the newest Delta version of it that is in the log, with the
+    digest of the version's file."""
 
     relid: int
     location: str
     version: int | None
+    digest: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +95,19 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
     """The relations with rows of their own whose Delta tables have been made: all tables of the
     database, or those of some OIDs that are."""
     pg_class, storage, wal = schema.pg_class, schema.storage_table, schema.pg_wal
-    newest = select(func.max(wal.c.version)).where(wal.c.relid == storage.c.relid).scalar_subquery()
+    of_table = wal.alias()
+    newest = (
+        select(of_table.c.lsn)
+        .where(of_table.c.relid == storage.c.relid, of_table.c.version.is_not(None))
+        .order_by(of_table.c.version.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
     query = (
-        select(storage.c.relid, storage.c.location, newest.label("version"))
+        select(storage.c.relid, storage.c.location, wal.c.version, wal.c.digest)
+        .select_from(storage)
         .join(pg_class, pg_class.c.oid == storage.c.relid)
+        .join(wal, wal.c.lsn == newest, isouter=True)
         .where(storage.c.is_made, catalog.visible(pg_class))
         .order_by(storage.c.relid)
     )
@@ -100,7 +115,8 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
     rows = catalog.connection.execute(query.where(wanted))
     home = TableHome(catalog.connection)
     return [
-        LoggedTable(int(row.relid), home.located(str(row.location)), row.version) for row in rows
+        LoggedTable(int(row.relid), home.located(str(row.location)), row.version, row.digest)
+        for row in rows
     ]
 
 
@@ -209,6 +225,38 @@ def entered_versions(connection: Connection, relid: int, after: int) -> dict[int
     }
 
 
+def last_entered_version(connection: Connection, relid: int) -> tuple[int, str | None] | None:
+    """Return the newest version of a relation that is in the log, and its digest."""
+    wal = schema.pg_wal
+    row = connection.execute(
+        select(wal.c.version, wal.c.digest)
+        .where(wal.c.relid == relid, wal.c.version.is_not(None))
+        .order_by(wal.c.version.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else (int(row.version), row.digest)
+
+
+def forget_versions(connection: Connection, relid: int, after: int) -> None:
+    """Remove the entries of versions of a relation newer than `after`: the table does not have them
+    any more."""
+    wal = schema.pg_wal
+    connection.execute(delete(wal).where(wal.c.relid == relid, wal.c.version > after))
+
+
+def has_entered(connection: Connection, relid: int, xid: int) -> bool:
+    """Return whether a transaction has entered versions of a relation."""
+    wal = schema.pg_wal
+    query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid == xid).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[int]:
+    """Return those of some relations that have a `break` committed after an LSN."""
+    entries = entries_between(catalog, lsn, insert_lsn(catalog.connection), (BREAK,))
+    return sorted({entry.relid for entry in entries}.intersection(relids))
+
+
 def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
     """Return those of some marks that versions of a relation in the log bear."""
     wal = schema.pg_wal
@@ -217,7 +265,7 @@ def entered_marks(connection: Connection, relid: int, marks: Collection[str]) ->
 
 
 def entries_between(
-    catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = (CHANGE, TRUNCATE)
+    catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
     """The entries of transactions committed in (from_lsn, to_lsn], by commit and then by LSN."""
     wal, xact = schema.pg_wal, schema.pg_xact
@@ -252,7 +300,7 @@ def entries_between(
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
     """The transactions committed in (from_lsn, to_lsn], in order, with their entries."""
     entries: dict[int, list[LogEntry]] = defaultdict(list)
-    for entry in entries_between(catalog, from_lsn, to_lsn, (CHANGE, TRUNCATE, MESSAGE)):
+    for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
     xact = schema.pg_xact
     query = (

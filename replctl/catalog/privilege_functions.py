@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import schema
@@ -22,6 +22,7 @@ from replctl.errors import (
 from replctl.expr import object_identifier
 from replctl.types import builtin
 from replctl.types.builtin import FIRST_USER_OID
+from replctl.types.text_form import BLANKS
 
 if TYPE_CHECKING:
     from replctl.catalog.functions import FunctionContext
@@ -71,11 +72,11 @@ def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
     """
     found = []
     for word in words.split(","):
-        bare = word.strip().lower()
+        bare = word.strip(BLANKS).lower()
         as_option = bare.endswith(_GRANT_OPTION)
         bare = bare.removesuffix(_GRANT_OPTION)
         if bare not in _WORDS[kind]:
-            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
         found.append((PRIVILEGE_LETTERS.get(bare, ""), as_option))
     return found
 
@@ -111,7 +112,10 @@ def _on_relation(
     context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
 ) -> bool | None:
     if oid in builtin.system_relations_by_oid():
-        return privileges.is_superuser or (letter == "r" and not as_option)
+        system = builtin.system_relations_by_oid()[oid]
+        if as_option:
+            return privileges.is_superuser
+        return privileges.has_on_system_relation(system, letter)
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
@@ -121,10 +125,32 @@ def _on_relation(
 def _on_any_column(
     context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
 ) -> bool | None:
+    return _on_columns(context, privileges, oid, letter, as_option, ())
+
+
+def _on_columns(
+    context: FunctionContext,
+    privileges: Privileges,
+    oid: int,
+    letter: str,
+    as_option: bool,
+    attnums: Collection[int],
+) -> bool | None:
+    """
+    Args:
+        attnums: the columns that are meant; any if they are none.
+    """
+    system = builtin.system_relations_by_oid().get(oid)
+    if system is not None:
+        chosen = [attnums] if attnums else [[a] for a in range(1, len(system.columns) + 1)]
+        return privileges.is_superuser or (
+            not as_option
+            and any(privileges.has_on_system_relation(system, letter, some) for some in chosen)
+        )
     relation = get_relation(context.catalog, oid)
     if relation is None:
         return None
-    return privileges.has_on_relation(relation, letter, (), as_option=as_option)
+    return privileges.has_on_relation(relation, letter, attnums, as_option=as_option)
 
 
 def _on_sequence(
@@ -159,7 +185,9 @@ def _on_function(
     context: FunctionContext, privileges: Privileges, oid: int, letter: str, as_option: bool
 ) -> bool | None:
     if oid in builtin.function_by_oid():
-        return privileges.is_superuser or not as_option
+        return privileges.is_superuser or (
+            not as_option and privileges.has_on_builtin_function(oid)
+        )
     table = schema.pg_proc
     if context.catalog.first(table, table.c.oid == oid) is None:
         return None
@@ -201,21 +229,30 @@ def _has_column(context: FunctionContext, *args: Any) -> int | None:
     *roles, table, column, words = args
     privileges = _privileges(context, roles)
     oid = table if isinstance(table, int) else _relation_oid(context, table)
-    relation = get_relation(context.catalog, oid)
-    if isinstance(column, str) and relation is not None:
-        found = relation.column(column)
-        if found is None:
-            raise UndefinedColumn(f'column "{column}" of relation "{relation.name}" does not exist')
-        column = found.attnum
+    names = _column_names(context, oid)
+    if isinstance(column, str) and names:
+        if column not in names.values():
+            name = context.environment.relation_name(oid)
+            raise UndefinedColumn(f'column "{column}" of relation "{name}" does not exist')
+        column = next(attnum for attnum, name in names.items() if name == column)
     letters = _letters("column", words)
-    if relation is None or all(item.attnum != column for item in relation.columns):
+    if column not in names:
         return None
     return int(
         any(
-            privileges.has_on_relation(relation, letter, [column], as_option=as_option)
+            _on_columns(context, privileges, oid, letter, as_option, [column])
             for letter, as_option in letters
         )
     )
+
+
+def _column_names(context: FunctionContext, oid: int) -> dict[int, str]:
+    """Return the columns of a relation by number; none if there is no such relation."""
+    system = builtin.system_relations_by_oid().get(oid)
+    if system is not None:
+        return dict(enumerate((name for name, _type in system.columns), start=1))
+    relation = get_relation(context.catalog, oid)
+    return {} if relation is None else {c.attnum: c.name for c in relation.columns}
 
 
 def _has_parameter(context: FunctionContext, *args: Any) -> int:
@@ -239,12 +276,12 @@ def _has_role(context: FunctionContext, *args: Any) -> int:
     }
     asked = []
     for word in words.split(","):
-        bare = word.strip().lower()
+        bare = word.strip(BLANKS).lower()
         for option in (_GRANT_OPTION, " with admin option"):
             if bare.endswith(option) and bare.removesuffix(option) in ("usage", "member", "set"):
                 bare = "admin"
-        if bare not in verdicts or word.strip().lower() == "admin":
-            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip()}"')
+        if bare not in verdicts or word.strip(BLANKS).lower() == "admin":
+            raise InvalidParameterValue(f'unrecognized privilege type: "{word.strip(BLANKS)}"')
         asked.append(verdicts[bare])
     return int(any(verdict() for verdict in asked))
 

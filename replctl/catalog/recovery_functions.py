@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from replctl.catalog import schema
 from replctl.catalog.pg_control import check_recovers, read_control
 from replctl.catalog.promotion import WAIT_SECONDS, promote
+from replctl.catalog.replication_functions import check_slot_permissions
 from replctl.catalog.slotsync import pg_sync_replication_slots
 from replctl.errors import NumericValueOutOfRange
 
@@ -47,6 +48,7 @@ def _pause_state(context: FunctionContext) -> str:
 
 
 def _sync_slots(context: FunctionContext) -> str:
+    check_slot_permissions(context)
     pg_sync_replication_slots(context.cluster)
     return ""
 

@@ -9,23 +9,21 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import cast
 
 from replctl.errors import Notice, PostgresError
+from replctl.passwords import without_passwords
+from replctl.private_file import open_private
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
-
-_PASSWORDS = (
-    re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
-    re.compile(r"(://[^/\s:@]*:)([^/\s@]+)(?=@)"),
-)
 
 
 class ServerLog:
@@ -88,17 +86,10 @@ class ServerLog:
             {"timestamp": stamp, "pid": os.getpid(), **known}, ensure_ascii=False
         )
         if self._handler is None:
-            self._path.parent.mkdir(exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._handler = _Handler(self._path)
         with self._lock():
             self._handler.handle(record)
-
-
-def without_passwords(text: str) -> str:
-    """A text that may hold a connection string, without its secrets."""
-    for pattern in _PASSWORDS:
-        text = pattern.sub(r"\1***", text)
-    return text
 
 
 class _Handler(RotatingFileHandler):
@@ -108,6 +99,10 @@ class _Handler(RotatingFileHandler):
         super().__init__(
             path, maxBytes=_FILE_SIZE, backupCount=_OLD_FILES, encoding="utf-8", delay=True
         )
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return cast(TextIOWrapper, open_private(self.baseFilename, flags, "a", self.encoding))
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)

@@ -52,6 +52,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
+from replctl.private_file import make_private_directory, open_private
 from replctl.record import dataclass
 
 #: What a standby does not take over: it says what the standby's own processes do.
@@ -86,6 +87,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
             raise FeatureNotSupported("a standby of a standby is not supported")
         try:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_directory(home)
         except OSError as error:
             raise IoError(f'could not make directory "{home}": {error.strerror}') from error
         with primary.begin(write=True) as connection:
@@ -230,6 +232,7 @@ def _back_up(primary: Cluster, home: Path) -> None:
     for path in home.glob(f"{_BACKUP}*"):
         path.unlink()
     unfinished = home / _BACKUP
+    open_private(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb").close()
     target = sqlite3.connect(unfinished, isolation_level=None)
     try:
         with primary.engine.connect() as connection:

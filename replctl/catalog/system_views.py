@@ -21,7 +21,7 @@ from replctl.catalog.aclchk import acl_items
 from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.horizon import oldest_xid_behind
-from replctl.catalog.pg_authid import memberships
+from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_publication import Memberships, list_publications
 from replctl.catalog.pg_replication_slots import list_slots, origin_status
@@ -293,9 +293,9 @@ def _pg_roles(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_settings(context: FunctionContext) -> Iterator[Row]:
     configured = context.settings.configured
-    is_superuser = context.environment.privileges.is_superuser
+    reads_all = context.environment.privileges.reads_all_settings
     for key, setting in guc.settings().items():
-        if not guc.is_readable(setting, is_superuser=is_superuser):
+        if not guc.is_readable(setting, reads_all=reads_all):
             continue
         if key in context.settings.settings:
             source = "session"
@@ -388,21 +388,29 @@ def _pg_stat_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
-    connection = context.catalog.connection
+    """Roles without pg_read_all_stats see who is there (pg_stat_get_wal_senders)."""
+    connection, privileges = context.catalog.connection, context.environment.privileges
+    reads_all = privileges.acts_for(READ_ALL_STATS)
     walsenders = live_walsenders(context.cluster, connection)
     for slot in list_slots(connection):
         walsender = walsenders.get(slot.name)
         if walsender is None:
             continue
         lsn = slot.confirmed_flush_lsn
-        yield {
+        row: Row = {
             "pid": walsender.pid, "usesysid": walsender.role_oid,
             "usename": context.environment.role_name(walsender.role_oid),
             "application_name": walsender.application_name,
-            "backend_start": walsender.backend_start, "state": walsender.state,
-            "sent_lsn": lsn, "write_lsn": lsn, "flush_lsn": lsn, "replay_lsn": lsn,
-            "sync_priority": 0, "sync_state": "async", "reply_time": walsender.reply_time,
         }  # fmt: skip
+        if reads_all or privileges.acts_for(walsender.role_oid):
+            row["backend_start"] = walsender.backend_start
+        if reads_all:
+            row |= {
+                "state": walsender.state, "sent_lsn": lsn, "write_lsn": lsn, "flush_lsn": lsn,
+                "replay_lsn": lsn, "sync_priority": 0, "sync_state": "async",
+                "reply_time": walsender.reply_time,
+            }  # fmt: skip
+        yield row
 
 
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
@@ -588,14 +596,19 @@ def _pg_cast(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
     """This session: others are not known."""
-    session = context.session
-    yield {
+    session, privileges = context.session, context.environment.privileges
+    row: Row = {
         "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),
         "usesysid": session.login_oid, "usename": session.login_name,
-        "application_name": session.setting("application_name"), "state": "active",
-        "backend_type": "client backend", "xact_start": _micros(session.transaction_start),
-        "query_start": _micros(session.transaction_start),
+        "application_name": session.setting("application_name"),
     }  # fmt: skip
+    if privileges.acts_for(READ_ALL_STATS) or privileges.acts_for(session.login_oid):
+        start = _micros(session.transaction_start)
+        row |= {"state": "active", "backend_type": "client backend"}
+        row |= {"xact_start": start, "query_start": start}
+    else:  # HAS_PGSTAT_PERMISSIONS
+        row["query"] = "<insufficient privilege>"
+    yield row
 
 
 def _micros(moment: datetime) -> int:

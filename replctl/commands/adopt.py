@@ -28,6 +28,7 @@ from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported
 from replctl.lake import commit_log
 from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_settings
 from replctl.lake.delta_log import latest_version
+from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.storage import give_storage_column
 from replctl.parser import ast
@@ -45,6 +46,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     comes before that: a statement that is refused writes nothing.
 
     Raises:
+        InsufficientPrivilege: the role may not read files of the server, or not write them where
+            something is to be written (42501).
         UndefinedTable: there is no Delta table, and the statement does not say what columns to
             make.
         DuplicateObject: there is one, and the statement says what columns to make; or it is another
@@ -58,6 +61,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     location = statement.location
     assert location is not None
     _refuse(statement)
+    with session.read() as catalog:
+        check_location_role(session.privileges(catalog), writes=False)
     exists = latest_version(location) is not None
     has_columns = any(isinstance(e, ast.ColumnDef) for e in statement.elements)
     if exists and has_columns:
@@ -69,6 +74,9 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         raise UndefinedTable(f'there is no Delta table at "{location}"')
     if not exists:
         check_is_empty(location)
+    if not (exists and _has_change_feed(location)):
+        with session.read() as catalog:
+            check_location_role(session.privileges(catalog), writes=True)
     return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
 
 
@@ -85,6 +93,10 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("LIKE with LOCATION is not supported")
     if any(option.name != FOREIGN_FILES for option in statement.options):
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
+
+
+def _has_change_feed(location: str) -> bool:
+    return delta_settings(location).get(_CHANGE_FEED, "").lower() == "true"
 
 
 def _switch_change_feed_on(session: Session, location: str) -> int | None:
@@ -134,7 +146,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
             give_storage_column(ddl.catalog, relation.oid, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
-    if exists and delta_settings(location).get(_CHANGE_FEED, "").lower() != "true":
+    if exists and not _has_change_feed(location):
         ddl.write_last(relation.oid, lambda: _switch_change_feed_on(ddl.session, location))
     return _TAG
 

@@ -26,7 +26,6 @@ from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.policy import set_row_security
 from replctl.commands.reloptions import changed_options
 from replctl.commands.role import role_oid
-from replctl.commands.table import check_may_use_location
 from replctl.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -35,6 +34,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.type_names import schema_of_relation
+from replctl.lake.file_access import check_location_role
 from replctl.parser import ast
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
@@ -197,7 +197,7 @@ def _change_options(
         relation.options, changes, relation.kind, resets=resets, is_adopted=is_adopted
     )
     if options.get(FOREIGN_FILES) != relation.options.get(FOREIGN_FILES):
-        check_may_use_location(ddl.privileges)
+        check_location_role(ddl.privileges, writes=False)
     is_made = relation.storage is not None and relation.storage.is_made
     if is_made and options.get(DELETION_VECTORS) != relation.options.get(DELETION_VECTORS):
         raise FeatureNotSupported(

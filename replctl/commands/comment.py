@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation
 from replctl.catalog.pg_description import set_comment
 from replctl.catalog.pg_type import type_oid
@@ -16,7 +17,7 @@ from replctl.commands.find_object import (
     publication_of_name,
     subscription_of_name,
 )
-from replctl.commands.role import role_oid
+from replctl.commands.role import is_admin, role_oid
 from replctl.errors import (
     InsufficientPrivilege,
     SqlSyntaxError,
@@ -75,14 +76,27 @@ def _check_permitted(ddl: Ddl, statement: ast.Comment, found: _Commented) -> Non
         privileges.check_relation_owner(relation)
         return
     if found.class_name == "pg_authid":
-        if not privileges.role.may_create_roles:
-            raise InsufficientPrivilege(
-                "permission denied",
-                detail="The current user must have the CREATEROLE attribute.",
-            )
+        _check_role(ddl, found.oid)
         return
     owner = owner_of(ddl.catalog, found.class_name, found.oid)
     privileges.check_owner(owner, statement.object_type, name)
+
+
+def _check_role(ddl: Ddl, oid: int) -> None:
+    """Check that the current role, which is no superuser, may comment on a role
+    (check_object_ownership)."""
+    role = get_role(ddl.catalog, oid)
+    missing = None
+    if role is not None and role.is_superuser:
+        missing = "SUPERUSER attribute"
+    elif not ddl.privileges.role.may_create_roles:
+        missing = "CREATEROLE attribute"
+    elif role is not None and not is_admin(ddl, oid):
+        missing = f'ADMIN option on role "{role.name}"'
+    if missing is not None:
+        raise InsufficientPrivilege(
+            "permission denied", detail=f"The current user must have the {missing}."
+        )
 
 
 def _find(ddl: Ddl, statement: ast.Comment) -> _Commented | None:

@@ -20,6 +20,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, Notice, PostgresError, TransactionInProgress
 from replctl.lake.definition import changing_definitions
 from replctl.lake.delta_log import latest_version
+from replctl.lake.file_access import check_readable
 from replctl.lake.rewrite import RewrittenTable, TableRewrite, rewrite_table
 from replctl.lake.table_write import recover
 from replctl.record import dataclass
@@ -101,11 +102,18 @@ class Ddl:
         return found
 
     def has_rows(self, relation: Relation) -> bool:
-        """Whether a table may have rows; while the statement is carried out nobody writes it."""
+        """Whether a table may have rows; while the statement is carried out nobody writes it.
+
+        Raises:
+            InsufficientPrivilege: its files may not be read (42501).
+        """
         if relation.oid in self.made or relation.is_partitioned:
             return False
         self.concerned.add(relation.oid)
-        return relation.storage is not None and relation.storage.is_made
+        if relation.storage is None or not relation.storage.is_made:
+            return False
+        check_readable(self.catalog, [relation])
+        return True
 
     def require(self, check: RowCheck) -> None:
         """Ask for rows to be looked at before the statement takes effect."""

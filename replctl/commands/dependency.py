@@ -71,7 +71,7 @@ from replctl.errors import DependentObjectsStillExist, ObjectNotInPrerequisiteSt
 from replctl.expr import nodes
 from replctl.expr.environment import user_collation
 from replctl.record import dataclass
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_qualified_identifier
 
 _MAX_REPORTED = 100  # MAX_REPORTED_DEPS
 
@@ -417,7 +417,7 @@ def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
 
 
 # ---------------------------------------------------------------------------------------------
-# Names (getObjectDescription)
+# Names (getObjectDescription, which quotes only what may have a schema)
 
 
 def describe(ddl: Ddl, target: Object) -> str:
@@ -425,17 +425,17 @@ def describe(ddl: Ddl, target: Object) -> str:
     environment = ddl.environment
     match target.kind:
         case "schema":
-            return f"schema {quote_identifier(schema_names(ddl.catalog)[target.oid])}"
+            return f"schema {schema_names(ddl.catalog)[target.oid]}"
         case "table" | "view" | "materialized view" | "index" | "sequence":
             return f"{target.kind} {environment.relation_name(target.oid)}"
         case "column" | "default":
-            name = quote_identifier(ddl.relation(target.oid).column_at(target.number).name)
+            name = ddl.relation(target.oid).column_at(target.number).name
             shown = f"column {name} of table {environment.relation_name(target.oid)}"
             return shown if target.kind == "column" else f"default value for {shown}"
         case "constraint":
             relation, constraint = _constraint(ddl, target.oid)
-            name = quote_identifier(constraint.name)
-            return f"constraint {name} on table {environment.relation_name(relation.oid)}"
+            table = environment.relation_name(relation.oid)
+            return f"constraint {constraint.name} on table {table}"
         case "type":
             return f"type {environment.format_type(type_name(target.oid))}"
         case "function":
@@ -452,13 +452,13 @@ def describe(ddl: Ddl, target: Object) -> str:
         case "membership":
             member = next(m for m in published_tables(ddl.catalog) if m.oid == target.oid)
             publication = publications_by_oid(ddl.catalog, [member.publication_oid])
-            name = quote_identifier(publication[member.publication_oid].name)
+            name = publication[member.publication_oid].name
             table = environment.relation_name(member.relid)
             return f"publication of table {table} in publication {name}"
         case "policy":
             policy = next(p for p in list_policies(ddl.catalog) if p.oid == target.oid)
             table = environment.relation_name(policy.relid)
-            return f"policy {quote_identifier(policy.name)} on table {table}"
+            return f"policy {policy.name} on table {table}"
 
 
 # ---------------------------------------------------------------------------------------------

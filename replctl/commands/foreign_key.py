@@ -21,6 +21,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.expr.coerce import Coercion
+from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import relation_sources, table_source
 from replctl.lake.violation import orphan
 from replctl.parser import ast
@@ -134,7 +135,9 @@ def require_references(
         query += f" UNION ALL {rows} WHERE NOT ({present}) AND ({mixed})"
 
     def error(values: Sequence[str | None]) -> PostgresError:
-        return orphan(relation, other, constraint, values)
+        with ddl.session.read() as catalog:
+            reader = RowReader(ddl.session.privileges(catalog))
+            return orphan(relation, other, constraint, values, reader)
 
     columns = [relation.column_at(attnum) for attnum in constraint.columns]
     ddl.require(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_proc import (
     UserFunction,
     UserOperator,
@@ -28,7 +29,7 @@ from replctl.errors import (
 from replctl.expr.type_names import split_name, type_of
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.types.builtin import Type
+from replctl.types.builtin import FIRST_USER_OID, Type
 from replctl.types.quote import quote_identifier
 
 _LANGUAGES = ("sql", "plpgsql")
@@ -188,6 +189,13 @@ def _create_operator(ddl: Ddl, statement: ast.CreateOperator) -> str:
     if function is None:
         shown = ", ".join(ddl.environment.format_type(item) for item in names)
         raise UndefinedFunction(f"function {'.'.join(statement.function)}({shown}) does not exist")
+    privileges = ddl.privileges
+    if function.oid < FIRST_USER_OID:
+        may_call = privileges.has_on_builtin_function(function.oid)
+    else:
+        may_call = privileges.has_on_function(function.oid)
+    if not may_call:
+        raise denied("function", function_name)
     operator = UserOperator(
         ddl.catalog.new_oid(),
         name,

@@ -240,6 +240,8 @@ def _change(
         if target.attnum:  # who has something on the table is only warned (pg_aclmask)
             on_table = relation_acl(ddl.catalog, target.oid) or ()
             held += "".join(set("arwx").intersection(letters_for(on_table, ddl.privileges.roles)))
+        if target.kind in ("table", "sequence", "column"):  # pg_class_aclmask
+            held += "*" * ddl.privileges.has_on_all_relations("rawdm")
         if not held:
             raise denied(target.word, target.name)
         _warn(ddl, statement, target, "no privileges were granted for")

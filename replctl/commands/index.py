@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import (
     RELKIND_PLURAL,
     Column,
@@ -32,22 +33,23 @@ from replctl.errors import (
     FeatureNotSupported,
     InvalidTableDefinition,
     NotNullViolation,
+    PostgresError,
     UndefinedColumn,
     UndefinedObject,
-    UniqueViolation,
     WrongObjectType,
 )
 from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
 from replctl.expr.sorting import is_sortable
+from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
+from replctl.lake.violation import duplicated
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn, scan, to_sql
 from replctl.types.builtin import SystemRelation, system_columns
-from replctl.types.quote import quote_identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +274,11 @@ def require_unique(ddl: Ddl, relation: Relation, index: Index) -> None:
     rows = (
         f"SELECT * FROM ({scan(table_source(relation))}) WHERE {' AND '.join(conditions) or 'TRUE'}"
     )
-    shown_names = ", ".join(quote_identifier(column.name) for column in columns)
 
-    def error(values: Sequence[str | None]) -> UniqueViolation:
-        shown = ", ".join("null" if value is None else value for value in values)
-        return UniqueViolation(
-            f'could not create unique index "{index.name}"',
-            detail=f"Key ({shown_names})=({shown}) is duplicated.",
-            constraint=index.name,
-            table=relation.name,
-        )
+    def error(values: Sequence[str | None]) -> PostgresError:
+        with ddl.session.read() as catalog:  # an index is made for its table's owner
+            reader = RowReader(Privileges(catalog, relation.owner))
+            return duplicated(relation, index, values, reader)
 
     ddl.require(
         RowCheck(

@@ -17,8 +17,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, InvalidSchemaName
 from replctl.expr.environment import SYSTEM_SCHEMA
 from replctl.record import dataclass
-
-_MAX_NAME = 63  # NAMEDATALEN - 1
+from replctl.types.identifier import MAX_BYTES, clipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +82,17 @@ def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int
 
 def object_name(first: str, second: str | None, label: str) -> str:
     """(`t`, `a`, `key`) -> `t_a_key`, its parts cut where the whole would be too long."""
-    available = _MAX_NAME - len(label.encode()) - 1 - (0 if second is None else 1)
+    available = MAX_BYTES - len(label.encode()) - 1 - (0 if second is None else 1)
     a, b = len(first.encode()), 0 if second is None else len(second.encode())
     while a + b > available:
         if a > b:
             a -= 1
         else:
             b -= 1
-    parts = [_clipped(first, a)]
+    parts = [clipped(first, a)]
     if second is not None:
-        parts.append(_clipped(second, b))
+        parts.append(clipped(second, b))
     return "_".join([*parts, label])
-
-
-def _clipped(name: str, length: int) -> str:
-    """The first bytes of a name, without a part of a character at the end (pg_mbcliplen)."""
-    return name.encode()[:length].decode(errors="ignore")
 
 
 def relation_name(
@@ -156,7 +150,7 @@ def _joined(column_names: Sequence[str]) -> str:
     text = ""
     for name in column_names:
         text = f"{text}_{name}" if text else name
-        if len(text.encode()) > _MAX_NAME:
+        if len(text.encode()) > MAX_BYTES:
             break
     return text
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,12 +20,14 @@ from replctl.catalog.pg_authid import (
     update_role,
 )
 from replctl.catalog.pg_db_role_setting import delete_settings_of_role
+from replctl.catalog.scram import scram_verifier
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.role_dependency import dependency_lines
 from replctl.errors import (
     DependentObjectsStillExist,
     DuplicateObject,
+    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidGrantOperation,
     InvalidParameterValue,
@@ -44,7 +42,6 @@ from replctl.types import text
 
 #: Settings that say which role is meant.
 ROLE_SETTINGS = ("role", "session_authorization")
-_ITERATIONS = 4096  # SCRAM_SHA_256_DEFAULT_ITERATIONS
 _ATTRIBUTES = {
     "superuser": "is_superuser",
     "createrole": "may_create_roles",
@@ -142,7 +139,9 @@ def _create_role(ddl: Ddl, statement: ast.CreateRole) -> str:
         )  # fmt: skip
         put_membership(ddl.catalog, own)
     for name in options["in"].roles if "in" in options else ():
-        add_member(ddl, named_role(ddl, name), role, {})
+        group = named_role(ddl, name)
+        _check_may_grant(ddl, group, "grant")
+        add_member(ddl, group, role, {})
     for name in options["role"].roles if "role" in options else ():
         add_member(ddl, role, named_role(ddl, name), {})
     for name in options["admin"].roles if "admin" in options else ():
@@ -223,7 +222,7 @@ def rename_role(ddl: Ddl, name: str, new: str) -> None:
     role = _by_oid(ddl, oid)
     if oid in (ddl.session.role_oid, ddl.session.session_user[0]):
         what = "session" if oid == ddl.session.session_user[0] else "current"
-        raise ObjectInUse(f"{what} user cannot be renamed")
+        raise FeatureNotSupported(f"{what} user cannot be renamed")
     _check_name(role.name)
     _check_name(new)
     if find_role(ddl.catalog, new) is not None:
@@ -347,23 +346,6 @@ def _with_options(role: Role, options: dict[str, ast.RoleOption]) -> Role:
         password = options["password"].value
         role = replace(role, password=scram_verifier(password) if password else None)
     return role
-
-
-def scram_verifier(password: str) -> str:
-    """`SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`; what is one already stays as it is
-    (scram_build_secret)."""
-    if password.startswith("SCRAM-SHA-256$"):
-        return password
-    salt = secrets.token_bytes(16)
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
-    client_key = hmac.digest(salted, b"Client Key", "sha256")
-    parts = (
-        salt,
-        hashlib.sha256(client_key).digest(),
-        hmac.digest(salted, b"Server Key", "sha256"),
-    )
-    shown_salt, stored_key, server_key = (base64.b64encode(part).decode() for part in parts)
-    return f"SCRAM-SHA-256${_ITERATIONS}:{shown_salt}${stored_key}:{server_key}"
 
 
 def _check_name(name: str, pos: int = -1) -> None:

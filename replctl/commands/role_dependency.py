@@ -13,7 +13,6 @@ from replctl.catalog.pg_policy import list_policies
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import Kind, Object, describe, relation_object
 from replctl.record import dataclass
-from replctl.types.quote import quote_identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
     for oid in dict.fromkeys(elsewhere):
         row = ddl.catalog.first(table, table.c.oid == oid)
         count = elsewhere.count(oid)
-        name = "" if row is None else quote_identifier(str(row.datname))
+        name = "" if row is None else str(row.datname)
         lines.append(f"{count} object{'' if count == 1 else 's'} in database {name}")
     return lines
 
@@ -142,17 +141,17 @@ def describe_dependency(ddl: Ddl, item: RoleDependency) -> str:
             assert row is not None
             kind = next(k for k, letter in OBJECT_TYPES.items() if letter == row.defaclobjtype)
             what = _DEFAULT_ACL_WORDS.get(kind, f"{kind}s")
-            role = quote_identifier(role_names(catalog)[int(row.defaclrole)])
+            role = role_names(catalog)[int(row.defaclrole)]
             text = f"default privileges on new {what} belonging to role {role}"
             if row.defaclnamespace:
                 place = ddl.environment.schema_name(int(row.defaclnamespace)) or ""
-                text += f" in schema {quote_identifier(place)}"
+                text += f" in schema {place}"
             return text
         case "pg_publication" | "pg_subscription" | "pg_database":
             row = catalog.first(table, table.c.oid == item.oid)
             assert row is not None
             name = next(str(value) for key, value in row._mapping.items() if key in _NAME_COLUMNS)
-            return f"{item.class_name.removeprefix('pg_')} {quote_identifier(name)}"
+            return f"{item.class_name.removeprefix('pg_')} {name}"
     return describe(ddl, Object(_KINDS[item.class_name], item.oid))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
 from replctl.catalog.pg_namespace import find_schema
@@ -32,7 +33,6 @@ from replctl.commands.define import get_string, options_by_name
 from replctl.commands.subscription_options import SubscriptionOptions, parse_options
 from replctl.commands.subscription_permission import (
     check_creation,
-    check_password,
     check_password_option,
     check_password_requirement,
     check_subscription_owner,
@@ -53,6 +53,7 @@ from replctl.errors import (
     InvalidSchemaName,
     ObjectInUse,
     ObjectNotInPrerequisiteState,
+    PasswordRequired,
     PostgresError,
     ProtocolViolation,
     SqlSyntaxError,
@@ -62,7 +63,7 @@ from replctl.errors import (
 )
 from replctl.lake.definition import changing_definitions
 from replctl.lsn import INVALID_LSN, format_lsn, parse_lsn
-from replctl.open_node import open_publisher
+from replctl.open_node import check_password, open_publisher
 from replctl.parser import ast
 from replctl.replication.node import Publisher, RemoteRelation
 from replctl.replication.tablesync import drop_slot
@@ -121,7 +122,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             " the subscription, and refresh the subscription.",
         )
         return "CREATE SUBSCRIPTION"
-    with open_publisher(session, statement.conninfo) as publisher:
+    with open_publisher(session, subscription) as publisher:
         _warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             _warn_of_origins(session, publisher, subscription, ())
@@ -161,8 +162,10 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
         case "connection":
             conninfo = statement.conninfo or ""
             parse_conninfo(conninfo)
-            check_password(privileges, replace(subscription, conninfo=conninfo))
-            _update(session, replace(subscription, conninfo=conninfo))
+            changed = replace(subscription, conninfo=conninfo)
+            with session.read() as catalog:
+                check_password(Privileges(catalog, subscription.owner), changed)
+            _update(session, changed)
             _stop_workers(session, subscription)
         case "enable" | "disable":
             is_enabled = statement.action == "enable"
@@ -250,7 +253,7 @@ def _set_failover(session: Session, subscription: Subscription, failover: bool) 
     if subscription.enabled:
         raise ObjectNotInPrerequisiteState("cannot set failover for enabled subscription")
     session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
-    with open_publisher(session, subscription.conninfo) as publisher:
+    with open_publisher(session, subscription) as publisher:
         try:
             publisher.alter_slot(slot_name, failover=failover)
         except UndefinedObject as error:
@@ -275,7 +278,7 @@ def _refresh_publication(
             " SUBSCRIPTION.",
         )
     session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
-    with open_publisher(session, subscription.conninfo) as publisher:
+    with open_publisher(session, subscription) as publisher:
         _refresh(session, publisher, subscription, options)
 
 
@@ -304,7 +307,7 @@ def _change_publications(
             " copy_data = false, or use DROP/CREATE SUBSCRIPTION.",
         )
     session.prevent_in_block("ALTER SUBSCRIPTION with refresh")
-    with open_publisher(session, subscription.conninfo) as publisher:
+    with open_publisher(session, subscription) as publisher:
         if verb != "DROP":
             _warn_of_missing(session, publisher, statement.publications)
         _refresh(session, publisher, changed, options)
@@ -412,8 +415,10 @@ def _stop_workers(session: Session, subscription: Subscription) -> None:
         return
     client = client_name(session.cluster.system_identifier, subscription.oid)
     with (
-        suppress(ConnectionFailure, FeatureNotSupported),  # then nobody is at its slot either
-        open_publisher(session, subscription.conninfo) as publisher,
+        suppress(
+            ConnectionFailure, FeatureNotSupported, PasswordRequired
+        ),  # then nobody is at its slot either
+        open_publisher(session, subscription) as publisher,
     ):
         publisher.dismiss(subscription.slot_name, client)
 
@@ -473,10 +478,12 @@ def _drop_slots(session: Session, subscription: Subscription) -> None:
         return
     with ExitStack() as stack:
         try:
-            publisher = stack.enter_context(open_publisher(session, subscription.conninfo))
-        except ConnectionFailure as error:
+            publisher = stack.enter_context(open_publisher(session, subscription))
+        except (ConnectionFailure, PasswordRequired) as error:
             if slot_name is None:  # whoever has taken it away, looks after the others too
                 return
+            if isinstance(error, PasswordRequired):
+                raise
             for name in table_slots:
                 session.notice(
                     f'could not drop tablesync replication slot "{name}"', severity="WARNING"
@@ -485,6 +492,7 @@ def _drop_slots(session: Session, subscription: Subscription) -> None:
             raise ConnectionFailure(
                 "could not connect to publisher when attempting to drop replication slot"
                 f' "{slot_name}": {reason}',
+                detail=error.detail,
                 hint="Use ALTER SUBSCRIPTION ... DISABLE to disable the subscription, and then use"
                 " ALTER SUBSCRIPTION ... SET (slot_name = NONE) to disassociate it from the slot.",
             ) from error

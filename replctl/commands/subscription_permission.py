@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_subscription import Subscription
-from replctl.conninfo import parse_conninfo
-from replctl.errors import InsufficientPrivilege, PasswordRequired
+from replctl.errors import InsufficientPrivilege
+from replctl.open_node import check_password
 
 
 def check_creation(privileges: Privileges, database: str, subscription: Subscription) -> None:
@@ -54,17 +54,3 @@ def check_password_requirement(privileges: Privileges, subscription: Subscriptio
             change.
     """
     check_password_option(privileges, subscription)
-
-
-def check_password(privileges: Privileges, subscription: Subscription) -> None:
-    """
-    Raises:
-        PasswordRequired: the connection string has no password, and the role is no superuser.
-    """
-    if privileges.is_superuser or not subscription.password_required:
-        return
-    if not parse_conninfo(subscription.conninfo).get("password"):
-        raise PasswordRequired(
-            "password is required",
-            detail="Non-superusers must provide a password in the connection string.",
-        )

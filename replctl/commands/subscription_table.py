@@ -53,7 +53,7 @@ def refresh_tables(
         relations = {item.oid: item for item in named if isinstance(item, Relation)}
         for item in named:
             _member(catalog, subscription, item.oid, item.name)
-    with open_publisher(session, subscription.conninfo) as publisher:
+    with open_publisher(session, subscription) as publisher:
         _check_published(publisher, subscription, list(relations.values()))
         lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
     with changing_definitions(session) as catalog:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog import schema
-from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import (
     Column,
     PartitionBound,
@@ -54,7 +53,6 @@ from replctl.errors import (
     DuplicateObject,
     DuplicateTable,
     FeatureNotSupported,
-    InsufficientPrivilege,
     InvalidObjectDefinition,
     InvalidTableDefinition,
     UndefinedObject,
@@ -87,25 +85,11 @@ def create_table(session: Session, statement: ast.CreateTable) -> str:
         FeatureNotSupported: what is not there yet.
     """
     if statement.location is not None:
-        with session.read() as catalog:
-            check_may_use_location(session.privileges(catalog))
         from replctl.commands.adopt import create_table_at
 
         return create_table_at(session, statement)
     _refuse(statement)
     return carry_out(session, lambda ddl: _create_table(ddl, statement))
-
-
-def check_may_use_location(privileges: Privileges) -> None:
-    """
-    Raises:
-        InsufficientPrivilege: the role must not say where the files of a table lie (42501).
-    """
-    if not privileges.is_superuser:
-        raise InsufficientPrivilege(
-            "permission denied to use LOCATION",
-            detail="Only roles with the SUPERUSER attribute may say where a table lies.",
-        )
 
 
 def _refuse(statement: ast.CreateTable) -> None:

@@ -10,8 +10,7 @@ from replctl.errors import DuplicateObject, InvalidName, UniqueViolation
 from replctl.expr.type_names import split_name
 from replctl.parser import ast
 from replctl.session import Session
-
-_MAX_LABEL = 63  # NAMEDATALEN - 1
+from replctl.types.identifier import MAX_BYTES
 
 
 def create_enum(session: Session, statement: ast.CreateEnum) -> str:
@@ -35,10 +34,10 @@ def _create_enum(ddl: Ddl, statement: ast.CreateEnum) -> str:
     made = insert_type(ddl.catalog, name, place.oid, ddl.session.role_oid, kind="e")
     seen: set[str] = set()
     for label in statement.labels:
-        if len(label.encode()) > _MAX_LABEL:
+        if len(label.encode()) > MAX_BYTES:
             raise InvalidName(
                 f'invalid enum label "{label}"',
-                detail=f"Labels must be {_MAX_LABEL} bytes or less.",
+                detail=f"Labels must be {MAX_BYTES} bytes or less.",
             )
         if label in seen:
             raise UniqueViolation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from replctl.catalog.aclchk import owner_of
+from replctl.catalog.pg_authid import CHECKPOINT
 from replctl.catalog.pg_class import (
     Relation,
     get_relation,
@@ -18,11 +19,13 @@ from replctl.errors import (
     InsufficientPrivilege,
     InvalidSchemaName,
     LockNotAvailable,
+    ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedTable,
 )
 from replctl.expr.type_names import schema_of_relation
+from replctl.lake.file_access import check_writable
 from replctl.lake.retention import check_slots, invalidate_slots
 from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
@@ -71,6 +74,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
             for relation in named
             if _is_table(session, relation) and _is_permitted(session, catalog, relation)
             for leaf in leaf_partitions(catalog, relation)
+            if _has_writable_files(session, catalog, leaf)
         }
     if not statement.relations:
         invalidate_slots(session)
@@ -92,6 +96,24 @@ def _is_permitted(session: Session, catalog: Catalog, relation: Relation) -> boo
         f'permission denied to vacuum "{relation.name}", skipping it', severity="WARNING"
     )
     return False
+
+
+def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> bool:
+    """Return whether replctl may remove files of a table; if not, tell the user why."""
+    try:
+        check_writable(catalog, [table])
+    except InsufficientPrivilege as error:
+        session.notice(
+            f'skipping "{table.name}" --- {error.message}',
+            severity="WARNING",
+            sqlstate=error.sqlstate,
+            detail=error.detail,
+            hint=error.hint,
+        )
+        return False
+    except ObjectNotInPrerequisiteState:
+        return False
+    return True
 
 
 def _read_options(statement: ast.Vacuum) -> _Options:
@@ -210,7 +232,7 @@ def checkpoint(session: Session) -> str:
         InsufficientPrivilege: the current role may not.
     """
     with session.read() as catalog:
-        if not session.privileges(catalog).is_superuser:
+        if not session.privileges(catalog).acts_for(CHECKPOINT):
             raise InsufficientPrivilege(
                 "permission denied to execute CHECKPOINT command",
                 detail='Only roles with privileges of the "pg_checkpoint" role may execute this'

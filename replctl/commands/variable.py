@@ -119,8 +119,9 @@ def _configurable(name: str) -> Setting:
 
 
 def _configured(setting: Setting, values: tuple[str, ...]) -> str:
-    value = read_value(setting, joined(setting, values))
-    if "\n" in value:
+    given = joined(setting, values)
+    value = read_value(setting, given)
+    if "\n" in given:
         raise InvalidParameterValue("parameter value for ALTER SYSTEM must not contain a newline")
     return value
 
@@ -131,14 +132,14 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
     Raises:
         UndefinedObject: there is no such setting (42704).
     """
-    is_superuser = _is_superuser(session)
-    is_superuser = _is_superuser(session)
+    with session.read() as catalog:
+        reads_all = session.privileges(catalog).reads_all_settings
     if statement.name == "all":
         columns = tuple(ResultColumn(name, "text") for name in ("name", "setting", "description"))
         rows = [
             (setting.name, show_value(setting, session.setting(key)), setting.description)
             for key, setting in settings().items()
-            if is_readable(setting, is_superuser=is_superuser)
+            if is_readable(setting, reads_all=reads_all)
         ]
         return Result("SHOW", columns, rows)
     if statement.name in ROLE_SETTINGS:
@@ -147,11 +148,6 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
             shown = session.role_name if "role" in session.settings else "none"
         return Result("SHOW", (ResultColumn(statement.name, "text"),), [(shown,)])
     setting = find_setting(statement.name)
-    check_readable(setting, is_superuser=is_superuser)
+    check_readable(setting, reads_all=reads_all)
     value = show_value(setting, session.setting(statement.name))
     return Result("SHOW", (ResultColumn(setting.name, "text"),), [(value,)])
-
-
-def _is_superuser(session: Session) -> bool:
-    with session.read() as catalog:
-        return session.privileges(catalog).is_superuser

@@ -95,7 +95,7 @@ def name_of(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
     """(regtype, `23`) -> `integer`: the output function; an OID without an object shows itself."""
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
-    if not value.isdecimal():
+    if not (value.isascii() and value.isdecimal()):
         return quote_identifier(value)
     shown = _NAMERS[type_name](environment, int(value)) if type_name in _NAMERS else None
     return value if shown is None else shown
@@ -256,7 +256,7 @@ def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
     if not value.strip():
         raise SqlSyntaxError(f'invalid type name "{value}"')
     try:
-        raw = parse_expression(f"CAST(NULL AS {value})")
+        raw = parse_expression(f"CAST(NULL AS {value}\n)")  # a comment may end it
         if not isinstance(raw, ast.TypeCast):
             raise SqlSyntaxError(f'invalid type name "{value}"')
         return type_names.type_of(environment, raw.type_name)[0].name

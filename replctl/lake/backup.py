@@ -27,6 +27,7 @@ from replctl.lake.delta_names import (
     is_unfinished_name,
     last_version,
 )
+from replctl.private_file import make_private, open_private
 from replctl.record import dataclass
 
 _UNFINISHED = f"unfinished-{CATALOG}"
@@ -121,6 +122,7 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
     _forget_later_columns(catalog, tables)
     if (cluster.path / AUTO_CONF).exists():
         shutil.copy2(cluster.path / AUTO_CONF, directory / AUTO_CONF)
+        make_private(directory / AUTO_CONF)
     os.sync()  # the catalog makes it a cluster: everything else has to be there before
     os.replace(catalog, directory / CATALOG)
     return Backup(copied, files, elsewhere)
@@ -128,7 +130,7 @@ def _copy(cluster: Cluster, directory: Path) -> Backup:
 
 def _copy_catalog(cluster: Cluster, path: Path) -> None:
     """One state of the catalog, by SQLite's own backup."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "wb").close()
     target = sqlite3.connect(path)
     try:
         with cluster.engine.connect() as connection:

@@ -132,6 +132,7 @@ class BatchPart:
                 root,
                 family,
                 item.relation,
+                self._relations.writer_of(root),
                 done,
                 is_emptied=start > self._first,
                 is_trial=self._is_trial,

@@ -25,8 +25,10 @@ from replctl.catalog.pg_wal import (
     enter,
     entered_marks,
     entered_versions,
+    has_entered,
     is_logged_in_progress,
     known_origin_lsn,
+    last_entered_version,
     last_logged_version,
     logged_tables,
 )
@@ -50,6 +52,7 @@ from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_files import is_empty_at
 from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
+from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
 
@@ -65,7 +68,8 @@ UNREADABLE = (
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Whether Delta's log of a relation has versions that are not in ours: a listing, no more.
+    """Whether Delta's log of a relation has versions that are not in ours, or not those any more
+    that ours has: a listing, and a look at the newest one that we know.
 
     Raises:
         UndefinedFile: it is not there (58P01).
@@ -74,8 +78,9 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    logged = last_logged_version(catalog.connection, relation.oid)
-    return _is_behind(relation.qualified_name, LoggedTable(relation.oid, storage.location, logged))
+    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
+    table = LoggedTable(relation.oid, storage.location, version, digest)
+    return _is_behind(relation.qualified_name, table)
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -97,7 +102,7 @@ def _is_behind(name: str, table: LoggedTable) -> bool:
             f'could not find the Delta table "{table.location}"',
             detail=f'Table "{name}" is stored there.',
         )
-    return table.version is None or newest > table.version
+    return table.version is None or newest > table.version or not is_unbroken(table)
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
@@ -352,13 +357,21 @@ def enter_versions(
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
     Columns that others have added are the relation's from their commit on.
 
+    Where the table does not have the newest version of our log any more, a break is entered.
+
     Raises:
-        As `commits_since`.
+        As `commits_since`; ObjectNotInPrerequisiteState: the table was replaced while the
+            transaction `own_xid` wrote it (55000).
     """
     storage = relation.storage
     if storage is None:
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
+        return
+    if is_broken(catalog, relation):
+        if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
+            raise replaced(relation)
+        enter_break(catalog, relation)
         return
     commits = unlogged_commits(catalog, cluster, relation)
     taken_back = {version for commit in commits for version in commit.undoes}

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -237,6 +238,25 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
             return None
         rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
     return sum(rows.values())
+
+
+def version_digest(location: str, version: int) -> str | None:
+    """Return the SHA-256 of a version's file; None, if it is not in the log.
+
+    The file is read once, as long as its size and its time stay what they are.
+    """
+    folder, name = TableFolder.of(location), f"{LOG_FOLDER}/{version:020d}.json"
+    try:
+        return _digest(folder, name, folder.state(name))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
+@lru_cache(maxsize=4096)
+def _digest(folder: TableFolder, name: str, _state: tuple[int, int, int]) -> str:
+    return hashlib.sha256(folder.read(name)).hexdigest()
 
 
 def schema_at(location: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import groupby
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     MESSAGE,
     TRUNCATE,
@@ -23,9 +24,11 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.lake.file_access import check_readable
 from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
 from replctl.lake.table_write import recover
+from replctl.lake.version_chain import replaced
 from replctl.record import dataclass
 from replctl.replication.output_plugin import (
     Change,
@@ -64,6 +67,7 @@ def decode(
     Raises:
         UndefinedObject: there was no such publication when a table was changed (42704).
         DataError: rows of a table with a primary key are not unique in it.
+        ObjectNotInPrerequisiteState: a table was replaced (55000).
     """
     with session.read() as catalog:
         commits = commits_between(catalog, from_lsn, to_lsn)
@@ -104,6 +108,8 @@ class _Batch:
         self._places: dict[int, int] = {}  # LSN of an entry -> index in _tables
         with session.read() as catalog:
             self._load(catalog)
+            oids = {table.published.relation.oid for table in self._tables}
+            check_readable(catalog, load_relations(catalog, oids).values())
 
     def transactions(self) -> Iterator[DecodedTransaction]:
         """Each of the transactions with its changes."""
@@ -197,7 +203,11 @@ class _Batch:
         for commit in self._commits:
             for entry in commit.entries:
                 place = self._places.get(entry.lsn)
-                if entry.action == CHANGE and place is not None:
+                if place is None:
+                    continue
+                if entry.action == BREAK:
+                    raise replaced(self._tables[place].published.relation)
+                if entry.action == CHANGE:
                     groups[place].append(entry)
         oids = {self._tables[place].published.relation.oid for place in groups}
         recover(self._session, sorted(oids))

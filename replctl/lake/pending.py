@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.pg_wal import LogEntry, entries_between
+from replctl.catalog.pg_wal import BREAK, LogEntry, entries_between
 from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import read_commit
 from replctl.replication.node import PendingChanges
@@ -79,6 +79,8 @@ def _is_wanted(
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
     """How many changes decoding an entry gives, or `unknown`."""
     relation = relations.get(entry.relid)
+    if entry.action == BREAK:
+        return unknown
     if relation is None or relation.storage is None or entry.version is None:
         return 0
     try:
@@ -107,6 +109,9 @@ def _pending(entries: Sequence[LogEntry], relations: Mapping[int, Relation]) -> 
     rows: int | None = 0
     size = 0
     for entry in entries:
+        if entry.action == BREAK:
+            rows = None
+            continue
         storage = relations[entry.relid].storage
         if storage is None or entry.version is None:
             continue

@@ -33,9 +33,11 @@ from replctl.catalog.pg_replication_slots import (
 )
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     TRUNCATE,
     LogEntry,
+    broken_since,
     entries_between,
     last_committed_version,
 )
@@ -70,10 +72,12 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.delta_files import table_size
+from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
+from replctl.lake.version_chain import replaced
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
@@ -102,6 +106,7 @@ from replctl.spark import (
     copied_sql,
     untranslatable,
 )
+from replctl.types.guc import clean_ascii
 
 #: So many changes a commit counts for whose writer has not counted them.
 _MANY = 1_000_000
@@ -210,7 +215,8 @@ class LakePublisher:
             TooManyConnections: max_wal_senders others hold slots (53300).
         """
         role = self._session.role_oid
-        sender = Walsender(slot_name, client, application_name, role)
+        name = clean_ascii(application_name)
+        sender = Walsender(slot_name, client, name, role)
         maximum = int(self._session.setting("max_wal_senders"))
         claim_walsender(self._session.cluster, sender, maximum=maximum)
 
@@ -311,7 +317,9 @@ class LakePublisher:
 
         Raises:
             UndefinedTable: the relation is not published, or gone.
+            ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
         """
+        enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
         with self._session.read() as current:
             catalog = current.as_of(snapshot.lsn)
             table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
@@ -320,12 +328,17 @@ class LakePublisher:
                 privileges.check_schema(table.relation.schema_oid, schema_name, "U")
                 privileges.check_relation(table.relation, "r", table.columns)
                 policies = self._policies(current, table.relation)
+                leaves = leaf_partitions(catalog, table.relation)
+                oids = [leaf.oid for leaf in leaves]
+                check_readable(current, load_relations(current, oids).values())
             except (InsufficientPrivilege, FeatureNotSupported) as error:
                 raise ConnectionFailure(
                     "could not start initial contents copy for table"
                     f' "{schema_name}.{name}": ERROR:  {error.message}'
                 ) from error
-            leaves = leaf_partitions(catalog, table.relation)
+            broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
+            if broken:
+                raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
         sources = [
@@ -477,8 +490,12 @@ class LakePublisher:
             if (item := published.get(entry.relid)) is not None
             and entry.commit_lsn > starts.get(_name(item.published_as), to_lsn)
             and not (origin.lower() == "none" and entry.origin is not None)
-            and (item.filters or entry.action == TRUNCATE)
+            and (item.filters or entry.action != CHANGE)
         ]
+        for entry in wanted:
+            if entry.action == BREAK:
+                item = published[entry.relid]
+                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):
@@ -520,6 +537,8 @@ class LakePublisher:
         if retyped:
             remote = _with_texts(remote, retyped)
             sources = [_text_source(source, first.published_as, retyped) for source in sources]
+        with self._session.read() as current:
+            check_readable(current, load_relations(current, by_leaf).values())
         relations = {relid: published[relid].relation for relid in by_leaf}
         count = sum(decoded_rows(placed.entry, relations, _MANY) for placed in entries)
         with ExitStack() as stack:

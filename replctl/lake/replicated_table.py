@@ -7,17 +7,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
+from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
 from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.row_description import RowReader
 from replctl.lake.target import check_updatable, replication_target
 from replctl.lake.violation import violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
-from replctl.replication.node import RelationChanges, RemoteRelation, Rows
+from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
@@ -37,6 +39,7 @@ class ReplicatedTable:
         relation: the table.
         family: the partition tree that it stands in.
         remote: the published relation.
+        role: OID of the role that writes the table.
         done: tables into which the batch is written already, each with its version before that.
         is_emptied: the table is going to be emptied before the changes.
         is_replaced: the rows that are there are going to be replaced; they count for nothing.
@@ -52,6 +55,7 @@ class ReplicatedTable:
     relation: Relation
     family: dict[int, Relation]
     remote: RemoteRelation
+    role: int
     done: Mapping[int, int | None] = field(default_factory=dict)
     is_replaced: bool = False
     is_emptied: bool = False
@@ -201,8 +205,12 @@ class ReplicatedTable:
     def _check(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> None:
         problem = self.session.engine().first_problem(outcome, keys)
         if problem is not None:
-            error = violation(self.relation, self.family, self.target, problem)
             action = Action(problem.action)
+            sent = {c.name for c in self.target.columns if c.sent is not None}
+            with self.session.read() as catalog:  # of an UPDATE, what is sent is what is assigned
+                supplied = sent if action is Action.UPDATE else ()
+                reader = RowReader(Privileges(catalog, self.role), supplied)
+                error = violation(self.relation, self.family, self.target, problem, reader)
             raise ReplicationConflict(
                 problem.position,
                 error,
@@ -267,6 +275,12 @@ class TableOutcome:
         """How many changes have found no row."""
         updates, deletes = self.outcome.missing_rows
         return {ConflictType.UPDATE_MISSING: updates, ConflictType.DELETE_MISSING: deletes}
+
+    @property
+    def row_counts(self) -> RowCounts:
+        """How many rows of the table change, whether they are written already or not; those that
+        a copy replaces are not counted."""
+        return RowCounts(*self.outcome.changed_rows)
 
     @property
     def changes_keys(self) -> bool:

@@ -60,6 +60,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
 from replctl.lake.repeat import repeated
@@ -72,7 +73,6 @@ from replctl.lake.replicated_table import (
 )
 from replctl.lake.table_write import (
     TableWriter,
-    check_not_read_only,
     commit,
     recover,
     undo_or_leave,
@@ -92,6 +92,7 @@ from replctl.replication.node import (
     ChangeBatch,
     RelationChanges,
     RemoteRelation,
+    RowCounts,
     Rows,
     Snapshot,
     Truncation,
@@ -283,16 +284,18 @@ class LakeSubscriber:
         injection_point("tablesync.after-snapshot")
         return begun
 
-    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
+    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
         """Write the rows of a copy, with defaults, in addition to those that are there or in their
-        place; what a crash has left is completed.  State f.
+        place, and count them; what a crash has left is completed.  State f.
 
         Raises:
             PostgresError: the rows do not fit the table, or cannot be read or written.
         """
-        repeated(lambda: self._copy(relation, remote, rows))
+        return repeated(lambda: self._copy(relation, remote, rows))
 
-    def _copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
+    def _copy(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
         """A copy; when it is overtaken, a part of it may be written."""
         copied = relation.snapshot
         assert copied is not None
@@ -305,7 +308,13 @@ class LakeSubscriber:
             done = written_leaves(self._session, tables, copied.targets, self._application)
             writer = self._writer(locked, copied.xid)
             table = ReplicatedTable(
-                self._session, root, family, remote, done, is_replaced=relation.replaces
+                self._session,
+                root,
+                family,
+                remote,
+                self._local.writer_of(root),
+                done,
+                is_replaced=relation.replaces,
             )
             self._local.check_copy(root)
             try:
@@ -320,6 +329,7 @@ class LakeSubscriber:
             writer.origin_lsn = copied.lsn
             self._finish_copy(writer, relation, copied.lsn)
         injection_point("tablesync.after-finishedcopy")
+        return outcome.row_counts
 
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
@@ -430,23 +440,27 @@ class LakeSubscriber:
             return set()
         return table.isolated_positions(changes)
 
-    def apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
-        """Write the changes at positions from `first` to `last`, as one batch; progress is then
-        `to_lsn`.
+    def apply(
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+    ) -> RowCounts:
+        """Write the changes at positions from `first` to `last`, as one batch, and count the rows;
+        progress is then `to_lsn`.
 
         Raises:
             ReplicationConflict: one of them does not fit; nothing of the batch is written.
             PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
         try:
-            repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+            return repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
         except ConnectionFailure:  # Spark may still be writing
             raise
         except PostgresError:
             self._give_up_batch()
             raise
 
-    def _apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
+    def _apply(
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+    ) -> RowCounts:
         """A batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
@@ -469,7 +483,7 @@ class LakeSubscriber:
             if unfinished is None:
                 if not leaves and not part.truncations:
                     self._finish_empty(to_lsn, conflicts)
-                    return
+                    return RowCounts()
                 unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to_lsn)
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
@@ -490,6 +504,7 @@ class LakeSubscriber:
             )
             injection_point("apply.after-tables")
             self._finish_batch(writer, to_lsn, conflicts)
+        return sum((work.outcome.row_counts for work in works), RowCounts())
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
@@ -685,7 +700,7 @@ class LakeSubscriber:
                         self._pass_forgotten_steps(catalog, relation)
                         commit_log.enter_versions(catalog, self._session.cluster, relation)
                 current = load_relations(catalog, relids)
-                check_not_read_only(current.values())
+                check_writable(catalog, current.values())
             versions = {
                 oid: None if item.storage is None else latest_version(item.storage.location)
                 for oid, item in current.items()

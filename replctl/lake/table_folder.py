@@ -52,6 +52,20 @@ class TableFolder:
         with system.open_input_stream(place) as stream:
             return bytes(stream.read())
 
+    def state(self, path: str) -> tuple[int, int, int]:
+        """Return what tells a file from another one that took its place: its number (0 where files
+        have none), its size in bytes, and its time in nanoseconds since 1970."""
+        if self.is_local:
+            found = os.stat(f"{self.location}/{path}")
+            return found.st_ino, found.st_size, found.st_mtime_ns
+        from pyarrow import fs
+
+        system, place = self._remote(path)
+        info = system.get_file_info(place)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return 0, int(info.size or 0), int(info.mtime_ns or 0)
+
     def read_parquet(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
         """The rows of a Parquet file."""
         from pyarrow import ArrowException

@@ -13,6 +13,7 @@ from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -166,6 +167,7 @@ def relation_leaves(
         return []
     oids = descendants_of(catalog, relation.oid) if inherit else [relation.oid]
     family = load_relations(catalog, oids)
+    check_readable(catalog, family.values())
     versions = visible_versions(catalog, oids)
     commit_log.check_readable(catalog, family)
     leaves = []

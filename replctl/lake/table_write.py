@@ -46,7 +46,6 @@ from replctl.catalog.transaction import (
 )
 from replctl.errors import (
     DuplicateObject,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     SerializationFailure,
 )
@@ -54,6 +53,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
@@ -61,7 +61,6 @@ from replctl.lake.table_read import table_source, written_source
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
 from replctl.types.boolean import bool_in
-from replctl.types.quote import quote_literal
 
 
 @dataclass
@@ -383,7 +382,7 @@ def _begin(
         for relation in load_relations(catalog, oids).values():
             commit_log.enter_versions(catalog, cluster, relation, own_xid=catalog.xids.top)
         relations = load_relations(catalog, oids)
-        check_not_read_only(relations.values())
+        check_writable(catalog, relations.values())
         versions = {oid: last_logged_version(catalog.connection, oid) for oid in oids}
         xid = catalog.top_xid
         known = {intent.relid: intent.version for intent in intents_of(catalog.connection, xid)}
@@ -404,25 +403,6 @@ def _begin(
         is_whole=is_whole and block is None,
     )
     return writer, log_lsn
-
-
-def check_not_read_only(relations: Iterable[Relation]) -> None:
-    """Check that tables are not those of the cluster that this one is a copy of.
-
-    Raises:
-        ObjectNotInPrerequisiteState: one is (55000).
-    """
-    for relation in relations:
-        if relation.storage is not None and relation.storage.is_read_only:
-            name, location = relation.qualified_name, relation.storage.location
-            raise ObjectNotInPrerequisiteState(
-                f'cannot write table "{relation.name}": it belongs to the cluster that this one is'
-                " a copy of",
-                detail=f'Its Delta table is "{location}".',
-                hint="If this cluster alone writes it from now on, adopt it again: DROP TABLE"
-                f" {name}, which leaves the files, then CREATE TABLE {name} USING delta LOCATION"
-                f" {quote_literal(location)}.",
-            )
 
 
 def commit(

@@ -62,7 +62,11 @@ class TargetRelations:
             WrongObjectType: it is not a table (42809).
         """
         ((root, family),) = self.families([(remote.schema, remote.name)]).values()
-        return ReplicatedTable(self.session, root, family, remote)
+        return ReplicatedTable(self.session, root, family, remote, self.writer_of(root))
+
+    def writer_of(self, relation: Relation) -> int:
+        """The OID of the role that writes a table: its owner, or the subscription's."""
+        return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(
         self, relation: Relation, family: Mapping[int, Relation] | None = None
@@ -78,7 +82,8 @@ class TargetRelations:
             InsufficientPrivilege: it may not become the table's owner (42501).
         """
         with self.session.read() as catalog:
-            owner = privileges = Privileges(catalog, self._subscription.owner)
+            owner = Privileges(catalog, self._subscription.owner)
+            privileges = Privileges(catalog, self.writer_of(relation))
             if not self._subscription.run_as_owner:
                 names = role_names(catalog)
                 if not owner.may_become(relation.owner):
@@ -86,7 +91,6 @@ class TargetRelations:
                         f'role "{names[self._subscription.owner]}" cannot SET ROLE to'
                         f' "{names[relation.owner]}"'
                     )
-                privileges = Privileges(catalog, relation.owner)
             tables = (relation, *(family or {}).values())
             needed = {"I": "a", "U": "rw", "D": "rd", "T": "D"}
             found = {}

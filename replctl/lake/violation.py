@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.pg_class import Constraint, Index, Relation
 from replctl.errors import (
     CheckViolation,
     ForeignKeyViolation,
@@ -14,22 +14,28 @@ from replctl.errors import (
     PostgresError,
     UniqueViolation,
 )
+from replctl.lake.row_description import RowReader
 from replctl.spark import Target
-from replctl.types.quote import quote_identifier
 
 if TYPE_CHECKING:
     from replctl.spark.outcome import Problem
 
-_MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
-
 
 def violation(
-    relation: Relation, family: dict[int, Relation], target: Target, problem: Problem
+    relation: Relation,
+    family: dict[int, Relation],
+    target: Target,
+    problem: Problem,
+    reader: RowReader,
 ) -> PostgresError:
-    """The error for a problem of an outcome."""
+    """The error for a problem of an outcome.
+
+    Args:
+        reader: whom it is told to.
+    """
     leaf = relation if problem.leaf is None else family[target.leaves[problem.leaf].relid]
-    row = "(" + ", ".join(_shown(problem.row[c.attnum]) for c in target.columns) + ")"
-    failing = f"Failing row contains {row}."
+    row = reader.row(relation, problem.row)
+    failing = None if row is None else f"Failing row contains {row}."
     match problem.kind:
         case "not null":
             name = relation.column_at(problem.number).name
@@ -48,7 +54,7 @@ def violation(
                 table=leaf.name,
             )
         case "partition" if relation.is_partitioned:
-            return _no_partition(relation, problem)
+            return _no_partition(relation, problem, reader)
         case "partition":
             return CheckViolation(
                 f'new row for relation "{relation.name}" violates partition constraint',
@@ -56,15 +62,20 @@ def violation(
                 table=relation.name,
             )
         case "key":
-            return _duplicate(relation, leaf, target.key, problem)
+            return _duplicate(relation, leaf, target.key, problem, reader)
         case "unique":
-            return _duplicate(relation, leaf, target.unique[problem.number].attnums, problem)
+            attnums = target.unique[problem.number].attnums
+            return _duplicate(relation, leaf, attnums, problem, reader)
         case "reference":
             raise AssertionError("foreign keys are told by orphan() and still_referenced()")
 
 
 def orphan(
-    relation: Relation, other: Relation, constraint: Constraint, values: Sequence[str | None]
+    relation: Relation,
+    other: Relation,
+    constraint: Constraint,
+    values: Sequence[str | None],
+    reader: RowReader,
 ) -> PostgresError:
     """A row that refers to nothing; `values` are those of the foreign key's columns."""
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
@@ -78,28 +89,52 @@ def orphan(
             detail="MATCH FULL does not allow mixing of null and nonnull key values.",
             constraint=constraint.name,
         )
+    key = _key(reader.key(relation, names, values))
     return ForeignKeyViolation(
         head,
-        detail=f'Key {_pairs(names, values)} is not present in table "{other.name}".',
+        detail=f'{key} is not present in table "{other.name}".',
         constraint=constraint.name,
     )
 
 
 def still_referenced(
-    relation: Relation, other: Relation, constraint: Constraint, old_values: Sequence[str | None]
+    relation: Relation,
+    other: Relation,
+    constraint: Constraint,
+    old_values: Sequence[str | None],
+    reader: RowReader,
 ) -> PostgresError:
     """A row that goes although others refer to it."""
     names = [relation.column_at(attnum).name for attnum in constraint.ref_columns]
+    key = _key(reader.key(relation, names, old_values))
     return ForeignKeyViolation(
         f'update or delete on table "{relation.name}" violates foreign key constraint'
         f' "{constraint.name}" on table "{other.name}"',
-        detail=f'Key {_pairs(names, old_values)} is still referenced from table "{other.name}".',
+        detail=f'{key} is still referenced from table "{other.name}".',
         constraint=constraint.name,
     )
 
 
+def duplicated(
+    relation: Relation, index: Index, values: Sequence[str | None], reader: RowReader
+) -> UniqueViolation:
+    """Rows with equal keys, for which there can be no unique index."""
+    names = [column.name for column in relation.index_columns(index)]
+    key = reader.key(relation, names, values)
+    return UniqueViolation(
+        f'could not create unique index "{index.name}"',
+        detail="Duplicate keys exist." if key is None else f"Key {key} is duplicated.",
+        constraint=index.name,
+        table=relation.name,
+    )
+
+
 def _duplicate(
-    relation: Relation, leaf: Relation, attnums: Sequence[int], problem: Problem
+    relation: Relation,
+    leaf: Relation,
+    attnums: Sequence[int],
+    problem: Problem,
+    reader: RowReader,
 ) -> PostgresError:
     """The index is the leaf's own, over columns of the same names."""
     names = [relation.column_at(attnum).name for attnum in attnums]
@@ -112,44 +147,33 @@ def _duplicate(
         None,
     )
     name = "" if index is None else index.name
-    values = [problem.row[attnum] for attnum in attnums]
+    key = reader.key(leaf, names, [problem.row[attnum] for attnum in attnums])
     return UniqueViolation(
         f'duplicate key value violates unique constraint "{name}"',
-        detail=f"Key {_pairs(names, values)} already exists.",
+        detail=None if key is None else f"Key {key} already exists.",
         constraint=name,
         table=leaf.name,
     )
 
 
-def _no_partition(relation: Relation, problem: Problem) -> PostgresError:
+def _no_partition(relation: Relation, problem: Problem, reader: RowReader) -> PostgresError:
     key = relation.partition_key
     assert key is not None
     names = [relation.column_at(attnum).name for attnum in key.attnums]
     values = [problem.row[attnum] for attnum in key.attnums]
+    shown = reader.key(relation, names, values, " = ")
     return CheckViolation(
         f'no partition of relation "{relation.name}" found for row',
-        detail=f"Partition key of the failing row contains"
-        f" {_pairs(names, values).replace(')=(', ') = (', 1)}.",
+        detail=None if shown is None else f"Partition key of the failing row contains {shown}.",
         table=relation.name,
     )
+
+
+def _key(shown: str | None) -> str:
+    return "Key" if shown is None else f"Key {shown}"
 
 
 def _check_names(target: Target) -> list[str]:
     """As spark.outcome.checks_of numbers them."""
     own = [name for leaf in target.leaves for name, _check in leaf.checks]
     return [*(name for name, _check in target.checks), *own]
-
-
-def _pairs(names: Sequence[str], values: Sequence[str | None]) -> str:
-    """`(a, b)=(1, null)` in the spelling of a key."""
-    shown_names = ", ".join(map(quote_identifier, names))
-    return f"({shown_names})=({', '.join(map(_shown, values))})"
-
-
-def _shown(value: str | None) -> str:
-    if value is None:
-        return "null"
-    encoded = value.encode()
-    if len(encoded) <= _MAX_FIELD_LENGTH:
-        return value
-    return encoded[:_MAX_FIELD_LENGTH].decode(errors="ignore") + "..."

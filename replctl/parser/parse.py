@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lark import Token, UnexpectedToken
 from lark.parsers.lalr_parser_state import ParserState
 
-from replctl.errors import FeatureNotSupported, PostgresError, SqlSyntaxError
+from replctl.errors import (
+    FeatureNotSupported,
+    NameTooLong,
+    Notice,
+    PostgresError,
+    SqlSyntaxError,
+)
 from replctl.parser import ast
 from replctl.parser.lookahead import finish_rules, raise_earlier_error
+from replctl.parser.quoted import check_characters
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken, error_at_token
 from replctl.parser.tables import full_parser, parser
+from replctl.types.identifier import MAX_BYTES, clipped
 
 #: How rules of unsupported.lark begin, whose tree is something that replctl does not have.
 REFUSED = "no_"
+_SURELY_SHORT = MAX_BYTES // 4  # characters, each of which has up to four bytes
 
 
-def parse(text: str) -> tuple[ast.Statement, ...]:
+def parse(
+    text: str, on_notice: Callable[[Notice], None] | None = None
+) -> tuple[ast.Statement, ...]:
     """The statements of `text`, which semicolons separate; empty ones are left out.
 
+    Args:
+        on_notice: called with a notice for each name that is cut.
+
     Raises:
+        CharacterNotInRepertoire: the text has bytes that are no characters (22021).
         SqlSyntaxError: the text is not SQL, with the position of the token that cannot follow
         (42601).
         FeatureNotSupported: a command of PostgreSQL that replctl does not have (0A000).
     """
-    return _parse(text, "start")  # type: ignore[no-any-return]
+    check_characters(text)
+    return _parse(text, "start", on_notice)  # type: ignore[no-any-return]
 
 
 def parse_statement(text: str) -> ast.Statement:
@@ -49,18 +66,22 @@ def parse_expression(text: str) -> ast.RawExpr:
     return _parse(text, "expression")  # type: ignore[no-any-return]
 
 
-def _parse(text: str, start: str) -> Any:
+def _parse(text: str, start: str, on_notice: Callable[[Notice], None] | None = None) -> Any:
     state = parser().start(text, start)
     try:
-        return _run(state, text)
+        return _run(state, text, on_notice)
     except UnexpectedToken as error:
         raise _refusal(text, start, error.token, state) from None
 
 
-def _run(state: ParserState[int], text: str) -> Any:
+def _run(
+    state: ParserState[int], text: str, on_notice: Callable[[Notice], None] | None = None
+) -> Any:
     token = None
     try:
         for token in state.lexer.lex(state):  # type: ignore[no-untyped-call]
+            if token.type == "IDENT" and len(token) > _SURELY_SHORT:
+                token = _cut(token, on_notice)
             state.feed_token(token)
         token = Token("$END", "", len(text), end_pos=len(text))
         return state.feed_token(token, is_end=True)
@@ -68,6 +89,17 @@ def _run(state: ParserState[int], text: str) -> Any:
         raise error_at_token(text, token, error.message) from None
     except MisplacedToken as error:
         raise error_at_token(text, error.token) from None
+
+
+def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
+    """A name of the length that can be stored."""
+    name = clipped(token)
+    if name == token:
+        return token
+    if on_notice is not None:
+        message = f'identifier "{token}" will be truncated to "{name}"'
+        on_notice(Notice("NOTICE", message, NameTooLong.sqlstate))
+    return Token.new_borrow_pos(token.type, name, token)
 
 
 def _refusal(text: str, start: str, token: Token, state: ParserState[int]) -> PostgresError:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from replctl.errors import CharacterNotInRepertoire, InvalidEscapeSequence, SqlSyntaxError
+from replctl.errors import InvalidEscapeSequence, SqlSyntaxError
 from replctl.parser.syntax_error import unterminated
-
-MAX_IDENTIFIER_BYTES = 63  # NAMEDATALEN - 1
+from replctl.types.character import invalid_bytes
 
 _SPACE = r"[ \t\n\r\f\v]"
 #: White space with a line break, and a quote: the string goes on.
@@ -22,7 +21,7 @@ _ESCAPE = re.compile(
     r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.S
 )
 _SIMPLE_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I)
+_UESCAPE = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*UESCAPE\b", re.I | re.A)
 _SIMPLE_STRING = re.compile(rf"(?:{_SPACE}|--[^\n\r]*[\n\r])*('((?:[^']|'')*)')")
 _UNTERMINATED = {"b": "bit string literal", "x": "hexadecimal string literal"}
 _BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of its own
@@ -31,7 +30,13 @@ _BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of it
 def quoted_string(text: str, start: int) -> tuple[str, str, int]:
     """A string that begins at `start` with ' or with one of E, B, X and '."""
     prefix = "" if text[start] == "'" else text[start].lower()
-    body, end = _string_body(text, start, start + len(prefix), with_escapes=prefix == "e")
+    body, end = _string_body(
+        text,
+        start,
+        start + len(prefix),
+        with_escapes=prefix == "e",
+        with_quotes=prefix in ("", "e"),
+    )
     match prefix:
         case "e":
             return "SCONST", _unescape(body, start + 2, text, end) if "\\" in body else body, end
@@ -71,20 +76,12 @@ def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
         body, end = _string_body(text, start, start + 2, with_escapes=False)
     escape, end = _uescape(text, end)
     value = _unescape_unicode(body, escape, start + 3)
-    return ("IDENT", truncate_identifier(value), end) if is_name else ("SCONST", value, end)
+    return ("IDENT", value, end) if is_name else ("SCONST", value, end)
 
 
-def truncate_identifier(name: str) -> str:
-    """`name` cut to what the type name can hold, at a character's boundary."""
-    if len(name) <= MAX_IDENTIFIER_BYTES // 4:
-        return name
-    encoded = name.encode("utf-8")
-    if len(encoded) <= MAX_IDENTIFIER_BYTES:
-        return name
-    return encoded[:MAX_IDENTIFIER_BYTES].decode("utf-8", errors="ignore")
-
-
-def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tuple[str, int]:
+def _string_body(
+    text: str, start: int, quote: int, *, with_escapes: bool, with_quotes: bool = True
+) -> tuple[str, int]:
     """The characters between quotes, doubled ones made single, and where the string ends.
 
     Strings that only white space with a line break separates are one string.
@@ -102,7 +99,7 @@ def _string_body(text: str, start: int, quote: int, *, with_escapes: bool) -> tu
             continue
         parts.append(text[position : match.start()])
         position = match.end()
-        if text.startswith("'", position):
+        if with_quotes and text.startswith("'", position):
             parts.append("'")
             position += 1
             continue
@@ -174,18 +171,25 @@ def _join_bytes(value: str) -> str:
     """Bytes given one by one (\\303\\251) make the characters that they encode."""
     if value.isascii():
         return value
-    data = value.encode("utf-8", "surrogateescape") if "\udc00" not in value else b"\0"
+    if "\udc00" in value:
+        raise invalid_bytes(b"\0")
+    data = value.encode("utf-8", "surrogateescape")
     try:
-        if data == b"\0":
-            raise UnicodeDecodeError("utf-8", data, 0, 1, "null")
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        lead = data[error.start]
-        length = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
-        wrong = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + length])
-        raise CharacterNotInRepertoire(
-            f'invalid byte sequence for encoding "UTF8": {wrong}'
-        ) from None
+        raise invalid_bytes(data[error.start :]) from None
+
+
+def check_characters(text: str) -> None:
+    """Check that a text is made of characters; bytes that are none are surrogates in it.
+
+    Raises:
+        CharacterNotInRepertoire: it has the character 0, or bytes that are no UTF-8 (22021).
+    """
+    if "\0" in text:
+        raise invalid_bytes(b"\0")
+    if not text.isascii():
+        _join_bytes(text)
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:

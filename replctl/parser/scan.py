@@ -16,14 +16,10 @@ from lark.lexer import Lexer, LexerState, PatternStr, TerminalDef, Token
 
 from replctl.errors import PostgresError, SqlSyntaxError
 from replctl.parser.lookahead import can_follow
-from replctl.parser.quoted import (
-    quoted_name,
-    quoted_string,
-    truncate_identifier,
-    unicode_quoted,
-)
+from replctl.parser.quoted import quoted_name, quoted_string, unicode_quoted
 from replctl.parser.syntax_error import unterminated
 from replctl.types.builtin import keywords
+from replctl.types.identifier import ascii_lower
 
 #: Letters, _ and all that is not ASCII; then digits and $, too.  Said by what it is not, which
 #: compiles fast.
@@ -44,7 +40,7 @@ _TOKEN = re.compile(
     | (?P<fixed>::|\.\.|:=|[.:])
     | (?P<operator>[~!@\#^&|`?+\-*/%<>=]+)
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _SPACE = re.compile(r"(?:[ \t\n\r\f\v]+|--[^\n\r]*)+|(?P<comment>/\*)")
 _WORD_END = re.compile(r"\w*")
@@ -90,6 +86,8 @@ _RADIX = {
 
 class PostgresLexer(Lexer):
     """The lexer that the grammar is parsed with; a token's value is what it means, not its text.
+
+    Names have their full length: who asks for a token may want to tell that it is cut.
 
     Whether a word is a keyword depends on the parser's state: it is one where the grammar takes the
     keyword and then what follows it, elsewhere it is a name or label, as its category allows.
@@ -161,7 +159,7 @@ class PostgresLexer(Lexer):
                 return self._operator(value, start)
             case "quoted_name":
                 name, end = quoted_name(text, start, start)
-                return "IDENT", truncate_identifier(name), end
+                return "IDENT", name, end
             case "fixed":
                 return _FIXED[value], value, end
             case "param":
@@ -179,7 +177,7 @@ class PostgresLexer(Lexer):
                 return quoted_string(text, start)
 
     def _word(self, text: str, word: str, end: int) -> tuple[str | tuple[str, ...], str, int]:
-        name = fold_identifier(word)
+        name = ascii_lower(word)
         types = self._words.get(name)
         if types is None:
             return "IDENT", name, end
@@ -242,15 +240,6 @@ def _token_types(
             return (*keyword, "TYPE_FUNC_WORD", "WORD", *label)
         case _:
             return (*keyword, "WORD", *label)
-
-
-def fold_identifier(word: str) -> str:
-    """An unquoted name as PostgreSQL stores it: ASCII letters in lower case, at most 63 bytes."""
-    return truncate_identifier(word.lower() if word.isascii() else _ascii_lower(word))
-
-
-def _ascii_lower(word: str) -> str:
-    return "".join(char.lower() if "A" <= char <= "Z" else char for char in word)
 
 
 def _skip(text: str, position: int) -> int:

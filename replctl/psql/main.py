@@ -126,7 +126,9 @@ def _settings(
     """
     has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     is_long = options.keeps_running or (has_terminal and not options.actions)
-    connector = _Connector(options, messages, is_long=is_long, makes_clusters=makes_clusters)
+    connector = _Connector(
+        options, variables, messages, is_long=is_long, makes_clusters=makes_clusters
+    )
     settings = PsqlSettings(variables, messages, connector, has_terminal=has_terminal)
     for name, value in options.variables:
         if value is None:
@@ -156,9 +158,16 @@ class _Connector:
     """Opens sessions: in the clusters that it is asked for, with one Spark for all of them."""
 
     def __init__(
-        self, options: Options, messages: Messages, *, is_long: bool, makes_clusters: bool
+        self,
+        options: Options,
+        variables: Variables,
+        messages: Messages,
+        *,
+        is_long: bool,
+        makes_clusters: bool,
     ) -> None:
         self._options = options
+        self._variables = variables
         self._is_long = is_long
         self._messages = messages
         self._makes_clusters = makes_clusters
@@ -179,11 +188,16 @@ class _Connector:
         return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
 
     def _engine(self, cluster: Cluster) -> Engine:
-        from replctl.spark import has_lost_server, open_engine
+        from replctl.spark import has_lost_server, is_open, open_engine
 
         if self._spark is None or has_lost_server(self._spark):
             self._spark = self._choose_spark(cluster)
-        return open_engine(self._spark)
+        if is_open(self._spark) or self._variables.is_on("QUIET"):
+            return open_engine(self._spark)
+        from replctl.psql.progress import starting_spark
+
+        with starting_spark():
+            return open_engine(self._spark)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
         """What the command line asks for, else the cluster's own server if it runs, else Spark in

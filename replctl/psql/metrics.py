@@ -42,7 +42,8 @@ class Metrics:
         self.rounds = Summary(
             "replctl_round_seconds", "Time that rounds take.", registry=self.registry
         )
-        own = Session.connect(session.cluster, session.database_name, session.login_name)
+        cluster, name = session.cluster, session.database_name
+        own = Session.connect(cluster, name, session.login_name, is_worker=True)
         self.registry.register(_LagCollector(own, names))
 
     def applied(self, subscription: Subscription, applied: Applied) -> None:

@@ -1,22 +1,32 @@
-"""How far a copy or merge is, on the terminal of somebody who waits for it."""
+"""How far a copy or merge is, and that Spark starts, for somebody at a terminal who waits."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock, Timer
+from typing import TYPE_CHECKING
 
-from replctl.session import Session
+if TYPE_CHECKING:
+    from replctl.session import Session
+
+#: Seconds that Spark may take to start before anything is shown.
+_PATIENCE = 1.0
+_STARTING = "Starting Spark ..."
 
 
 @contextmanager
 def progress_bar(session: Session) -> Iterator[None]:
     """While the block runs, draw what `session.on_progress` is told; nothing remains of it."""
+    global _open_bar
     bar: _Bar | None = None
 
     def show(what: str, done: int, total: int) -> None:
+        global _open_bar
         nonlocal bar
         if bar is None:
-            bar = _Bar()
+            bar = _open_bar = _Bar()
         bar.show(what, done, total)
 
     before, session.on_progress = session.on_progress, show
@@ -25,7 +35,55 @@ def progress_bar(session: Session) -> Iterator[None]:
     finally:
         session.on_progress = before
         if bar is not None:
+            _open_bar = None
             bar.close()
+
+
+@contextmanager
+def starting_spark() -> Iterator[None]:
+    """While the block runs, tell a terminal at stderr that Spark starts, if that takes more than a
+    second; nothing remains of it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    notice = _StartNotice()
+    timer = Timer(_PATIENCE, notice.show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        notice.end()
+
+
+class _StartNotice:
+    """A line on stderr, or one among those of the bar that is open."""
+
+    def __init__(self) -> None:
+        self._bar: _Bar | None = None
+        self._is_shown = self._has_ended = False
+        self._changing = Lock()
+
+    def show(self) -> None:
+        with self._changing:
+            if self._has_ended:
+                return
+            self._is_shown, self._bar = True, _open_bar
+            if self._bar is not None:
+                self._bar.show(_STARTING, 0, None)
+            else:
+                print(_STARTING, end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        with self._changing:
+            self._has_ended = True
+            if not self._is_shown:
+                return
+            if self._bar is not None:
+                self._bar.hide(_STARTING)
+            else:
+                print(f"\r{' ' * len(_STARTING)}\r", end="", file=sys.stderr, flush=True)
 
 
 class _Bar:
@@ -47,10 +105,19 @@ class _Bar:
         self._progress.start()
         self._tasks: dict[str, int] = {}
 
-    def show(self, what: str, done: int, total: int) -> None:
+    def show(self, what: str, done: int, total: int | None) -> None:
         if what not in self._tasks:
             self._tasks[what] = self._progress.add_task(what, total=total)
         self._progress.update(self._tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
+    def hide(self, what: str) -> None:
+        task = self._tasks.pop(what, None)
+        if task is not None:
+            self._progress.remove_task(task)  # type: ignore[arg-type]
+
     def close(self) -> None:
         self._progress.stop()
+
+
+#: The bar that is on the terminal now.
+_open_bar: _Bar | None = None

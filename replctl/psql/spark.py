@@ -73,6 +73,7 @@ def _start(
     ] = True,
 ) -> None:
     from replctl.catalog.cluster import Cluster
+    from replctl.psql.progress import starting_spark
     from replctl.spark import ServerConf, start_server
 
     properties = spark_properties(conf)
@@ -80,7 +81,8 @@ def _start(
     cluster.close()
     report_new(cluster, home, Messages(Variables()))
     wanted = ServerConf(master, properties, idle_timeout)
-    server, is_new = start_server(cluster.path, wanted)
+    with starting_spark():
+        server, is_new = start_server(cluster.path, wanted)
     if not is_new:
         print(f"Spark server is running already (PID: {server.pid})")
         if server.conf.misses(wanted):

@@ -46,7 +46,7 @@ def _create(
 ) -> None:
     from replctl.catalog.standby import create_standby
 
-    create_standby(primary, _directory(home), slot)
+    create_standby(existing_home(primary), _directory(home), slot)
 
 
 def _sync(

@@ -81,7 +81,7 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
             bool, typer.Option("--explain", help="Say what would be done, and do nothing.")
         ] = False,
         as_json: Annotated[
-            bool, typer.Option("--json", help="For programs, with --explain.")
+            bool, typer.Option("--json", help="Print JSON; with --watch, a line for each round.")
         ] = False,
         max_batch_changes: Annotated[
             str | None,
@@ -100,8 +100,6 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
         for option, value in (("--interval", interval), ("--metrics-port", metrics_port)):
             if value is not None and not watch:
                 raise typer.BadParameter("it needs --watch", param_hint=option)
-        if as_json and not explain:
-            raise typer.BadParameter("it needs --explain", param_hint="--json")
         if explain and watch:
             raise typer.BadParameter("it does nothing to watch", param_hint="--explain")
         options = _options(database, role, home, is_quiet=quiet)
@@ -111,6 +109,7 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
 
         def run(settings: PsqlSettings) -> bool:
             from replctl.psql.sync import sync_subscriptions, watch_subscriptions
+            from replctl.psql.sync_report import SyncReport
 
             if max_batch_changes is not None:
                 assert settings.session is not None
@@ -119,11 +118,12 @@ def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
                 from replctl.psql.explain import show_plan
 
                 return show_plan(settings, names, as_json=as_json)
+            report = SyncReport(settings, as_json=as_json)
             if not watch:
-                return sync_subscriptions(settings, names)
+                return sync_subscriptions(settings, names, report)
             metrics = None if metrics_port is None else (metrics_address, metrics_port)
             return watch_subscriptions(
-                settings, names, 1.0 if interval is None else interval, metrics
+                settings, names, 1.0 if interval is None else interval, report, metrics
             )
 
         parsed.append(Subcommand(options, run))

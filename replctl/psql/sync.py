@@ -15,8 +15,10 @@ from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:
-    from replctl.launcher import SyncFailure
+    from replctl.catalog.pg_subscription import Subscription
+    from replctl.launcher import Applied, SyncFailure
     from replctl.psql.metrics import Metrics
+    from replctl.psql.sync_report import SyncReport
     from replctl.session import Session
     from replctl.watch import Watch
 
@@ -24,18 +26,27 @@ if TYPE_CHECKING:
 _LONGEST_SLEEP = 0.1
 
 
-def sync_subscriptions(settings: PsqlSettings, names: Sequence[str]) -> bool:
+def sync_subscriptions(
+    settings: PsqlSettings, names: Sequence[str], report: SyncReport | None = None
+) -> bool:
     """Apply all that is committed on the publishers; whether every subscription got that far.
 
     Args:
         names: subscriptions to run, () for all that are enabled, in all databases of the cluster.
+        report: prints what was done; None: failures alone are printed.
     """
     from replctl.launcher import sync
 
     session = settings.session
     assert session is not None
-    with reporting_errors(settings, None) as succeeded, showing_progress(settings):
-        failures = sync(session, names)
+    with reporting_errors(settings, None) as succeeded:
+        with showing_progress(settings):
+            if report is None:
+                failures = sync(session, names)
+            else:
+                failures = sync(session, names, on_applied=report.applied)
+        if report is not None:
+            report.show(names, failures)
         report_failures(settings, failures)
         if failures:
             succeeded.clear()
@@ -46,6 +57,7 @@ def watch_subscriptions(
     settings: PsqlSettings,
     names: Sequence[str],
     interval: float,
+    report: SyncReport,
     metrics_at: tuple[str, int] | None = None,
 ) -> bool:
     """Apply what is committed on the publishers again and again, until SIGTERM or SIGINT; a batch
@@ -54,6 +66,7 @@ def watch_subscriptions(
     Args:
         names: as for `sync_subscriptions`.
         interval: seconds between two rounds.
+        report: prints what the rounds have done.
         metrics_at: address and port at which Prometheus is answered.
 
     Returns:
@@ -69,7 +82,7 @@ def watch_subscriptions(
             settings.messages.error(str(error))
             return False
         with reporting_errors(settings, None) as succeeded:
-            watch = _watch(session, names, interval, signals, metrics)
+            watch = _watch(session, names, interval, signals, report, metrics)
         if not succeeded:
             return False
         stack.callback(watch.close)
@@ -77,8 +90,10 @@ def watch_subscriptions(
             with ExitStack() as timing:
                 if metrics is not None:
                     timing.enter_context(metrics.rounds.time())
-                with reporting_errors(settings, None), showing_progress(settings):
-                    failures = watch.round()
+                with reporting_errors(settings, None):
+                    with showing_progress(settings):
+                        failures = watch.round()
+                    report.show_round(failures)
                     report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
@@ -91,6 +106,7 @@ def _watch(
     names: Sequence[str],
     interval: float,
     signals: _StopSignals,
+    report: SyncReport,
     metrics: Metrics | None,
 ) -> Watch:
     from replctl.watch import Watch
@@ -98,9 +114,12 @@ def _watch(
     def is_stopping() -> bool:
         return signals.has_come
 
-    if metrics is None:
-        return Watch(session, names, interval, is_stopping=is_stopping)
-    return Watch(session, names, interval, is_stopping=is_stopping, on_applied=metrics.applied)
+    def on_applied(subscription: Subscription, applied: Applied) -> None:
+        report.applied(subscription, applied)
+        if metrics is not None:
+            metrics.applied(subscription, applied)
+
+    return Watch(session, names, interval, is_stopping=is_stopping, on_applied=on_applied)
 
 
 def _metrics(

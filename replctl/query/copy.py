@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_authid import READ_SERVER_FILES, WRITE_SERVER_FILES
+from replctl.catalog.pg_authid import (
+    EXECUTE_SERVER_PROGRAM,
+    PREDEFINED_ROLES,
+    READ_SERVER_FILES,
+    WRITE_SERVER_FILES,
+)
 from replctl.catalog.pg_class import Relation
 from replctl.errors import (
     DuplicateColumn,
@@ -31,13 +36,13 @@ def copy(session: Session, statement: ast.Copy) -> Result:
     Raises:
         PostgresError: what is wrong with the statement, or with a row.
     """
+    if statement.is_program or statement.file is not None:
+        _check_privilege(session, statement)
     if statement.is_program:
         raise FeatureNotSupported(
             "COPY with PROGRAM is not supported",
             hint="psql's \\copy command has it.",
         )
-    if statement.file is not None:
-        _check_file_privilege(session, statement)
     if statement.is_from:
         from replctl.query.copy_from import copy_from
 
@@ -47,18 +52,24 @@ def copy(session: Session, statement: ast.Copy) -> Result:
     return copy_to(session, statement)
 
 
-def _check_file_privilege(session: Session, statement: ast.Copy) -> None:
-    role, name, direction = (
-        (READ_SERVER_FILES, "pg_read_server_files", "from")
-        if statement.is_from
-        else (WRITE_SERVER_FILES, "pg_write_server_files", "to")
-    )
+def _check_privilege(session: Session, statement: ast.Copy) -> None:
+    """
+    Raises:
+        InsufficientPrivilege: the role may not use files, or programs, of the server (42501).
+    """
+    if statement.is_program:
+        role, what = EXECUTE_SERVER_PROGRAM, "to or from an external program"
+    elif statement.is_from:
+        role, what = READ_SERVER_FILES, "from a file"
+    else:
+        role, what = WRITE_SERVER_FILES, "to a file"
     with session.read() as catalog:
         if session.privileges(catalog).acts_for(role):
             return
     raise InsufficientPrivilege(
-        f"permission denied to COPY {direction} a file",
-        detail=f'Only roles with privileges of the "{name}" role may COPY {direction} a file.',
+        f"permission denied to COPY {what}",
+        detail=f'Only roles with privileges of the "{PREDEFINED_ROLES[role]}" role may COPY'
+        f" {what}.",
         hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for"
         " anyone.",
     )

@@ -28,6 +28,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.lake.file_access import check_writable
 from replctl.lake.repeat import repeated
 from replctl.lake.waiting import when_free
 from replctl.parser import ast
@@ -36,7 +37,7 @@ from replctl.query.copy import column_numbers, copied_relation, file_error
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.copy_parse import DEFAULT, Default, Field, FieldReader, LineReader
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import with_columns
+from replctl.query.next_value import check_defaults, with_columns
 from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope
 from replctl.query.sql import QueryWriter
@@ -185,6 +186,7 @@ def _plan(session: Session, catalog: Catalog, statement: ast.Copy) -> _Plan:
     numbers = column_numbers(relation, statement.columns)
     privileges = context.environment.privileges
     check_change(privileges, relation, "a", numbers, None)
+    check_writable(catalog, [relation])
     if is_row_security_active(privileges, relation, session.setting("row_security")):
         raise FeatureNotSupported(
             "COPY FROM not supported with row-level security",
@@ -208,6 +210,8 @@ def _plan(session: Session, catalog: Catalog, statement: ast.Copy) -> _Plan:
         default = None if column.default is None else simplified(column.default)
         is_given = column.attnum in numbers
         is_used = not is_given or format_.default is not None
+        if is_used:
+            check_defaults(privileges, [column])
         oids = sequences_of(default) if default is not None and is_used else []
         sequences = {oid: number for number, oid in enumerate(dict.fromkeys(oids), next_number)}
         next_number += len(sequences)
@@ -541,7 +545,8 @@ def _write(session: Session, plan: _Plan, rows: _Rows) -> int:
                 f'relation "{plan.relation.name}" was changed by another session',
                 hint="Repeat the statement.",
             )
-        table_plan = plan_of(catalog, relation)
+        supplied = frozenset(item.column.name for item in plan.given)
+        table_plan = replace(plan_of(catalog, relation), supplied=supplied)
         source = _source(plan, LakeDialect(session.function_context(catalog)))
     engine = session.engine()
     with (

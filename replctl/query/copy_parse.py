@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from replctl.adt.encoding import codec
-from replctl.errors import BadCopyFileFormat, CharacterNotInRepertoire
+from replctl.errors import BadCopyFileFormat
 from replctl.query.copy_options import CopyFormat
+from replctl.types.character import invalid_bytes
 
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9A-Fa-f]{1,2}|.)?", re.DOTALL)
@@ -155,9 +156,9 @@ class LineReader:
             text = piece.decode(self._codec)
         except UnicodeDecodeError as error:
             following = next(self._data, b"")
-            raise _invalid(piece[error.start :] + following, self._encoding) from None
+            raise invalid_bytes(piece[error.start :] + following, self._encoding) from None
         if "\0" in text:
-            raise _invalid(b"\0", self._encoding)
+            raise invalid_bytes(b"\0", self._encoding)
         return text
 
 
@@ -259,9 +260,9 @@ def _unescaped(text: str) -> str:
     try:
         decoded = data.decode()
     except UnicodeDecodeError as error:
-        raise _invalid(data[error.start :], "UTF8") from None
+        raise invalid_bytes(data[error.start :], "UTF8") from None
     if "\0" in decoded:
-        raise _invalid(b"\0", "UTF8")
+        raise invalid_bytes(b"\0", "UTF8")
     return decoded
 
 
@@ -276,13 +277,3 @@ def _character(found: re.Match[str]) -> str:
     else:
         return _LETTERS.get(escaped, escaped)
     return chr(number) if number < 0x80 else chr(0xDC00 + number)
-
-
-def _invalid(data: bytes, encoding: str) -> CharacterNotInRepertoire:
-    """The complaint about bytes that begin with what is no character (report_invalid_encoding)."""
-    first = data[0]
-    length = 1
-    if encoding == "UTF8" and first >= 0xC0:
-        length = 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
-    shown = " ".join(f"0x{byte:02x}" for byte in data[:length])
-    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "{encoding}": {shown}')

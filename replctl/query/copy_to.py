@@ -74,6 +74,9 @@ def _table_query(
             columns = list(statement.columns) or columns
             numbers = []
         if relation.kind in _KIND_WORDS:
+            if isinstance(relation, Relation):  # PostgreSQL looks at the kind last
+                privileges = analyzer.environment.privileges
+                privileges.check_relation(relation, "r", numbers)
             hint = "Try the COPY (SELECT ...) TO variant."
             raise WrongObjectType(
                 f'cannot copy from {_KIND_WORDS[relation.kind]} "{relation.name}"',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import compress
 
 from replctl.adt.fold import simplified
@@ -25,7 +26,7 @@ from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
-from replctl.query.next_value import with_columns, with_sequence_values
+from replctl.query.next_value import check_defaults, with_columns, with_sequence_values
 from replctl.query.permission import check_change, check_conditions, check_query
 from replctl.query.policy import changed_rows
 from replctl.query.range_table import FromScope
@@ -43,11 +44,16 @@ from replctl.spark import StagedColumn
 @dataclass(frozen=True, slots=True)
 class _NewRows:
     """Rows to insert: `texts` if they are constants, in canonical text, else `query`, SQL of
-    w<attnum>."""
+    w<attnum>.
+
+    Attributes:
+        supplied: names of the columns that the statement gives values for.
+    """
 
     columns: tuple[Column, ...]
     texts: list[list[str | None]] | None
     query: str
+    supplied: frozenset[str] = frozenset()
 
 
 def insert(session: Session, statement: ast.Insert) -> Result:
@@ -63,6 +69,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
         rows = _new_rows(session, analyzer, relation, statement, LakeDialect(context))
+        plan = replace(plan, supplied=rows.supplied)
         _conditions, checks = changed_rows(
             context.environment.privileges,
             relation,
@@ -145,7 +152,8 @@ def _new_rows(
     if query is None or (query.values and not query.order_by and query.limit is None):
         rows = _listed_rows(analyzer, inner, relation, columns, statement, dialect)
         if rows is not None:
-            return rows
+            width = 0 if query is None else len(query.values[0])
+            return replace(rows, supplied=_names(columns[:width]))
         assert query is not None
         is_given = [not isinstance(value, ast.SetToDefault) for value in query.values[0]]
         columns = list(compress(columns, is_given))
@@ -172,6 +180,7 @@ def _new_rows(
         if not _is_overridden(column, statement)
     }
     missing = {c.attnum: _value_of(c, {}) for c in stored if c.attnum not in given}
+    check_defaults(environment.privileges, [c for c in stored if c.attnum in missing])
     writer = QueryWriter(dialect)
     source = writer.write(tree)
     sequences = [oid for default in missing.values() for oid in sequences_of(default)]
@@ -185,7 +194,12 @@ def _new_rows(
         else f"{dialect.expr(missing[c.attnum], writer.write)} AS w{c.attnum}"
         for c in stored
     )
-    return _NewRows(stored, None, f"SELECT {selected or '1 AS w0'} FROM ({source})")
+    text = f"SELECT {selected or '1 AS w0'} FROM ({source})"
+    return _NewRows(stored, None, text, _names(columns[: len(exprs)]))
+
+
+def _names(columns: Sequence[Column]) -> frozenset[str]:
+    return frozenset(column.name for column in columns)
 
 
 def _listed_rows(
@@ -212,7 +226,7 @@ def _listed_rows(
         return None
     by_attnum = [{c.attnum: value for c, value in zip(columns, row, strict=False)} for row in rows]
     full = [
-        tuple(with_sequence_values(dialect.context, _value_of(c, values)) for c in stored)
+        tuple(with_sequence_values(dialect.context, c, _value_of(c, values)) for c in stored)
         for values in by_attnum
     ]
     if not stored:

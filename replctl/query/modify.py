@@ -195,7 +195,9 @@ def _change(
     if isinstance(statement, ast.Update):
         values = _assignments(analyzer, inner, member, statement)
     where = analyzer.where(statement.where, inner)
-    return _Change(plan_of(catalog, member), from_, where, values)
+    supplied = frozenset(member.column_at(attnum).name for attnum in values)
+    plan = replace(plan_of(catalog, member), named=named, supplied=supplied)
+    return _Change(plan, from_, where, values)
 
 
 def _assignments(

@@ -31,68 +31,91 @@ def check_query(environment: CatalogEnvironment, query: Query, reader: int | Non
     privileges = environment.privileges
     if reader is not None:
         privileges = environment.privileges_of(reader)
-    _check(environment, query, privileges)
+    _Check(environment, privileges).query(query, privileges)
     _check_functions(privileges, query)
 
 
-def check_conditions(
-    environment: CatalogEnvironment,
-    conditions: Iterable[nodes.Expr],
-    privileges: Privileges | None = None,
-    within: frozenset[int] = frozenset(),
-) -> None:
-    """Whether a role, by default the current one, may read what the conditions of policies read.
+def check_conditions(environment: CatalogEnvironment, conditions: Iterable[nodes.Expr]) -> None:
+    """Check that the current role may read what the conditions of policies read.
 
     Raises:
         InsufficientPrivilege: it may not.
     """
-    for condition in conditions:
-        for node in nodes.walk(condition):
-            if isinstance(node, nodes.SubLink):
-                _check(environment, node.query, privileges or environment.privileges, within)
+    privileges = environment.privileges
+    _Check(environment, privileges).conditions(conditions, privileges)
 
 
-def _check(
-    environment: CatalogEnvironment,
-    query: Query,
-    privileges: Privileges,
-    within: frozenset[int] = frozenset(),
-) -> None:
-    """
-    Args:
-        within: the tables whose policies the query is a part of.
-    """
-    used = used_columns(query)
-    for table in tables_of(query):
-        relation = table.relation
-        if not isinstance(relation, Relation):
-            _check_catalog(privileges, relation, used[table.varno])
-            continue
-        privileges.check_relation(relation, "r", used[table.varno])
-        if table.is_view:
-            owner = environment.privileges_of(relation.owner)
-            inner = view_query(environment.catalog, relation)
-            _check_functions(environment.privileges, inner)
-            if not (privileges.is_superuser and (is_invoker(relation) or owner.is_superuser)):
-                reader = privileges if is_invoker(relation) else owner
-                _check(environment, inner, reader, within)
-        elif relation.oid not in within and is_row_security_active(privileges, relation):
-            conditions = visible_rows(privileges, relation, "r", reads=True)
-            check_conditions(environment, conditions, privileges, within | {relation.oid})
+class _Check:
+    """Checks what a role's query reads, through views and policies."""
+
+    def __init__(self, environment: CatalogEnvironment, current: Privileges) -> None:
+        """
+        Args:
+            current: whoever reads views with security_invoker, also within another's view.
+        """
+        self._environment = environment
+        self._current = current
+
+    def query(
+        self, query: Query, privileges: Privileges, within: frozenset[int] = frozenset()
+    ) -> None:
+        """
+        Args:
+            privileges: of the role that reads the query's relations.
+            within: the tables whose policies the query is a part of.
+        """
+        used = used_columns(query)
+        for table in tables_of(query):
+            relation = table.relation
+            if not isinstance(relation, Relation):
+                _check_catalog(privileges, self._current, relation, used[table.varno])
+                continue
+            privileges.check_relation(relation, "r", used[table.varno])
+            if table.is_view:
+                self._view(relation, within)
+            elif relation.oid not in within and is_row_security_active(privileges, relation):
+                conditions = visible_rows(privileges, relation, "r", reads=True)
+                self.conditions(conditions, privileges, within | {relation.oid})
+
+    def conditions(
+        self,
+        conditions: Iterable[nodes.Expr],
+        privileges: Privileges,
+        within: frozenset[int] = frozenset(),
+    ) -> None:
+        for condition in conditions:
+            for node in nodes.walk(condition):
+                if isinstance(node, nodes.SubLink):
+                    self.query(node.query, privileges, within)
+
+    def _view(self, view: Relation, within: frozenset[int]) -> None:
+        inner = view_query(self._environment.catalog, view)
+        _check_functions(self._current, inner)
+        reader = self._current
+        if not is_invoker(view):
+            reader = self._environment.privileges_of(view.owner)
+        self.query(inner, reader, within)
 
 
 def _check_catalog(
-    privileges: Privileges, relation: SystemRelation, attnums: Collection[int]
+    privileges: Privileges,
+    current: Privileges,
+    relation: SystemRelation,
+    attnums: Collection[int],
 ) -> None:
-    """Passwords, connection strings and the server's files are not for everybody."""
-    readable = builtin.restricted_relations().get(relation.name)
-    if readable is None or privileges.is_superuser or relation.schema != "pg_catalog":
-        return
-    names = [name for name, _type in relation.columns]
-    if not attnums and readable != {""}:  # count(*) needs one column that may be read
-        return
-    if not attnums or any(attnum < 1 or names[attnum - 1] not in readable for attnum in attnums):
+    """Passwords, connection strings and the server's files are not for everybody.
+
+    Args:
+        current: whoever calls the functions of a view.
+    """
+    every = range(1, len(relation.columns) + 1)
+    chosen = [[a] for a in every] if not attnums else [attnums]  # count(*) takes any column
+    if not any(privileges.has_on_system_relation(relation, "r", some) for some in chosen):
         raise denied("table" if relation.kind == "r" else "view", relation.name)
+    restricted = builtin.restricted_relations().get(relation.name)
+    for oid in () if restricted is None else restricted.calls:
+        if not current.has_on_builtin_function(oid):
+            raise denied("function", builtin.function_by_oid()[oid].name)
 
 
 def _check_functions(privileges: Privileges, query: Query) -> None:
@@ -101,7 +124,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
         return
     for call in functions_of(query):
         if isinstance(call, nodes.FuncExpr) and (
-            call.function_oid in builtin.restricted_functions()
+            not privileges.has_on_builtin_function(call.function_oid)
         ):
             raise denied("function", call.name)
 

@@ -70,7 +70,7 @@ def rewritten(
         FeatureNotSupported: a call of a function cannot be carried out (0A000).
     """
     reader = privileges or context.environment.privileges
-    result: Query = _Rewriter(context, query, conditions or {}).rewritten(query, (), reader)
+    result: Query = _Rewriter(context, query, conditions or {}, reader).rewritten(query, (), reader)
     for table in tables_of(result):
         relation = table.relation
         if isinstance(relation, Relation) and not relation.is_populated:
@@ -93,11 +93,13 @@ class _Rewriter:
         context: FunctionContext,
         query: Query,
         conditions: Mapping[int, tuple[nodes.Expr, ...]],
+        reader: Privileges,
     ) -> None:
         self._catalog = context.catalog
         self._environment = context.environment
         self._row_security = context.settings.setting("row_security")
         self._conditions = conditions
+        self._reader = reader
         self._varnos = count(max(_varnos(query), default=0) + 1)
 
     def rewritten(self, part: Any, within: tuple[int, ...], privileges: Privileges) -> Any:
@@ -111,18 +113,17 @@ class _Rewriter:
             if not isinstance(part, FromTable) or not isinstance(part.relation, Relation):
                 return None
             if part.is_view:
-                return self._view(part, part.relation, within, privileges)
+                return self._view(part, part.relation, within)
             return self._with_conditions(part, part.relation, within, privileges)
 
         return transform(part, replaced)
 
-    def _view(
-        self, item: FromTable, view: Relation, within: tuple[int, ...], privileges: Privileges
-    ) -> FromSubquery:
+    def _view(self, item: FromTable, view: Relation, within: tuple[int, ...]) -> FromSubquery:
         if view.oid in within:
             raise InvalidObjectDefinition(
                 f'infinite recursion detected in rules for relation "{view.name}"'
             )
+        privileges = self._reader
         if not is_invoker(view):
             privileges = self._environment.privileges_of(view.owner)
         inner = self._renumbered(view_query(self._catalog, view))

@@ -7,6 +7,7 @@ from typing import Any
 
 from replctl.catalog import schema
 from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import Relation, get_relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
@@ -76,7 +77,7 @@ def _of_named_database(context: FunctionContext, name: str) -> int:
 def _permitted_size(context: FunctionContext, oid: int, name: str) -> int:
     """Whoever may connect to a database may know how large it is."""
     privileges = context.session.privileges(context.catalog)
-    if not privileges.is_superuser and not privileges.has_on_database("c", oid):
+    if not privileges.acts_for(READ_ALL_STATS) and not privileges.has_on_database("c", oid):
         raise InsufficientPrivilege(f"permission denied for database {name}")
     return database_size(context.catalog, oid)
 

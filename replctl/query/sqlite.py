@@ -61,6 +61,10 @@ _NUMBERS = (
     frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
 )
 _MICROS = frozenset({"timestamptz", "timestamp"})
+_FLOATS = frozenset({"float4", "float8"})
+#: SQLite has no such number; this text equals itself and is greater than all numbers, as NaN is.
+_NAN = "NaN"
+_INFINITY = "9e999"  # a literal beyond all numbers
 _TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
 #: Types that SQLite compares as PostgreSQL does, in the form that they have here.
 _COMPARABLE = _NUMBERS | _MICROS | _TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
@@ -91,7 +95,9 @@ def shown(environment: Environment, type_name: str, value: Any) -> str | None:
         return "t" if value else "f"
     if type_name == "pg_lsn":
         return format_lsn(value)
-    if type_name in _MICROS or type_name in ("float4", "float8"):
+    if type_name in _FLOATS:
+        return text.render(type_name, float(value))
+    if type_name in _MICROS:
         return text.render(type_name, value)
     return environment.output(environment.type(type_name), str(value))
 
@@ -142,7 +148,9 @@ def stored(type_name: str, value: str) -> Any:
         return int(value)
     if type_name == "pg_lsn":
         return parse_lsn(value)
-    if type_name in _MICROS or type_name in ("float4", "float8"):
+    if type_name in _FLOATS:
+        return value if value == _NAN else text.parse(type_name, value)
+    if type_name in _MICROS:
         return text.parse(type_name, value)
     return value
 
@@ -440,7 +448,7 @@ class _Dialect:
         value = stored(const.type, const.value)
         if isinstance(value, str):
             return "'" + value.replace("'", "''") + "'"
-        return repr(value)
+        return repr(value).replace("inf", _INFINITY)
 
     def _operator(self, expr: nodes.OpExpr, write: WriteQuery) -> str:
         args = [self._expr(arg, write) for arg in expr.args]

@@ -12,8 +12,10 @@ from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.injection_point import injection_point
+from replctl.lake.file_access import check_writable
 from replctl.lake.partition import partition_tree
-from replctl.lake.table_write import TableWriter, check_not_read_only, writing
+from replctl.lake.row_description import RowReader
+from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import local_target, references_of, references_to
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
@@ -35,6 +37,8 @@ class Plan:
         family: the tree of partitions that it stands in.
         references, referenced_by: its foreign keys, and those that refer to it.
         other_relations: the tables at their other ends.
+        named: the table that the statement names, if this one inherits from it.
+        supplied: names of the columns whose values the statement gives.
     """
 
     relation: Relation
@@ -42,6 +46,8 @@ class Plan:
     references: tuple[tuple[Constraint, Reference], ...]
     referenced_by: tuple[tuple[Relation, Constraint, Reference], ...]
     other_relations: dict[int, Relation]
+    named: Relation | None = None
+    supplied: frozenset[str] = frozenset()
 
     @property
     def target(self) -> Target:
@@ -83,7 +89,8 @@ class WrittenTable:
             if problem is not None:
                 other = plan.other_relations[constraint.ref_relid]
                 values = [problem.row[attnum] for attnum in constraint.columns]
-                raise orphan(self.relation, other, constraint, values)
+                with self._reader() as reader:
+                    raise orphan(self.relation, other, constraint, values, reader)
 
     def check_rows(
         self,
@@ -98,7 +105,8 @@ class WrittenTable:
         """
         problem = self._session.engine().first_problem(outcome, keys)
         if problem is not None:
-            error = violation(self.relation, self.family, self.target, problem)
+            with self._reader() as reader:
+                error = violation(self.relation, self.family, self.target, problem, reader)
             error.context = None if context is None else context(problem)
             raise error
 
@@ -122,7 +130,8 @@ class WrittenTable:
             problem = self._session.engine().first_broken_reference(outcome, reference)
             if problem is not None:
                 values = [problem.row[attnum] for attnum in constraint.ref_columns]
-                raise still_referenced(self.relation, other, constraint, values)
+                with self._reader() as reader:
+                    raise still_referenced(self.relation, other, constraint, values, reader)
 
     def write(self, outcome: Outcome, *, changes_keys: bool = False) -> int:
         """Write an outcome; how many rows it has changed.
@@ -165,7 +174,15 @@ class WrittenTable:
         current = local_target(self.family[self.relation.oid], self.family)
         problem = self._session.engine().first_collision(outcome, current)
         if problem is not None:
-            raise violation(self.relation, self.family, current, problem)
+            with self._reader() as reader:
+                raise violation(self.relation, self.family, current, problem, reader)
+
+    @contextmanager
+    def _reader(self) -> Iterator[RowReader]:
+        """The current role, which an error about a row is told to."""
+        with self._session.read() as catalog:
+            privileges = self._session.privileges(catalog)
+            yield RowReader(privileges, self._plan.supplied, self._plan.named)
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
@@ -193,7 +210,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         raise WrongObjectType(f'cannot change materialized view "{relation.name}"')
     if relation.kind == "v":
         raise FeatureNotSupported("INSERT, UPDATE and DELETE of views are not supported")
-    check_not_read_only([relation])
+    check_writable(analyzer.environment.catalog, [relation])
     return relation
 
 

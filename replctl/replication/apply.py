@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from replctl.catalog.pg_subscription import RelState, Subscription
 from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError, QueryCanceled
@@ -22,7 +23,15 @@ from replctl.replication.conflict import (
     decoding_context,
     error_context,
 )
-from replctl.replication.node import ChangeBatch, Publisher, RemoteTransaction, Subscriber
+from replctl.replication.node import (
+    ChangeBatch,
+    Publisher,
+    RemoteTransaction,
+    RowCounts,
+    Subscriber,
+)
+
+OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +63,15 @@ def apply_changes(
     subscriber: Subscriber,
     subscription: Subscription,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    on_applied: Callable[[Sequence[RemoteTransaction]], None] = lambda transactions: None,
+    on_applied: OnApplied = lambda transactions, rows: None,
 ) -> bool:
     """Apply everything that is committed on the publisher so far; whether there was any change to
     apply.
 
     Args:
         on_progress: called with what is done, how many transactions so far, and of how many.
-        on_applied: called with the transactions that have been applied together.
+        on_applied: called with the transactions that have been applied together, and the rows that
+            they have changed.
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
@@ -117,15 +127,22 @@ def _check_log(publisher: Publisher, progress: int) -> None:
 
 
 def catch_up(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, to_lsn: int
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    to_lsn: int,
+    on_applied: OnApplied,
 ) -> int:
     """Apply what concerns the one table that is being synchronized, at least up to an LSN; how far
     it has come.
 
+    Args:
+        on_applied: as for `apply_changes`.
+
     Raises:
         PostgresError: as `apply_changes`.
     """
-    worker = _Worker(publisher, subscriber, subscription)
+    worker = _Worker(publisher, subscriber, subscription, on_applied=on_applied)
     worker.finish_batch()
     start = subscriber.progress()
     worker.run(start, to_lsn)
@@ -203,7 +220,7 @@ class _Worker:
         subscriber: Subscriber,
         subscription: Subscription,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-        on_applied: Callable[[Sequence[RemoteTransaction]], None] = lambda transactions: None,
+        on_applied: OnApplied = lambda transactions, rows: None,
         confirm: Callable[[int], None] = lambda lsn: None,
     ) -> None:
         self._publisher = publisher
@@ -277,7 +294,7 @@ class _Worker:
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
                 failure.error.context = decoding_context(slot, commits[0])
-                raise failure.error from failure
+                raise failure.reported(self._subscription.name) from failure
             middle = commits[len(commits) // 2 - 1]
             has_applied = self.segment(from_lsn, middle)
             return self.segment(middle, to_lsn) or has_applied
@@ -306,10 +323,10 @@ class _Worker:
             first = min((t.first for t in batch.transactions), default=1)
             last = max((t.last for t in batch.transactions), default=0)
             try:
-                self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
+                rows = self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
             except ReplicationConflict as conflict:
                 raise self._error(batch, conflict) from conflict
-            self._on_applied(batch.transactions)
+            self._on_applied(batch.transactions, rows)
 
     def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.
@@ -357,7 +374,7 @@ class _Worker:
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group; if that fails, what precedes the transaction that fails."""
         try:
-            self._subscriber.apply(batch, group.first, group.last, from_lsn, group.to_lsn)
+            rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, group.to_lsn)
         except ReplicationConflict as conflict:
             before = group.before(conflict.position)
             if before is not None:
@@ -375,7 +392,7 @@ class _Worker:
             self._apply(batch, left, from_lsn)
             self._apply(batch, right, left.to_lsn)
         else:
-            self._on_applied(group.transactions)
+            self._on_applied(group.transactions, rows)
 
     @property
     def _origin(self) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.replication.node import RemoteTransaction
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 class ConflictType(Enum):
@@ -53,11 +54,24 @@ class DecodingFailure(Exception):
 
     Args:
         error: why.
+        replaced: schema and name of the published table, if the reason is that its rows are not
+            those any more that it had before.
     """
 
-    def __init__(self, error: PostgresError) -> None:
+    def __init__(self, error: PostgresError, replaced: tuple[str, str] | None = None) -> None:
         super().__init__(error.message)
         self.error = error
+        self.replaced = replaced
+
+    def reported(self, subscription: str) -> PostgresError:
+        """Return the error, with the statement that helps a subscription out of it."""
+        if self.replaced is not None:
+            self.error.hint = (
+                "To copy its rows again, use ALTER SUBSCRIPTION"
+                f" {quote_identifier(subscription)} REFRESH TABLE"
+                f" {quote_qualified_identifier(*self.replaced)}."
+            )
+        return self.error
 
 
 def decoding_context(slot: str, commit_lsn: int) -> str:

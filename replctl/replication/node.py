@@ -77,6 +77,23 @@ class RemoteTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class RowCounts:
+    """How many rows of a subscriber's tables a write changes: several changes of one row that are
+    written together count once."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(
+            self.inserted + other.inserted,
+            self.updated + other.updated,
+            self.deleted + other.deleted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RelationChanges:
     """The changes of one published relation in a batch.
 
@@ -302,8 +319,8 @@ class Subscriber(Protocol):
     ) -> SubscriptionRelation:
         """Note what a copy reads: state d."""
 
-    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> None:
-        """Write the rows of a copy, once: state f."""
+    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
+        """Write the rows of a copy, once, and count them: state f."""
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """Forget a copy that has failed, if none of it is written."""
@@ -339,8 +356,11 @@ class Subscriber(Protocol):
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """The changes that cannot be composed with those of other transactions."""
 
-    def apply(self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int) -> None:
-        """Write the changes at positions from `first` to `last`, once; progress is then `to_lsn`.
+    def apply(
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+    ) -> RowCounts:
+        """Write the changes at positions from `first` to `last`, once, and count the rows; progress
+        is then `to_lsn`.
 
         Raises:
             ReplicationConflict: one of them does not fit; none is written.

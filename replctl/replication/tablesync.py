@@ -24,8 +24,8 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
-from replctl.replication.apply import catch_up
-from replctl.replication.node import Publisher, Snapshot, Subscriber
+from replctl.replication.apply import OnApplied, catch_up
+from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 
 
 def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
@@ -35,10 +35,18 @@ def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
 
 
 def synchronize(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, name: tuple[str, str]
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    name: tuple[str, str],
+    on_applied: OnApplied,
 ) -> None:
     """Bring a table to state f, from whatever state a crash has left it in, and then to the end of
     the publisher's log.  Apply may go on meanwhile.
+
+    Args:
+        on_applied: called with what is written: the rows of the copy, without transactions, and
+            then as apply calls it.
 
     Raises:
         PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
@@ -46,19 +54,26 @@ def synchronize(
     """
     relation = subscriber.relations().get(name)
     if relation is not None and not relation.state.is_copied:
-        _copy(publisher, subscriber, subscription, name, relation)
+        on_applied((), _copy(publisher, subscriber, subscription, name, relation))
         relation = subscriber.relations().get(name)
     if relation is not None and relation.state is RelState.FINISHEDCOPY:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         table = subscriber.of_table(relation)
         end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation), [name])
-        catch_up(publisher, table, subscription, end)
+        catch_up(publisher, table, subscription, end, on_applied)
 
 
 def hand_over(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, name: tuple[str, str]
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    name: tuple[str, str],
+    on_applied: OnApplied,
 ) -> None:
     """Make a synchronized table apply's: states s and r.  Apply stands still meanwhile.
+
+    Args:
+        on_applied: as for `synchronize`.
 
     Raises:
         PostgresError: changes of it cannot be applied; it stays in state f.
@@ -68,7 +83,7 @@ def hand_over(
         return
     if relation.state is RelState.FINISHEDCOPY:
         table = subscriber.of_table(relation)
-        lsn = catch_up(publisher, table, subscription, subscriber.progress())
+        lsn = catch_up(publisher, table, subscription, subscriber.progress(), on_applied)
         injection_point("tablesync.before-syncdone")
         relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn)
         subscriber.put_state(relation)
@@ -92,7 +107,7 @@ def _copy(
     subscription: Subscription,
     name: tuple[str, str],
     relation: SubscriptionRelation,
-) -> None:
+) -> RowCounts:
     slot_name = _slot_name(subscriber, subscription, relation)
     if relation.snapshot is None:
         drop_slot(publisher, slot_name)  # of an attempt before
@@ -107,7 +122,7 @@ def _copy(
     try:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         remote, rows = publisher.copy(subscription.publications, *name, snapshot)
-        subscriber.copy(relation, remote, rows)
+        return subscriber.copy(relation, remote, rows)
     except ConnectionFailure:  # a Spark server may still write: the same copy again, which is seen
         raise
     except PostgresError:

@@ -102,6 +102,11 @@ def has_lost_server(conf: SparkConf) -> bool:
     return conf in _opened and _opened[conf].is_lost
 
 
+def is_open(conf: SparkConf) -> bool:
+    """Whether this process has an engine for `conf` already."""
+    return conf in _opened
+
+
 def cancel_jobs() -> None:
     """End what Spark does for all threads of this process."""
     for engine in list(_opened.values()):

@@ -121,9 +121,6 @@ _DEFAULT_PROPERTIES = {
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
-#: The second compiler, and threads that collect garbage, pay after minutes; --conf
-#: spark.driver.extraJavaOptions overrides it.
-_BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: What a session can set of them.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",
@@ -556,7 +553,7 @@ class Engine:
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
         if self._conf.is_brief:
             options = properties.get("spark.driver.extraJavaOptions", "")
-            properties["spark.driver.extraJavaOptions"] = f"{_BRIEF_JAVA_OPTIONS} {options}"
+            properties["spark.driver.extraJavaOptions"] = f"{jvm.BRIEF_OPTIONS} {options}"
         if jvm.has_executors(properties["spark.master"]):
             properties |= jvm.executor_properties(properties)
         else:  # nobody else has to reach its ports, which ask for no token

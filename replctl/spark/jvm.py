@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +38,13 @@ _ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 #: JVMs of this process: each lives as long as its standard input is open.
 _running: list[subprocess.Popen[bytes]] = []
 
+#: How Java reads characters of a quoted argument in a file ("java @argfiles" in its manual).
+_ESCAPED_ARGUMENT = str.maketrans(
+    {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
+)
+#: Of a JVM that ends soon: the second compiler, and threads that collect garbage, pay after
+#: minutes; --conf spark.driver.extraJavaOptions overrides them.
+BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
@@ -118,13 +125,10 @@ def delta_jars(java: Path) -> list[Path]:
     return sorted(folder.glob("*.jar"))
 
 
-def command(
-    java: Path, properties: dict[str, str], temporary: Path, *application: str
-) -> list[str]:
-    """The command line of a JVM that submits `application` (a class and its arguments) to Spark.
+def arguments(java: Path, properties: dict[str, str], *application: str) -> list[str]:
+    """The arguments of a JVM that submits `application` (a class and its arguments) to Spark.
 
     Args:
-        temporary: Java's directory for temporary files.
         properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
             JVM is made.  The last of several garbage collectors counts, a JVM refuses two.
     """
@@ -137,10 +141,8 @@ def command(
     archive = [f"-XX:SharedArchiveFile={base}{os.pathsep}{classes}"] if classes.exists() else []
     submit = [item for name, value in properties.items() for item in ("--conf", f"{name}={value}")]
     return [
-        str(java),
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
         "-Duser.timezone=UTC",
-        f"-Djava.io.tmpdir={temporary}",
         "-XX:+IgnoreUnrecognizedVMOptions",
         # Work of several threads leaves garbage faster than one thread collects it: ten
         # subscriptions stand still for 0.25 s instead of 0.6
@@ -251,16 +253,18 @@ def gateway(
         ObjectNotInPrerequisiteState: no Java, or no jars.
         ConnectionFailure: the JVM ended, or did not answer in time.
     """
-    argv = command(find_java(), properties, scratch.folder, "pyspark-shell")
+    java = find_java()
+    options = arguments(java, properties, "pyspark-shell")
     with (
         tempfile.TemporaryDirectory(dir=scratch.folder) as folder,
         tempfile.TemporaryFile(dir=scratch.folder)
         if log_file is None
         else log_file.open("ab+") as log,
     ):
-        answer = Path(folder) / "connection"
+        answer, file = Path(folder) / "connection", Path(folder) / "arguments"
+        _write_arguments(file, options)
         process = subprocess.Popen(
-            argv,
+            [str(java), f"-Djava.io.tmpdir={scratch.folder}", f"@{file}"],
             stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
             stdout=log,
             stderr=log,
@@ -299,6 +303,15 @@ def gateway(
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _write_arguments(file: Path, options: Sequence[str]) -> None:
+    """Write a file of arguments of Java's: properties may be secrets, and other users can see the
+    arguments of a process."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+        for option in options:
+            quoted = option.translate(_ESCAPED_ARGUMENT)
+            target.write(os.fsencode(f'"{quoted}"\n'))
 
 
 def started() -> subprocess.Popen[bytes]:

@@ -6,9 +6,10 @@ The outcome is computed as a whole before anything is written; writing it is mer
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from replctl.expr.nodes import Expr, Var, walk
@@ -39,10 +40,10 @@ _IS_WRONG = f"op = 'C' OR violation IS NOT NULL OR ({_IS_NEW} AND new_leaf IS NU
 class Outcome:
     """The rows of a target that change; of replicated changes also those that are missing.
 
-    `rows` has a row for each: op (I insert, U update, D delete, C conflict, M missing), position
-    and action of its last change, old_leaf and new_leaf (indexes of the target's leaves), the key
-    before (k1, k2, ...), the whole row after (w<attnum>), and where whole rows are matched the row
-    before (o<attnum>).
+    `rows` has a row for each: op (I insert, U update, D delete, C conflict, M missing, R another
+    delete of a row that is equal to a D's), position and action of its last change, old_leaf and
+    new_leaf (indexes of the target's leaves), the key before (k1, k2, ...), the whole row after
+    (w<attnum>), and where whole rows are matched the row before (o<attnum>).
 
     `groups` counts them.  `moves_keys`: it changes values of the key.  `has_distinct_keys`: it is
     known that no two of its rows have the same key after it.
@@ -66,12 +67,26 @@ class Outcome:
         groups = self.groups
         return sum(g.missing_updates for g in groups), sum(g.missing_deletes for g in groups)
 
+    @property
+    def changed_rows(self) -> tuple[int, int, int]:
+        """How many rows of the target it inserts, updates and deletes."""
+        counts = Counter[str]()
+        for group in self.groups:
+            counts[group.effect] += group.count
+        return counts["I"], counts["U"], counts["D"]
+
 
 @dataclass(frozen=True, slots=True)
 class OutcomeGroup:
-    """The rows of an outcome that have the same op and leaves."""
+    """The rows of an outcome that have the same op, effect and leaves.
+
+    Attributes:
+        effect: what becomes of a row of the target: I, U or D; empty if it stays as it is, or
+            another row of the outcome counts for it.
+    """
 
     op: str
+    effect: str
     old_leaf: int | None
     new_leaf: int | None
     count: int
@@ -98,34 +113,56 @@ def grouped(
         are_new: all rows are; of many of them the same pass tells whether their keys are distinct.
     """
     if rows.is_small:
-        groups = tuple(_groups_here(rows, counts_missing))
+        groups = tuple(_groups_here(rows, matching, counts_missing))
         return Outcome(target, rows, groups, matching, moves_keys)
     if are_new and target.key:
         groups, has_distinct_keys = _groups_of_keys(engine, target, rows)
         return Outcome(target, rows, groups, has_distinct_keys=has_distinct_keys)
-    groups = tuple(_groups(engine, rows, counts_missing))
+    groups = tuple(_groups(engine, rows, matching, counts_missing))
     return Outcome(target, rows, groups, matching, moves_keys)
 
 
-def _groups_here(rows: Staged, counts_missing: bool) -> Iterator[OutcomeGroup]:
-    ops, olds, news = (rows.values(name) for name in ("op", "old_leaf", "new_leaf"))
-    violations = rows.values("violation")
-    places: dict[tuple[str, int | None, int | None], list[int]] = defaultdict(list)
-    for row, key in enumerate(zip(ops, olds, news, strict=True)):
+def _effect(matching: Matching, op: str, action: str, position: int) -> str:
+    """What a row of an outcome does to a row of the target, as `_effect_sql` tells.
+
+    Where rows are matched by the columns that are sent, an update is a D and an I, and rows that
+    stay are inserted again, with position 0.
+    """
+    if matching != "sent columns":
+        return op if op in ("I", "U", "D") else ""
+    counts = op == "R" or (op == "I" and position > 0) or (op == "D" and action == "D")
+    return action if counts else ""
+
+
+def _effect_sql(matching: Matching) -> str:
+    if matching != "sent columns":
+        return "if(op IN ('I', 'U', 'D'), op, '')"
+    counts = "op = 'R' OR (op = 'I' AND position > 0) OR (op = 'D' AND action = 'D')"
+    return f"if({counts}, action, '')"
+
+
+def _groups_here(rows: Staged, matching: Matching, counts_missing: bool) -> Iterator[OutcomeGroup]:
+    ops, actions, positions = (rows.values(name) for name in ("op", "action", "position"))
+    effects = map(partial(_effect, matching), ops, actions, positions)
+    olds, news, violations = (rows.values(name) for name in ("old_leaf", "new_leaf", "violation"))
+    places: dict[tuple[str, str, int | None, int | None], list[int]] = defaultdict(list)
+    for row, key in enumerate(zip(ops, effects, olds, news, strict=True)):
         places[key].append(row)
     counts = [rows.values(name) if counts_missing else [0] * len(ops) for name in _MISSING]
-    for (op, old, new), chosen in places.items():
+    for (op, effect, old, new), chosen in places.items():
         missing = [sum(count[row] for row in chosen) for count in counts]
         is_wrong = op == "C" or (op in ("I", "U") and new is None)
         has_problem = is_wrong or any(violations[row] is not None for row in chosen)
-        yield OutcomeGroup(op, old, new, len(chosen), missing[0], missing[1], has_problem)
+        yield OutcomeGroup(op, effect, old, new, len(chosen), missing[0], missing[1], has_problem)
 
 
-def _groups(engine: Engine, rows: Staged, counts_missing: bool) -> Iterator[OutcomeGroup]:
+def _groups(
+    engine: Engine, rows: Staged, matching: Matching, counts_missing: bool
+) -> Iterator[OutcomeGroup]:
     missing = ", ".join(f"sum({name})" if counts_missing else "0L" for name in _MISSING)
     found = engine.rows(
-        f"SELECT op, old_leaf, new_leaf, count(*), {missing}, bool_or({_IS_WRONG})"
-        f" FROM {rows.view} GROUP BY op, old_leaf, new_leaf"
+        f"SELECT op, {_effect_sql(matching)} AS effect, old_leaf, new_leaf, count(*), {missing},"
+        f" bool_or({_IS_WRONG}) FROM {rows.view} GROUP BY op, effect, old_leaf, new_leaf"
     )
     return (OutcomeGroup(*group) for group in found)
 
@@ -151,7 +188,7 @@ def _groups_of_keys(
         f" is_distinct FROM {rows.view} GROUP BY new_leaf, {', '.join(keys)}"
     )
     found = engine.rows(
-        "SELECT 'I', NULL, new_leaf, sum(rows), 0L, 0L, bool_or(is_wrong),"
+        "SELECT 'I', 'I', NULL, new_leaf, sum(rows), 0L, 0L, bool_or(is_wrong),"
         f" bool_and(coalesce(is_distinct, FALSE)) FROM ({of_keys}) GROUP BY new_leaf"
     )
     groups = tuple(OutcomeGroup(*group) for *group, _is_distinct in found)

@@ -548,8 +548,8 @@ def _whole_row_outcome(
     moved = _new_values(target, "TRUE", "1L", "m", "m")
     added = _new_values(target, "FALSE", place, "ch", None)
     joined = (
-        "SELECT 'D' AS op, position, action, leaf AS old_leaf, 0L AS missing_u, 0L AS missing_d,"
-        f" {gone}{no_old} FROM ({matched}) WHERE rank = 1"
+        "SELECT if(rank = 1, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
+        f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE rank = 1 OR action = 'D'"
         f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
         " WHERE action = 'U'"
         f" UNION ALL SELECT 'I', 0L, 'I', leaf, 0L, 0L, {staying}{no_old} FROM ({kept})"

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 
 from replctl.errors import ConnectionFailure
 from replctl.file_lock import is_locked
+from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
 
@@ -121,7 +122,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    with FileLock(folder.path / "start.lock"):
+    with FileLock(folder.path / "start.lock", mode=0o600):
         if (server := find_server(cluster)) is not None:
             return server, False
         jvm.delta_jars(jvm.find_java())
@@ -129,13 +130,14 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         with folder.open_log() as log:
             process = subprocess.Popen(
                 [sys.executable, "-c", "from replctl.spark.server import serve; serve()",
-                 str(folder.cluster), json.dumps(asdict(conf))],
-                stdin=subprocess.DEVNULL,
+                 str(folder.cluster)],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd=folder.path,
                 start_new_session=True,  # it outlives the terminal
             )  # fmt: skip
+        _tell(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < deadline and process.poll() is None:
             if (server := find_server(cluster)) is not None:
@@ -147,6 +149,13 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         raise ConnectionFailure(
             "could not start the Spark server", detail=output[-2000:] or "It did not answer."
         )
+
+
+def _tell(process: subprocess.Popen[bytes], text: str) -> None:
+    """Give a process its input: properties may be secrets, and other users can see arguments."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as stdin:  # it has ended, and its log says why
+        stdin.write(text.encode())
 
 
 def detach(process: subprocess.Popen[bytes]) -> None:
@@ -202,18 +211,24 @@ def attach_server(cluster: Path) -> Server | None:
 
 
 @contextmanager
-def temporary_server(memory: str, master: str = "local[2]") -> Iterator[str]:
+def temporary_server(
+    memory: str, master: str = "local[2]", *, is_brief: bool = False
+) -> Iterator[str]:
     """A server that no cluster has, while the block runs; its address, with the token.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
+        is_brief: as in SparkConf.
 
     Raises:
         As `start_server`.
     """
+    properties = {"spark.driver.memory": memory}
+    if is_brief:
+        properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
     with tempfile.TemporaryDirectory() as folder:
         # Its time-out counts from the end of this process, were that killed
-        conf = ServerConf(master, (("spark.driver.memory", memory),), idle_timeout=5.0)
+        conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
         server, _is_new = start_server(Path(folder), conf)
         attach_server(Path(folder))
         try:
@@ -252,13 +267,13 @@ class _Folder:
         """Readable for the owner alone, and never half written."""
         scratch = self.description.with_suffix(".new")
         scratch.unlink(missing_ok=True)
-        with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "w") as file:
             json.dump(asdict(server), file)
         scratch.rename(self.description)
 
     def open_log(self) -> IO[bytes]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        return os.fdopen(os.open(self.log, flags, 0o600), "ab")
+        return open_private(self.log, flags, "ab")
 
 
 def _conf_of(found: dict[str, Any]) -> ServerConf:
@@ -271,13 +286,13 @@ def _conf_of(found: dict[str, Any]) -> ServerConf:
 
 
 def serve() -> NoReturn:
-    """Run a server until it is stopped, idle or dead; the arguments are the cluster's directory and
-    a ServerConf as JSON."""
-    cluster, conf = Path(sys.argv[1]), _conf_of(json.loads(sys.argv[2]))
+    """Run a server until it is stopped, idle or dead; the argument is the cluster's directory, the
+    input a ServerConf as JSON."""
+    cluster, conf = Path(sys.argv[1]), _conf_of(json.load(sys.stdin))
     folder = _Folder(cluster)
     signal.signal(signal.SIGTERM, _end)
     try:
-        with FileLock(folder.lock, timeout=10), _running(folder, conf) as process:
+        with FileLock(folder.lock, timeout=10, mode=0o600), _running(folder, conf) as process:
             _watch(folder, conf, process)
     except Timeout:
         sys.exit("another process watches over this cluster's Spark server")
@@ -319,7 +334,8 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
 def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:
     """Return when the JVM has died; SystemExit when nobody has used it for long enough."""
     idle_since = time.monotonic()
-    with (folder.path / "clients.lock").open("w") as clients:
+    flags = os.O_RDWR | os.O_CREAT
+    with open_private(folder.path / "clients.lock", flags, "w") as clients:
         while process.poll() is None:
             time.sleep(_POLL_INTERVAL)
             try:

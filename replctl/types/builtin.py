@@ -182,22 +182,45 @@ def function_by_oid() -> Mapping[int, Function]:
     return _ByOid(functions())
 
 
+@dataclass(frozen=True, slots=True)
+class RestrictedRelation:
+    """A system relation that not everybody may read.
+
+    Attributes:
+        readable: the columns that everybody may read.
+        roles: the predefined roles that may read all columns.
+        calls: OIDs of the functions of a view that not everybody may call.
+    """
+
+    readable: frozenset[str]
+    roles: tuple[str, ...]
+    calls: tuple[int, ...]
+
+
 @cache
-def restricted_functions() -> frozenset[int]:
-    """OIDs of the built-in functions that only superusers may call (PostgreSQL's initial
-    privileges)."""
+def restricted_functions() -> dict[int, tuple[str, ...]]:
+    """Return the built-in functions that not everybody may call, by OID, each with the predefined
+    roles that may (PostgreSQL's initial privileges)."""
     rows = builtin_rows("restricted")
-    return frozenset(int(row["oid"]) for row in rows if row["kind"] == "function")
+    return {int(row["oid"]): _names(row["roles"]) for row in rows if row["kind"] == "function"}
 
 
 @cache
-def restricted_relations() -> dict[str, frozenset[str]]:
-    """The system relations that only superusers may read, each with the columns that others may."""
+def restricted_relations() -> dict[str, RestrictedRelation]:
+    """Return the system relations that not everybody may read, by name."""
     return {
-        row["name"]: frozenset(row["readable"].split(","))
+        row["name"]: RestrictedRelation(
+            frozenset(_names(row["readable"])),
+            _names(row["roles"]),
+            tuple(map(int, _names(row["calls"]))),
+        )
         for row in builtin_rows("restricted")
         if row["kind"] == "relation"
     }
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
 
 
 @cache

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 
-from replctl.errors import StringDataRightTruncation
+from replctl.errors import CharacterNotInRepertoire, StringDataRightTruncation
+from replctl.types.identifier import clipped
 from replctl.types.text_form import text_form
 
 TYPMOD_HEADER = 4  # VARHDRSZ: the modifier of varchar(n) and char(n) is n + 4
-NAME_BYTES = 63  # NAMEDATALEN - 1
 
 
 def text_in(text: str) -> str:
@@ -19,9 +19,7 @@ def text_in(text: str) -> str:
 
 def name_in(text: str) -> str:
     """The text, cut after 63 bytes, between two characters."""
-    if len(text) * 4 <= NAME_BYTES:
-        return text
-    return text.encode()[:NAME_BYTES].decode(errors="ignore")
+    return clipped(text)
 
 
 def char_in(text: str) -> str:
@@ -45,6 +43,16 @@ def char_of_byte(byte: int) -> str:
     if byte >= 0x80:
         return f"\\{byte:03o}"
     return chr(byte) if byte else ""
+
+
+def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoire:
+    """The complaint about bytes that begin with what is no character (report_invalid_encoding)."""
+    first = data[0]
+    length = 1
+    if encoding == "UTF8" and first >= 0xC0:
+        length = 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
+    shown = " ".join(f"0x{byte:02x}" for byte in data[:length])
+    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "{encoding}": {shown}')
 
 
 def byte_difference(a: bytes, b: bytes) -> int:

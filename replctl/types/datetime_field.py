@@ -19,6 +19,7 @@ from replctl.errors import (
     InvalidTimeZoneDisplacementValue,
 )
 from replctl.record import dataclass
+from replctl.types.identifier import ascii_lower
 from replctl.types.integer import decimal_int
 
 MAX_FIELDS = 25  # MAXDATEFIELDS in datetime.h
@@ -165,7 +166,7 @@ def split_fields(text: str, max_length: int) -> list[Field]:
         BadFormat: a character that no literal has, too many fields, or too much text.
     """
     fields: list[Field] = []
-    lower = _ascii_lower(text)
+    lower = ascii_lower(text)
     position = 0
     while position < len(lower):
         if lower[position] in " \t\n\v\f\r":
@@ -214,12 +215,6 @@ def _field_at(text: str, start: int) -> tuple[Field | None, int]:
     if _IGNORED.match(text, start):
         return None, start + 1
     raise BadFormat
-
-
-def _ascii_lower(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    return re.sub("[A-Z]+", lambda match: match[0].lower(), text)
 
 
 def parse_int4(digits: str) -> int:

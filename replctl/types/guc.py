@@ -19,6 +19,7 @@ from replctl.errors import (
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
+from replctl.types.quote import split_identifiers
 
 #: What another value has here than a server is built with.
 _DEFAULTS = {
@@ -59,10 +60,15 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
+_ASCII = ("application_name", "cluster_name")
+
 _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
 _TIME = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000,
          "ms": 1000, "us": 1}  # fmt: skip
-_NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)")
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))\s*(.*)",
+    re.ASCII | re.DOTALL,
+)
 _LETTER = r"[^\x00-@\[-^`{-\x7f]"  # or _; a class up to U+10FFFF takes longer to compile
 _WORD = rf"{_LETTER}[^\x00-#%-/:-@\[-^`{{-\x7f]*"
 _CUSTOM_NAME = re.compile(rf"{_WORD}(?:\.{_WORD})+")
@@ -185,7 +191,7 @@ def find_setting(name: str) -> Setting:
 
 
 #: Settings that tell of the server's files and secrets (GUC_SUPERUSER_ONLY in guc_tables.c).
-_FOR_SUPERUSERS = frozenset(
+_FOR_READERS_OF_ALL = frozenset(
     (
         "config_file", "data_directory", "dynamic_library_path", "external_pid_file", "hba_file",
         "ident_file", "jit_provider", "krb_server_keyfile", "log_directory", "log_filename",
@@ -196,18 +202,18 @@ _FOR_SUPERUSERS = frozenset(
 )  # fmt: skip
 
 
-def is_readable(setting: Setting, *, is_superuser: bool) -> bool:
+def is_readable(setting: Setting, *, reads_all: bool) -> bool:
     """Return whether a role may see the value of a setting."""
-    return is_superuser or setting.key not in _FOR_SUPERUSERS
+    return reads_all or setting.key not in _FOR_READERS_OF_ALL
 
 
-def check_readable(setting: Setting, *, is_superuser: bool) -> None:
+def check_readable(setting: Setting, *, reads_all: bool) -> None:
     """Check that a role may see the value of a setting.
 
     Raises:
         InsufficientPrivilege: it may not (42501).
     """
-    if not is_readable(setting, is_superuser=is_superuser):
+    if not is_readable(setting, reads_all=reads_all):
         raise InsufficientPrivilege(
             f'permission denied to examine "{setting.name}"',
             detail='Only roles with privileges of the "pg_read_all_settings" role may examine this'
@@ -228,7 +234,17 @@ def read_value(setting: Setting, text: str) -> str:
             return _read_enum(setting, text)
         case "integer" | "real":
             return _read_number(setting, text)
-    return text
+    if setting.is_name_list and split_identifiers(text) is None:
+        raise InvalidParameterValue(_invalid(setting, text), detail="List syntax is invalid.")
+    return clean_ascii(text) if setting.key in _ASCII else text
+
+
+def clean_ascii(text: str) -> str:
+    r"""`é\n` -> `\xc3\xa9\x0a`: what other programs are told (pg_clean_ascii)."""
+    return "".join(
+        char if " " <= char <= "~" else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        for char in text
+    )
 
 
 def show_value(setting: Setting, value: str) -> str:
@@ -255,7 +271,7 @@ def _number(digits: str) -> float:
 
 
 def _read_bool(setting: Setting, text: str) -> str:
-    word = text.strip().lower()
+    word = text.lower()
     if word in ("1", "on") or (word and ("true".startswith(word) or "yes".startswith(word))):
         return "on"
     is_false = word and ("false".startswith(word) or "no".startswith(word))

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from replctl.errors import InvalidName
 from replctl.types.builtin import keywords
+from replctl.types.identifier import clipped, stored_name
+from replctl.types.text_form import BLANKS
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _UNRESERVED = ("U", False)
@@ -64,7 +66,7 @@ def split_identifiers(value: str) -> list[str] | None:
     """`insert, "Update"` -> ["insert", "Update"]: a list of identifiers, None if it is none
     (SplitIdentifierString)."""
     names: list[str] = []
-    position, rest = 0, value.strip()
+    position, rest = 0, value.strip(BLANKS)
     while position < len(rest):
         if rest[position] == '"':
             name, position = _unquoted(rest, position + 1)
@@ -72,20 +74,20 @@ def split_identifiers(value: str) -> list[str] | None:
                 return None
         else:
             end = position
-            while end < len(rest) and rest[end] != "," and not rest[end].isspace():
+            while end < len(rest) and rest[end] != "," and rest[end] not in BLANKS:
                 end += 1
-            name, position = rest[position:end].lower(), end
+            name, position = stored_name(rest[position:end]), end
             if not name:
                 return None
         names.append(name)
-        while position < len(rest) and rest[position].isspace():
+        while position < len(rest) and rest[position] in BLANKS:
             position += 1
         if position == len(rest):
             return names
         if rest[position] != ",":
             return None
         position += 1
-        while position < len(rest) and rest[position].isspace():
+        while position < len(rest) and rest[position] in BLANKS:
             position += 1
         if position == len(rest):
             return None
@@ -106,7 +108,8 @@ def split_qualified_name(value: str) -> list[str]:
         if match is None:
             raise InvalidName("invalid name syntax")
         quoted, plain, dot = match.groups()
-        parts.append(plain.lower() if quoted is None else quoted.replace('""', '"'))
+        name = stored_name(plain) if quoted is None else clipped(quoted.replace('""', '"'))
+        parts.append(name)
         position = match.end()
         if not dot:
             break
@@ -120,7 +123,7 @@ def _unquoted(text: str, position: int) -> tuple[str | None, int]:
     while position < len(text):
         if text[position] == '"':
             if text[position + 1 : position + 2] != '"':
-                return "".join(name), position + 1
+                return clipped("".join(name)), position + 1
             position += 1
         name.append(text[position])
         position += 1

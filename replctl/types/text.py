@@ -32,7 +32,8 @@ from functools import cache
 from importlib import import_module
 from typing import TypeAlias
 
-from replctl.errors import CharacterNotInRepertoire, FeatureNotSupported
+from replctl.errors import FeatureNotSupported
+from replctl.types.character import invalid_bytes
 from replctl.types.text_form import TextForm
 from replctl.types.type_modifier import format_type as format_type
 from replctl.types.type_modifier import typmod_in as typmod_in
@@ -83,7 +84,7 @@ def parse(type_name: str, text: str, typmod: int = -1, *, now: datetime | None =
         FeatureNotSupported: the type, or this text of it, is not implemented.
     """
     if "\0" in text:
-        raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
+        raise invalid_bytes(b"\0")
     return _form(type_name).parse(text, typmod, now)
 
 

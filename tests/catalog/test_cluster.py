@@ -24,12 +24,30 @@ def test_first_use_makes_what_initdb_makes(tmp_path: Path) -> None:
     (result,) = execute(session, "SELECT rolname, rolsuper FROM pg_roles ORDER BY oid")
     assert list(map(tuple, result.rows)) == [
         ("postgres", "t"),
+        ("pg_monitor", "f"),
+        ("pg_read_all_settings", "f"),
+        ("pg_read_all_stats", "f"),
+        ("pg_stat_scan_tables", "f"),
+        ("pg_signal_backend", "f"),
+        ("pg_checkpoint", "f"),
+        ("pg_use_reserved_connections", "f"),
         ("pg_read_server_files", "f"),
         ("pg_write_server_files", "f"),
+        ("pg_execute_server_program", "f"),
         ("pg_database_owner", "f"),
         ("pg_read_all_data", "f"),
         ("pg_write_all_data", "f"),
         ("pg_create_subscription", "f"),
+        ("pg_maintain", "f"),
+    ]
+    (result,) = execute(
+        session,
+        "SELECT roleid::regrole, member::regrole FROM pg_auth_members ORDER BY roleid",
+    )
+    assert list(map(tuple, result.rows)) == [
+        ("pg_read_all_settings", "pg_monitor"),
+        ("pg_read_all_stats", "pg_monitor"),
+        ("pg_stat_scan_tables", "pg_monitor"),
     ]
     identifier = cluster.system_identifier
     cluster.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from patience import PATIENCE
 from sqlalchemy import update
 
 from replctl.catalog.cluster import Cluster
@@ -102,7 +103,7 @@ def test_a_statement_waits_for_a_block(
         future = pool.submit(_answer, second, statement)
         assert _is_waiting(future)
         _run(first, end)
-        assert future.result(10) == expected
+        assert future.result(PATIENCE) == expected
         _run(second, "COMMIT" if end == "COMMIT" else "ROLLBACK")
 
 
@@ -141,7 +142,7 @@ def test_a_worker_waits_for_a_block(
     time.sleep(0.2)
     assert not future.done()
     _run(first, "COMMIT")
-    assert future.result(10) is None
+    assert future.result(PATIENCE) is None
 
 
 def test_lock_timeout(sessions: tuple[Session, Session]) -> None:
@@ -169,7 +170,7 @@ def test_a_deadlock_ends_one_of_two_blocks(
         _run(first, "DROP PUBLICATION q")
     assert raised.value.message == "deadlock detected"
     assert len((raised.value.detail or "").splitlines()) == 2
-    assert future.result(10) is None
+    assert future.result(PATIENCE) is None
     _run(first, "ROLLBACK")
     _run(second, "COMMIT")
 

@@ -244,7 +244,7 @@ def analyzed_as_printed(text: str) -> nodes.Expr:
     return assign_collations(PLAIN, analyzer.boolean(statement.targets[0].value, "CHECK"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(expressions())
 def test_printed_text_means_the_same(text: str) -> None:
     """Read again, it is the same tree: but casts are written, and `((a OR b) OR c)` is one OR."""

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from patience import PATIENCE
 
 from replctl.catalog import identity, schema
 from replctl.catalog.cluster import Cluster
@@ -21,6 +22,7 @@ from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.identify import identify_moved
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import get_relation
+from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.promotion import promote
 from replctl.catalog.standby import create_standby, receive
@@ -273,7 +275,9 @@ def test_a_publisher_that_is_a_copy_is_refused(lake: Lake, tmp_path: Path) -> No
     shutil.copytree(lake.session.cluster.path, tmp_path / "copy")
     with (
         pytest.raises(ConnectionFailure, match="is a copy of the cluster") as caught,
-        open_publisher(lake.session, f"host={tmp_path / 'copy'} dbname=postgres"),
+        open_publisher(
+            lake.session, Subscription(1, 5, "s", 10, f"host={tmp_path / 'copy'}", ("p",), None)
+        ),
     ):
         pass
     assert "--copied" in (caught.value.hint or "")
@@ -426,5 +430,5 @@ def test_vacuum_that_waits_for_a_backup_lets_others_write(
 
     monkeypatch.setattr(backup, "injection_point", meanwhile)
     back_up(cluster, tmp_path / "backup")
-    vacuum.join(10)
+    vacuum.join(PATIENCE)
     assert [getattr(each, "files", 0) > 0 for each in done] == [True]

@@ -17,6 +17,7 @@ import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 from golden_script import answer_of
+from patience import PATIENCE
 from pyarrow import parquet
 
 from replctl.catalog.cluster import Cluster
@@ -343,7 +344,7 @@ def test_it_can_be_killed_anywhere(lake: Lake, cluster: Cluster, point: str) -> 
         "REPLCTL_INJECTION_POINT": f"{point}:kill",
     }
     command = [sys.executable, "-m", "replctl", "-X", "-c", "vacuum"]
-    killed = subprocess.run(command, env=environment, check=False, timeout=60)
+    killed = subprocess.run(command, env=environment, check=False, timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
     assert lake.rows() == rows
     assert lake.reads(4)

@@ -96,7 +96,7 @@ def _junctions(inner: st.SearchStrategy[ast.RawExpr]) -> st.SearchStrategy[ast.R
 EXPRESSIONS = st.recursive(st.one_of(CONSTANTS, COLUMNS), _larger, max_leaves=8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(EXPRESSIONS)
 def test_what_is_printed_parses_to_the_same(expr: ast.RawExpr) -> None:
     assert parse_expression(print_expression(expr)) == expr
@@ -108,7 +108,7 @@ WORDS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join) | TEXTS)
 def test_any_text_parses_or_is_an_error_of_postgresql(text: str) -> None:
     position = 0

@@ -7,11 +7,19 @@ import pty
 import re
 import select
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from replctl.psql.history import History, history_text
+from replctl.psql.messages import Messages
+from replctl.psql.scan import StatementScanner
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import Variables
+from replctl.session import Session
 
 CSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 
@@ -101,3 +109,79 @@ def test_completion(terminal: Terminal) -> None:
     terminal.expect("\npostgres\n")
     terminal.type("\\q\r")
     assert terminal.exit_code() == 0
+
+
+#: What is typed, of which nothing with the word secret may be in the history.
+_SECRETS = r"""
+CREATE ROLE a LOGIN PASSWORD 'secret1';
+ ALTER ROLE a
+  password
+'secret2';
+\c "host=/nowhere password=secret3"
+\c postgresql://a:secret4@nowhere/db
+CREATE USER MAPPING FOR a SERVER s
+OPTIONS (user 'u', "password" 'secret5');
+CREATE SUBSCRIPTION s CONNECTION 'dbname=x
+password=secret6' PUBLICATION p;
+SELECT 'sc://host:1/;token=secret7';
+\password a
+SELECT 1 AS password_required,
+2 AS last;
+"""
+
+
+def test_the_history_holds_no_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLCTL_HISTORY", str(tmp_path / "history"))
+    (tmp_path / "history").touch(0o666)
+    variables = Variables()
+    variables.set("HISTCONTROL", "ignorespace")
+    settings = PsqlSettings(variables, Messages(variables), connect=_no_session)
+    scanner = StatementScanner(variables, lambda severity, text: None)
+    history = History(settings, lambda: bool(scanner.buffer))
+    for line in _SECRETS.strip("\n").split("\n"):
+        history.append_string(line)
+        if not line.startswith("\\"):
+            list(scanner.scan(line))
+    assert "last" not in history_text(settings)
+    history.flush()
+    kept = ["\\password a", "SELECT 1 AS password_required,", "2 AS last;"]
+    assert history_text(settings).split("\n") == kept
+    assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
+
+
+def _no_session(database: str, role: str, directory: str | None) -> Session:
+    raise AssertionError
+
+
+_SLOW_JAVA = """#!/bin/sh
+case "$*" in *-version*) echo 'openjdk version "17.0.1"' >&2; exit;; esac
+sleep 2
+exit 1
+"""
+
+
+def test_a_start_of_spark_is_shown(
+    fresh_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(_SLOW_JAVA)
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(java.parent.parent))
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    home = tmp_path / "home"
+    shutil.copytree(fresh_home, home)
+    statements = ("-c", "CREATE TABLE t (a int)", "-c", "INSERT INTO t VALUES (1)")
+    terminal = Terminal(home, *statements)
+    terminal.expect("Starting Spark ...")
+    terminal.expect("ERROR:")
+    assert re.search(r"Starting Spark \.\.\.\r +\r", terminal.raw)
+    assert terminal.exit_code() == 1
+    quiet = Terminal(home, "-q", *statements[2:])
+    quiet.expect("ERROR:")
+    assert "Starting" not in quiet.raw
+    assert quiet.exit_code() == 1
+    command = [sys.executable, "-m", "replctl", "-X", "--home", str(home), *statements[2:]]
+    piped = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert piped.returncode == 1
+    assert "Starting" not in piped.stdout + piped.stderr

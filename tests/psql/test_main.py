@@ -170,6 +170,27 @@ def test_connect(psql: Psql) -> None:
     assert 'FATAL:  role "nobody" does not exist' in outcome.stderr
 
 
+def test_a_refused_connection_says_why(psql: Psql) -> None:
+    script = """CREATE ROLE one LOGIN CONNECTION LIMIT 1;
+CREATE ROLE out;
+CREATE ROLE two LOGIN;
+CREATE DATABASE closed;
+REVOKE CONNECT ON DATABASE closed FROM public;
+\\c - one
+\\c - postgres
+\\c - one
+\\c closed two
+"""
+    outcome = psql("-X", "-q", script=script)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.endswith(
+        'failed: FATAL:  permission denied for database "closed"\n'
+        "DETAIL:  User does not have CONNECT privilege.\n"
+    )
+    outcome = psql("-X", "-U", "out", "-c", "\\conninfo")
+    assert outcome.stderr.endswith('FATAL:  role "out" is not permitted to log in\n')
+
+
 def test_a_fault_of_ours_is_an_internal_error(
     psql: Psql, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replctl.psql.display import display_width
@@ -23,9 +23,6 @@ DATA = Path(__file__).parent / "data"
 CASES = json.loads((DATA / "print_table.json").read_text(encoding="utf-8"))
 NUMBERS = {"int4", "int8", "numeric"}
 SMALL = Table(["n", "t"], [["1", None], ["22", "x\ny"]], alignments=["r", "l"])
-
-#: The first draw loads modules, which takes long on a busy machine.
-patient = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 
 def printed(table: Table, options: PrintOptions, *, styled: bool = False) -> str:
@@ -134,7 +131,6 @@ TABLES = st.integers(1, 4).flatmap(
 )
 
 
-@patient
 @given(TABLES, st.sampled_from(["aligned", "wrapped"]), st.integers(0, 40), st.booleans())
 def test_all_lines_in_a_frame_are_equally_wide(
     table: Table, format_: Any, columns: int, is_expanded: bool
@@ -149,7 +145,6 @@ def test_all_lines_in_a_frame_are_equally_wide(
     assert len({display_width(line) for line in lines}) <= 1
 
 
-@patient
 @given(TABLES, st.sampled_from([",", ";", "|", "a"]))
 def test_csv_can_be_read_back(table: Table, separator: str) -> None:
     options = PrintOptions(format="csv", csv_field_separator=separator)
@@ -160,7 +155,6 @@ def test_csv_can_be_read_back(table: Table, separator: str) -> None:
     assert [row for row in read if row] == expected
 
 
-@patient
 @given(TABLES)
 def test_json_can_be_read_back(table: Table) -> None:
     out = printed(table, PrintOptions(format="json"))
@@ -168,7 +162,6 @@ def test_json_can_be_read_back(table: Table) -> None:
     assert rows == [list(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-@patient
 @given(
     TABLES,
     st.sampled_from(get_args(Format)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replctl.psql.scan import Prompt, Statement, StatementScanner
@@ -213,7 +213,6 @@ TOKENS = [
 ]
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(st.lists(st.sampled_from(TOKENS)), st.data())
 def test_any_space_may_be_a_line_break(tokens: list[str], data: st.DataObject) -> None:
     text = " ".join(tokens)

@@ -8,12 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE, wait_until
 
 _NOT_RUNNING = 3
 _ROOT = Path(__file__).parents[2]
@@ -78,10 +78,7 @@ def listening_addresses(pid: int) -> set[str]:
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not Path(f"/proc/{pid}").exists()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 @pytest.mark.spark
@@ -127,9 +124,7 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     # A JVM that dies is named, once, and the command goes on without it
     os.kill(jvm, signal.SIGKILL)
     wait_until_gone(jvm)
-    deadline = time.monotonic() + 30
-    while command.spark("status").returncode == 0 and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: command.spark("status").returncode != 0)
     assert command.spark("status").returncode == _NOT_RUNNING
     answer = command("-X", "-At", "-c", "select * from t")
     assert answer.stdout == "1\n"
@@ -164,12 +159,11 @@ def test_a_watch_outlives_its_server(command: Command) -> None:
             local = ["--master", "local[1]"] if is_killed else []
             insert = f"insert into t values ({number})"
             assert command("-X", "-d", "pub", *local, "-c", insert).returncode == 0
-            deadline = time.monotonic() + 120
             seen = ("-X", "-d", "sub", *local, "-Atc", "select max(a) from t")
-            while command(*seen).stdout != f"{number}\n":
-                assert time.monotonic() < deadline
+            applied = f"{number}\n"
+            wait_until(lambda seen=seen, applied=applied: command(*seen).stdout == applied)
         watch.send_signal(signal.SIGINT)
-        _, errors = watch.communicate(timeout=60)
+        _, errors = watch.communicate(timeout=PATIENCE)
     finally:
         watch.kill()
     assert "ERROR:  could not connect to the Spark Connect server" in errors
@@ -190,9 +184,7 @@ def test_a_server_that_cannot_be_reached(command: Command) -> None:
 @pytest.mark.spark
 def test_a_server_ends(command: Command) -> None:
     assert command.start("--idle-timeout", "1").returncode == 0
-    deadline = time.monotonic() + 60
-    while command.spark("status").returncode == 0 and time.monotonic() < deadline:
-        time.sleep(0.2)
+    wait_until(lambda: command.spark("status").returncode != 0)
     assert command.spark("status", "--json").stdout == '{"running": false}\n'
     assert not (command.home / "spark" / "server.json").exists()
 

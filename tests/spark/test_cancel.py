@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from patience import PATIENCE
 
 from replctl.errors import QueryCanceled
 
@@ -49,7 +50,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=PATIENCE)
     return output.strip(), errors, process.returncode
 
 

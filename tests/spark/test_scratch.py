@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 
 from replctl.spark.scratch import make_scratch
 
@@ -118,12 +117,9 @@ def test_spark_writes_into_the_home_alone(tmp_path: Path) -> None:
 
 
 def _wait_until_stopped(pid: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+    def is_stopped() -> bool:
         state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
-        if state == "T":
-            return
         assert state != "Z"
-        time.sleep(0.1)
-    os.kill(pid, signal.SIGCONT)
-    raise AssertionError("the process does not stop")
+        return state == "T"
+
+    wait_until(is_stopped)

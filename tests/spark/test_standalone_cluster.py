@@ -7,18 +7,17 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 
 from replctl.spark.jvm import find_java
 
 pytestmark = pytest.mark.spark
 
-_TIMEOUT = 120.0
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Successfully registered with master"
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY, region text, price numeric);"
@@ -77,13 +76,17 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
 
 def said(log: Path, pattern: str | re.Pattern[str]) -> re.Match[str]:
     """What a daemon says in its log, once it does."""
-    deadline = time.monotonic() + _TIMEOUT
-    while time.monotonic() < deadline:
-        text = log.read_text("utf-8", "replace")
-        if (match := re.search(pattern, text)) is not None:
-            return match
-        time.sleep(0.1)
-    raise TimeoutError(log.read_text("utf-8", "replace")[-3000:])
+
+    def found() -> re.Match[str] | None:
+        return re.search(pattern, log.read_text("utf-8", "replace"))
+
+    try:
+        wait_until(lambda: found() is not None)
+    except TimeoutError:
+        raise TimeoutError(log.read_text("utf-8", "replace")[-3000:]) from None
+    match = found()
+    assert match is not None
+    return match
 
 
 @pytest.fixture

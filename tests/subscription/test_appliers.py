@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -74,7 +75,7 @@ def test_a_second_applier_and_a_signal(tmp_path: Path, connect_server: str) -> N
         assert run("-d", "test_sub", *_ROWS).stdout == "1|one\n2|two\n"
         applier.send_signal(signal.SIGTERM)
         applier.send_signal(signal.SIGCONT)
-        assert applier.communicate(timeout=120) == (None, "")
+        assert applier.communicate(timeout=PATIENCE) == (None, "")
         assert applier.returncode == 0
     finally:
         applier.kill()

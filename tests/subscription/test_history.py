@@ -53,7 +53,6 @@ def nodes(shared_cluster: Cluster, engine: Engine) -> tuple[Database, Database]:
 @given(history=st.lists(_statements, min_size=4, max_size=9))
 @settings(
     max_examples=6,
-    deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

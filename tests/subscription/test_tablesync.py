@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from fix_replication import Database, connect
+from patience import wait_until
 
 from replctl import launcher
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
 from replctl.lake.delta_log import commits_after, latest_version
+from replctl.replication.apply import OnApplied
 from replctl.replication.node import Publisher, Subscriber
 from replctl.spark.engine import Engine
 
@@ -108,13 +108,15 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
     original = launcher.synchronize
 
     def synchronize_late(
-        source: Publisher, target: Subscriber, subscription: Subscription, name: tuple[str, str]
+        source: Publisher,
+        target: Subscriber,
+        subscription: Subscription,
+        name: tuple[str, str],
+        on_applied: OnApplied,
     ) -> None:
-        deadline = time.monotonic() + 60
-        while not subscriber.rows("SELECT 1 FROM first") and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_until(lambda: bool(subscriber.rows("SELECT 1 FROM first")))
         seen.append(subscriber.rows("SELECT id FROM first"))
-        original(source, target, subscription, name)
+        original(source, target, subscription, name, on_applied)
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.1)
     monkeypatch.setattr(launcher, "synchronize", synchronize_late)

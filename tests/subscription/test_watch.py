@@ -10,14 +10,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from fix_replication import Database
+from patience import wait_until
 
 from replctl import watch
 from replctl.catalog.cluster import Cluster
@@ -56,13 +56,6 @@ def watching(cluster: Cluster, *arguments: str) -> Iterator[subprocess.Popen[str
         process.communicate()
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @dataclass
 class Clock:
     """The launcher's time, which only the test moves."""
@@ -90,16 +83,16 @@ def test_it_goes_on_until_a_signal(
 ) -> None:
     with watching(cluster) as process:
         theirs = str(process.pid)
-        wait_for(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
+        wait_until(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
         (failure,) = subscriber.sync()
         assert failure.error.message == f'replication slot "s" is active for PID {theirs}'
         subscribe(subscriber, "later")
-        wait_for(lambda: subscriber.rows(ACTIVE) == [("later", theirs), ("s", theirs)])
+        wait_until(lambda: subscriber.rows(ACTIVE) == [("later", theirs), ("s", theirs)])
         subscriber.run("ALTER SUBSCRIPTION s DISABLE")
         subscriber.run("DROP SUBSCRIPTION later")
         assert subscriber.rows(ACTIVE) == []
         subscriber.run("ALTER SUBSCRIPTION s ENABLE")
-        wait_for(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
+        wait_until(lambda: subscriber.rows(ACTIVE) == [("s", theirs)])
         process.send_signal(number)
         assert process.wait(30) == 0
         assert process.stderr is not None

@@ -316,7 +316,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 
 @pytest.mark.parametrize("type_name", VALUES)
 def test_a_value_survives_printing_and_reading(type_name):
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=60, database=None)
     @given(VALUES[type_name])
     def check(value):
         text = render(type_name, value)
@@ -382,7 +382,7 @@ def quoted(word: str) -> str:
 
 @pytest.mark.parametrize("type_name", CANONICAL_TEXTS)
 def test_a_canonical_text_is_its_own(type_name):
-    @settings(max_examples=60, deadline=None, database=None)
+    @settings(max_examples=60, database=None)
     @given(CANONICAL_TEXTS[type_name])
     def check(text):
         try:
@@ -396,7 +396,7 @@ def test_a_canonical_text_is_its_own(type_name):
 
 
 @pytest.mark.parametrize("type_name", ["numeric", "timestamp", "interval", "float8", "time"])
-@settings(max_examples=50, deadline=None, database=None)
+@settings(max_examples=50, database=None)
 @given(data=st.data())
 def test_junk_is_an_error_of_postgresql(type_name, data):
     text = data.draw(TEXTS)

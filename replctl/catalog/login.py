@@ -1,0 +1,139 @@
+"""Who may open a session: passwords, and limits of connections (postinit.c, auth.c)."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from pathlib import Path
+
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_authid import Role, find_role
+from replctl.catalog.pg_control import check_connectable
+from replctl.catalog.scram import is_password
+from replctl.errors import (
+    ConnectNotPermitted,
+    InvalidAuthorizationSpecification,
+    InvalidPassword,
+    TooManyConnections,
+)
+from replctl.record import dataclass
+from replctl.types import text
+
+_numbers = count(1)  # of this process's connections
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A role in a database.
+
+    Attributes:
+        mark: a file that counts the connection while its process lives; None if it is not counted.
+    """
+
+    role: Role
+    database_oid: int
+    mark: Path | None
+
+    def end(self) -> None:
+        """Stop counting the connection."""
+        if self.mark is not None:
+            self.mark.unlink(missing_ok=True)
+
+
+def log_in(
+    cluster: Cluster,
+    database_name: str,
+    role_name: str,
+    *,
+    password: str | None = None,
+    is_worker: bool = False,
+) -> Login:
+    """Connect a role to a database.
+
+    Args:
+        password: what the client gives; None for a client that is trusted.
+        is_worker: the session belongs to a background process, which no limit counts.
+
+    Raises:
+        CannotConnectNow: a standby was promoted in the cluster's place (FATAL).
+        InvalidPassword: the password is not the role's, or no longer (28P01, FATAL).
+        InvalidAuthorizationSpecification: there is no such role, or it may not log in (FATAL).
+        TooManyConnections: the role has as many as it may have (53300, FATAL).
+        DatabaseDoesNotExist, ConnectNotPermitted: no such database, or not for the role (FATAL).
+    """
+    check_connectable(cluster.control())
+    with cluster.read(0) as catalog:
+        role = find_role(catalog, role_name)
+    if password is not None:
+        _authenticate(cluster, role_name, role, password)
+    if role is None:
+        raise InvalidAuthorizationSpecification(f'role "{role_name}" does not exist')
+    if not role.can_login:
+        raise InvalidAuthorizationSpecification(f'role "{role_name}" is not permitted to log in')
+    mark = None if is_worker else _marked(cluster, role)
+    login = Login(role, 0, mark)
+    try:
+        database_oid = cluster.database_oid(database_name)
+        with cluster.read(database_oid) as catalog:
+            if not Privileges(catalog, role.oid).has_on_database("c"):
+                raise ConnectNotPermitted(
+                    f'permission denied for database "{database_name}"',
+                    detail="User does not have CONNECT privilege.",
+                )
+    except BaseException:
+        login.end()
+        raise
+    return Login(role, database_oid, mark)
+
+
+def _authenticate(cluster: Cluster, role_name: str, role: Role | None, password: str) -> None:
+    """The client learns that it failed; the log of the cluster says why."""
+    reason = None
+    if role is None:
+        reason = f'Role "{role_name}" does not exist.'
+    elif role.password is None:
+        reason = f'User "{role_name}" has no password assigned.'
+    elif _is_past(role.valid_until):
+        reason = f'User "{role_name}" has an expired password.'
+    elif not is_password(password, role.password):
+        reason = f'Password does not match for user "{role_name}".'
+    if reason is None:
+        return
+    error = InvalidPassword(f'password authentication failed for user "{role_name}"')
+    noted = InvalidPassword(error.message, detail=reason)
+    cluster.log.report_error(noted, backend_type="client backend")
+    raise error
+
+
+def _is_past(valid_until: str | None) -> bool:
+    if valid_until is None:
+        return False
+    end = text.parse("timestamptz", valid_until)
+    assert isinstance(end, int)
+    return end < time.time_ns() // 1000
+
+
+def _marked(cluster: Cluster, role: Role) -> Path:
+    """The mark of a new connection.
+
+    Raises:
+        TooManyConnections: there are too many with it.
+    """
+    folder = cluster.path / "lock"
+    mark = folder / f"connection.{cluster.backend}.{next(_numbers)}.{role.oid}"
+    mark.touch(mode=0o600)
+    if role.connection_limit >= 0 and not role.is_superuser:
+        found = folder.glob(f"connection.*.{role.oid}")
+        if sum(_counts(cluster, path) for path in found) > role.connection_limit:
+            mark.unlink()
+            raise TooManyConnections(f'too many connections for role "{role.name}"')
+    return mark
+
+
+def _counts(cluster: Cluster, mark: Path) -> bool:
+    """Whether a mark is of a living process; others are removed."""
+    if cluster.is_alive(mark.name.split(".")[1]):
+        return True
+    mark.unlink(missing_ok=True)
+    return False

@@ -1,0 +1,88 @@
+"""What an error may show of a row to a role (execMain.c, genam.c, ri_triggers.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from replctl.catalog.aclchk import Privileges
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.record import dataclass
+from replctl.types.quote import quote_identifier
+
+_MAX_FIELD_LENGTH = 64  # bytes of a value that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """The role that is told of a row that a table does not take.
+
+    Attributes:
+        privileges: of the role.
+        supplied: names of the columns whose values its statement gives.
+        named: the table that the statement names, if the row may be of one that inherits from it;
+            the row is shown as one of that table then.
+    """
+
+    privileges: Privileges
+    supplied: Collection[str] = ()
+    named: Relation | None = None
+
+    def row(self, relation: Relation, values: Mapping[int, str | None]) -> str | None:
+        """Return `(1, null)`, or `(a, b) = (1, null)` if not all columns may be shown, or None if
+        none may (ExecBuildSlotValueDescription).
+
+        Args:
+            values: of the row, by attnum of `relation`.
+        """
+        described = self.named or relation
+        if is_row_security_active(self.privileges, described):
+            return None
+        by_name = {c.name: values[c.attnum] for c in relation.columns if c.attnum in values}
+        columns = [column for column in described.columns if column.name in by_name]
+        if self._may_read(described):
+            return _values([by_name[column.name] for column in columns])
+        shown = [
+            column.name
+            for column in columns
+            if column.name in self.supplied or self._may_read(described, [column.attnum])
+        ]
+        if not shown:
+            return None
+        return f"({', '.join(shown)}) = {_values([by_name[name] for name in shown])}"
+
+    def key(
+        self, relation: Relation, names: Sequence[str], values: Sequence[str | None], sep: str = "="
+    ) -> str | None:
+        """Return `(a, b)=(1, null)`, or None if the role may not see all of the columns
+        (BuildIndexValueDescription, ExecBuildSlotPartitionKeyDescription).
+
+        Args:
+            relation: the table or partition whose columns these are.
+            sep: what stands between names and values.
+        """
+        if is_row_security_active(self.privileges, relation):
+            return None
+        columns = [relation.column(name) for name in names]
+        attnums = [column.attnum for column in columns if column is not None]
+        if not self._may_read(relation) and (
+            len(attnums) < len(names) or not self._may_read(relation, attnums)
+        ):
+            return None
+        return f"({', '.join(map(quote_identifier, names))}){sep}{_values(values)}"
+
+    def _may_read(self, relation: Relation, attnums: Sequence[int] | None = None) -> bool:
+        return self.privileges.has_on_relation(relation, "r", attnums)
+
+
+def _values(values: Sequence[str | None]) -> str:
+    return f"({', '.join(map(_shown, values))})"
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "null"
+    encoded = value.encode()
+    if len(encoded) <= _MAX_FIELD_LENGTH:
+        return value
+    return encoded[:_MAX_FIELD_LENGTH].decode(errors="ignore") + "..."

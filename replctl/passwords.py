@@ -1,0 +1,30 @@
+"""Passwords and keys in texts: statements, commands and connection strings."""
+
+from __future__ import annotations
+
+import re
+
+_SECRETS = (
+    re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
+    re.compile(r"(\bpassword\s+)(?:E|U&)?'(?:[^'\\]|''|\\.)*'?", re.IGNORECASE),
+    re.compile(r"(://[^/\s:@]*:)([^/\s@]+)(?=@)"),
+    re.compile(r"(;token=)[^\s;'\"]+", re.IGNORECASE),
+)
+#: What names a secret, wherever its value stands; `\password` asks for one.
+_NAMES = re.compile(
+    r"(?<!\\)\b\w*passw(?:or)?d\b|://[^/\s:@]*:[^/\s@]+@|;token=|secret[._-]?(?:access[._-]?)?key",
+    re.IGNORECASE,
+)
+
+
+def without_passwords(text: str) -> str:
+    """A text that may hold a connection string or a statement, without its secrets."""
+    for pattern in _SECRETS:
+        text = pattern.sub(r"\1***", text)
+    return text
+
+
+def may_hold_password(text: str) -> bool:
+    """Whether statements or commands may hold a password, or another secret: rather too often
+    than too seldom."""
+    return _NAMES.search(text) is not None

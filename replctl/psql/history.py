@@ -1,0 +1,83 @@
+"""The history of what was typed, in a file: without passwords, for its owner alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit.history import FileHistory
+
+from replctl.passwords import may_hold_password
+from replctl.private_file import open_private
+from replctl.psql.settings import PsqlSettings
+
+
+class History(FileHistory):
+    """Leaves out what HISTCONTROL says, and statements and commands that may hold a password.
+
+    Lines wait until their statement is complete: which of them is a password, the others tell.
+
+    Args:
+        is_amid_statement: whether lines of a statement were given that is not complete.
+    """
+
+    def __init__(self, settings: PsqlSettings, is_amid_statement: Callable[[], bool]) -> None:
+        path = history_path(settings)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(str(path))
+        self._settings = settings
+        self._is_amid_statement = is_amid_statement
+        self._statement: list[str] = []
+        self._waiting: list[str] = []
+
+    def append_string(self, string: str) -> None:
+        """Add a line that was typed; it is written as soon as its statement, or its command, is
+        complete."""
+        if not self._is_amid_statement():
+            self.flush()
+        self._statement.append(string)
+        if not self._is_ignored(string):
+            super().append_string(string)
+        if len(self._statement) == 1 and string.lstrip().startswith("\\"):
+            self.flush()
+
+    def _is_ignored(self, string: str) -> bool:
+        control = self._settings.variables.choice("HISTCONTROL")
+        if control in ("ignorespace", "ignoreboth") and string.startswith(" "):
+            return True
+        is_repeated = self.get_strings()[-1:] == [string]
+        return control in ("ignoredups", "ignoreboth") and is_repeated
+
+    def store_string(self, string: str) -> None:
+        """Let a line wait for the rest of its statement."""
+        self._waiting.append(string)
+
+    def flush(self) -> None:
+        """Write the lines that wait, unless they may hold a password."""
+        statement, self._statement = self._statement, []
+        waiting, self._waiting = self._waiting, []
+        if not waiting or may_hold_password("\n".join(statement)):
+            return
+        open_private(
+            os.fsdecode(self.filename), os.O_WRONLY | os.O_CREAT | os.O_APPEND, "ab"
+        ).close()
+        for line in waiting:
+            super().store_string(line)
+
+
+def history_path(settings: PsqlSettings) -> Path:
+    """Where the history is: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
+    named = settings.variables.get("HISTFILE") or os.environ.get("REPLCTL_HISTORY")
+    return Path(named).expanduser() if named else Path.home() / ".replctl_history"
+
+
+def history_text(settings: PsqlSettings) -> str:
+    """The lines of the history, oldest first."""
+    path = history_path(settings)
+    if not path.exists():
+        return ""
+    newest_first = FileHistory(str(path)).load_history_strings()
+    limit = settings.variables.integer("HISTSIZE")
+    lines = list(newest_first)[: limit if limit >= 0 else None]
+    return "\n".join(reversed(lines))

@@ -1,0 +1,89 @@
+"""Only its owner can look into a cluster, whatever the umask was."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from fix_psql import Psql
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.standby import create_standby
+from replctl.execute import execute
+from replctl.lake.backup import back_up
+from replctl.session import Session
+
+
+def modes(directory: Path) -> dict[str, int]:
+    """The modes of a cluster's directory and of all that is in it but locks, by name."""
+    found = {".": stat.S_IMODE(directory.stat().st_mode)}
+    for path in directory.rglob("*"):
+        if path.suffix != ".lock":
+            found[str(path.relative_to(directory))] = stat.S_IMODE(path.stat().st_mode)
+    return found
+
+
+@pytest.fixture(params=[0o000, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    old = os.umask(request.param)
+    yield request.param
+    os.umask(old)
+
+
+@pytest.mark.usefixtures("umask")
+def test_what_a_cluster_makes(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(0o755)
+    home.chmod(0o755)
+    cluster = Cluster.open(home)
+    session = Session.connect(cluster, "postgres", "postgres")
+    list(execute(session, "ALTER SYSTEM SET max_slot_wal_keep_size = '1GB'"))
+    cluster.log.report("hello", backend_type="client backend")
+    create_standby(home, tmp_path / "standby", "standby")
+    back_up(cluster, tmp_path / "backup")
+    catalog = {".": 0o700, "catalog.db": 0o600, "postgresql.auto.conf": 0o600}
+    wal = {"catalog.db-wal": 0o600, "catalog.db-shm": 0o600}
+    log = {"lock": 0o700, "log": 0o700, "log/replctl.log": 0o600}
+    assert modes(home) == catalog | wal | log
+    assert modes(tmp_path / "backup") == catalog
+    standby = modes(tmp_path / "standby")
+    assert standby | wal | log == catalog | wal | log
+    cluster.close()
+
+
+def test_what_is_too_open_is_closed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first = Cluster.open(home)
+    first.log.report("hello", backend_type="client backend")
+    open_files = ("catalog.db", "catalog.db-wal", "catalog.db-shm", "log/replctl.log")
+    home.chmod(0o755)
+    for name in open_files:
+        (home / name).chmod(0o666)
+    second = Cluster.open(home)
+    second.log.report("hello again", backend_type="client backend")
+    assert {modes(home)[name] for name in open_files} == {0o600}
+    assert modes(home)["."] == 0o700
+    home.chmod(0o750)  # PostgreSQL lets the group read, too
+    Cluster.open(home).close()
+    assert modes(home)["."] == 0o750
+    second.close()
+    first.close()
+
+
+def test_the_log_holds_no_passwords(psql: Psql, tmp_path: Path) -> None:
+    script = (
+        "CREATE ROLE a PASSWORD 'secret1' LOGIN PASSWORD 'secret2';\n"
+        "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere password=secret3' PUBLICATION p;\n"
+        "CREATE SUBSCRIPTION s CONNECTION 'postgresql://u:secret4@nowhere/x' PUBLICATION p;\n"
+    )
+    assert "ERROR" in psql("-X", script=script).stderr
+    with closing(Cluster.open(tmp_path / "home")) as cluster:
+        for text in ("ALTER ROLE a PASSWORD 'it''s secret5'", "PASSWORD E'secret\\'6'"):
+            cluster.log.report_fault(ValueError(text))
+    log = (tmp_path / "home" / "log" / "replctl.log").read_text("utf-8")
+    assert "PASSWORD ***" in log
+    assert "secret" not in log

@@ -1,0 +1,105 @@
+"""Whether a table still has the versions that the catalog knows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from fix_lake import Lake
+
+from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
+from replctl.lake.publisher import LakePublisher
+from replctl.replication.conflict import DecodingFailure
+
+
+def rows_of(location: str, count: int) -> None:
+    """Write a table of so many rows anew, as somebody who dropped it before would."""
+    shutil.rmtree(location)
+    numbers = list(range(count))
+    rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": [str(n) for n in numbers]})
+    write_deltalake(location, rows)
+
+
+def put_back(lake: Lake) -> None:
+    """Put the table back as it was two versions ago."""
+    for name in ("2", "3"):
+        (Path(lake.location) / "_delta_log" / f"{int(name):020d}.json").unlink()
+
+
+def put_back_and_go_on(lake: Lake) -> None:
+    put_back(lake)
+    for number in range(4):
+        DeltaTable(lake.location).update(updates={"v": f"'{number}'"}, predicate="id = 2")
+
+
+def replace_by_fewer(lake: Lake) -> None:
+    rows_of(lake.location, 2)
+
+
+def replace_by_more(lake: Lake) -> None:
+    rows_of(lake.location, 2)
+    for number in range(6):
+        DeltaTable(lake.location).update(updates={"v": f"'{number}'"}, predicate="id = 1")
+
+
+def overwrite_the_last_commit(lake: Lake) -> None:
+    path = Path(lake.location) / "_delta_log" / f"{3:020d}.json"
+    path.write_text(path.read_text().replace("UPDATE", "MERGE"))
+
+
+_ACTIONS = [
+    put_back, put_back_and_go_on, replace_by_fewer, replace_by_more, overwrite_the_last_commit
+]  # fmt: skip
+
+
+def entries(lake: Lake) -> list[LogEntry]:
+    """What the log has of the table."""
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        return [entry for entry in entries_between(catalog, 0, end) if entry.relid == lake.oid]
+
+
+@pytest.mark.parametrize("action", _ACTIONS)
+def test_what_does_not_continue_the_log_is_a_break(
+    lake: Lake, action: Callable[[Lake], None]
+) -> None:
+    lake.update(3)
+    lake.run("create publication p for table t")
+    before = lake.enter()
+    action(lake)
+    found = entries(lake)
+    assert [entry.action for entry in found].count(BREAK) == 1
+    assert found[-1].action == BREAK
+
+    # Who has not passed the break cannot go on; who begins behind it can
+    publisher = LakePublisher(lake.session)
+    starts = {("public", "t"): before}
+    arguments = (["p"], before, publisher.current_lsn(), starts, "any", lambda _remote: True, 1)
+    with pytest.raises(DecodingFailure) as caught, publisher.changes(*arguments):
+        pass
+    error = caught.value.reported("my sub")
+    assert error.message == 'table "public.t" was replaced or put back by another program'
+    assert error.sqlstate == "55000"
+    assert error.hint is not None
+    assert error.hint.endswith('use ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t.')
+
+    # The chain goes on from there, and is not broken again
+    lake.update()
+    found = entries(lake)
+    assert [entry.action for entry in found[-2:]] == [BREAK, CHANGE]
+    assert found[-1].version == DeltaTable(lake.location).version()
+    assert len(entries(lake)) == len(found)
+
+
+def test_what_only_grows_is_no_break(lake: Lake) -> None:
+    lake.update(3)
+    table = DeltaTable(lake.location)
+    table.restore(1)
+    table.optimize.compact()
+    table.create_checkpoint()
+    (Path(lake.location) / "_delta_log" / f"{3:020d}.json").touch()
+    assert BREAK not in [entry.action for entry in entries(lake)]

@@ -1,0 +1,21 @@
+"""How long a test waits for what must happen: so long that a busy machine is no failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+PATIENCE = 120.0  # seconds
+
+
+def wait_until(condition: Callable[[], bool], interval: float = 0.1) -> None:
+    """Return once a condition holds.
+
+    Raises:
+        TimeoutError: it does not in time.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not happen within {PATIENCE:g} seconds")
+        time.sleep(interval)
