@@ -163,11 +163,18 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0) -> None:
-    """What a transaction has entered since an LSN was undone: its versions change nothing."""
+    """What a transaction has entered since an LSN was undone: its versions change nothing.
+
+    Versions of other writers among them stay. A TRUNCATE of theirs becomes a change: it has not
+    removed the rows that come back.
+    """
     wal = schema.pg_wal
     mine = (wal.c.xid == xid, wal.c.lsn > since_lsn)
     catalog.connection.execute(delete(wal).where(*mine, wal.c.version.is_(None)))
-    catalog.connection.execute(update(wal).where(*mine).values(action=NONE))
+    own = update(wal).where(*mine, wal.c.mark.is_not(None))
+    catalog.connection.execute(own.values(action=NONE))
+    foreign = update(wal).where(*mine, wal.c.mark.is_(None), wal.c.action == TRUNCATE)
+    catalog.connection.execute(foreign.values(action=CHANGE))
 
 
 def bequeath(catalog: Catalog, xid: int) -> None:

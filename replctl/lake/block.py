@@ -51,7 +51,7 @@ def commit(session: Session) -> None:
         with session.cluster.write(session.database_oid, block.xids) as catalog:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
             relations = load_relations(catalog, oids).values()
-            broken = commit_log.enter_readable(catalog, session.cluster, relations, top)
+            broken = commit_log.enter_readable(catalog, session.cluster, relations, top, ends=True)
             for intent in intents_of(catalog.connection, top):
                 if intent.relid in broken:
                     raise broken[intent.relid]

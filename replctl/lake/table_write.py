@@ -58,6 +58,7 @@ from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source, written_source
+from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
 from replctl.types.boolean import bool_in
@@ -415,7 +416,7 @@ def commit(
     """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
-        _enter_into(catalog, writer)
+        _enter_into(catalog, writer, ends=True)
         delete_intents(catalog.connection, writer.xid)
         if writer.origin is None:
             lsn = session.enter_commit(catalog.connection, writer.xid, changes_catalog=False)
@@ -438,12 +439,14 @@ def _enter(writer: TableWriter) -> None:
         _enter_into(catalog, writer)
 
 
-def _enter_into(catalog: Catalog, writer: TableWriter) -> None:
+def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) -> None:
     statement = {"statement": next_insert_lsn(catalog.connection)}
     for relid, detail in writer.truncations.items():
         enter(catalog, writer.xid, relid, None, TRUNCATE, detail | statement)
     for relation in writer.relations.values():
-        commit_log.enter_versions(catalog, writer.session.cluster, relation, own_xid=writer.xid)
+        commit_log.enter_versions(
+            catalog, writer.session.cluster, relation, own_xid=writer.xid, ends=ends
+        )
 
 
 def undo_or_leave(session: Session, xid: int) -> None:
@@ -499,10 +502,11 @@ def _undo(session: Session, xid: int) -> None:
     cluster = session.cluster
     relations = undo_commits(session, xid)
     with cluster.write(session.database_oid) as catalog:
-        for relation in relations.values():
-            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
+        # First: what others have committed within the transaction comes before what they did since
         take_back(catalog, xid)
         bequeath(catalog, xid)
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         left = abandon_storage(catalog.connection)
@@ -563,11 +567,36 @@ def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -
         with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
             session.engine().restore(location, floor, note)
     else:
-        for commit in reversed(pending):
-            source = written_source(relation, commit.version)
-            with _undoing(session, xid, relation, [commit.version]) as note:
-                session.engine().revert(source, commit.version, note)
+        _undo_by_inverse(
+            session,
+            xid,
+            relation,
+            [commit.version for commit in pending],
+            [commit.version for commit in commits if commit.changes_data and not commit.is_of(xid)],
+        )
     injection_point("undo.after-restore")
+
+
+def _undo_by_inverse(
+    session: Session,
+    xid: int,
+    relation: Relation,
+    own: Sequence[int],
+    foreign: Sequence[int],
+) -> None:
+    """Take back versions of a table with which others' lie: those at once of which the rows have
+    a key, else one by one, the newest first."""
+    storage, engine = _storage(relation), session.engine()
+    source = written_source(relation, own[0])
+    numbers = {column.attnum for column in source.columns}
+    key = [storage.columns[attnum].number for attnum in target_key(relation)]
+    if key and numbers.issuperset(key):
+        with _undoing(session, xid, relation, own, may_be_nothing=True) as note:
+            engine.revert(source, key, own, foreign, note)
+        return
+    for version in reversed(own):
+        with _undoing(session, xid, relation, [version], may_be_nothing=True) as note:
+            engine.revert(written_source(relation, version), (), [version], (), note)
 
 
 def _pending(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
@@ -583,16 +612,26 @@ def _pending(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
 
 @contextmanager
 def _undoing(
-    session: Session, xid: int, relation: Relation, versions: Sequence[int]
+    session: Session,
+    xid: int,
+    relation: Relation,
+    versions: Sequence[int],
+    *,
+    may_be_nothing: bool = False,
 ) -> Iterator[CommitNote]:
     """Around the commit that takes back versions of a table, with a nonce of its own: the process
-    that wrote them may have died."""
+    that wrote them may have died.
+
+    Args:
+        may_be_nothing: no commit is made where others have replaced all that they changed.
+    """
     cluster = session.cluster
     with cluster.begin(write=True) as connection:
         nonce = make_nonces(connection, xid, [relation.oid])[relation.oid]
     mark = CommitMark(nonce, 1, xid, silent=True, undoes=tuple(versions))
     yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
-    commit_log.check_written(cluster, relation, mark, max(versions))
+    if not may_be_nothing:
+        commit_log.check_written(cluster, relation, mark, max(versions))
 
 
 def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:

@@ -132,6 +132,52 @@ def inverse_sql(source: TableSource, version: int) -> str:
     )
 
 
+def without_own_sql(
+    source: TableSource, key: Sequence[int], own: Sequence[int], foreign: Sequence[int]
+) -> str:
+    """SQL of the changes that undo commits, as `inverse_sql`, where others have committed since:
+    each row that they have changed becomes what the others' commits alone make of it.
+
+    Others' commits count as subscribers apply them: an UPDATE or DELETE of a missing row is none.
+
+    Args:
+        key: attnums of the columns that identify a row.
+        own: the versions to undo.
+        foreign: the others' versions.
+    """
+    row, keys = _row(source), ", ".join(f"c{attnum}" for attnum in key)
+    versions = [FeedVersion(version, 1) for version in sorted([*own, *foreign])]
+    is_own = f"version IN ({', '.join(map(str, own))})"
+    of_versions = (
+        f"SELECT {keys}, version, {is_own} AS is_own,"
+        f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
+        f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n"
+        f" FROM ({_feed(source, versions)}) GROUP BY {keys}, version"
+    )
+    by_version = "(a, b) -> CASE WHEN a.version < b.version THEN -1 ELSE 1 END"
+    of_keys = (
+        "SELECT min(version) FILTER (WHERE is_own) AS first_own,"
+        f" array_sort(collect_list(struct(version, is_own, o, n)), {by_version}) AS events"
+        f" FROM ({of_versions}) GROUP BY {keys}"
+    )
+    since = "filter(events, x -> x.version >= first_own)"
+    step = (
+        "CASE WHEN x.is_own THEN s WHEN x.n IS NULL THEN NULL WHEN x.o IS NULL THEN x.n"
+        " WHEN s IS NOT NULL THEN x.n END"
+    )
+    states = (
+        f"SELECT element_at(events, -1).n AS o, aggregate(events, events[0].o, (s, x) -> {step})"
+        f" AS n FROM (SELECT {since} AS events FROM ({of_keys}) WHERE first_own IS NOT NULL)"
+    )
+    same = " AND ".join(f"o.c{c.attnum} <=> n.c{c.attnum}" for c in source.columns)
+    images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in "on" for c in source.columns)
+    action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
+    return (
+        f"SELECT 1L AS position, {action} AS action{images} FROM ({states})"
+        f" WHERE NOT ((o IS NULL) = (n IS NULL) AND {same})"
+    )
+
+
 def _action_sql(change_source: ChangeSource) -> str:
     """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything
     else."""

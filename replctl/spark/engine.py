@@ -321,9 +321,16 @@ class Engine:
         """
         delta_table.optimize(self, location, key)
 
-    def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
-        """Take back what one commit has done to a table's rows."""
-        revert(self, source, version, note)
+    def revert(
+        self,
+        source: TableSource,
+        key: Sequence[int],
+        own: Sequence[int],
+        foreign: Sequence[int],
+        note: CommitNote,
+    ) -> None:
+        """Take back what commits have done to a table's rows, as `revert.revert`."""
+        revert(self, source, key, own, foreign, note)
 
     # -- replication
 
