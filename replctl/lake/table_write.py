@@ -355,7 +355,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             _end_abandoned(session, xid)
         except commit_log.UNREADABLE:
             if relids is not None:
-                raise
+                _undo_tables(session, xid, relids)
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
@@ -513,6 +513,18 @@ def _undo(session: Session, xid: int) -> None:
     tell_of_files(session, left)
 
 
+def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
+    """Take back what the transaction of a dead process has written into some tables; for the
+    others, of which one cannot be read, it stays to be undone."""
+    relations = undo_commits(session, xid, only=relids)
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            take_back(catalog, xid, relid=relation.oid)
+            bequeath(catalog, xid, relid=relation.oid)
+            commit_log.enter_versions(catalog, session.cluster, relation, undone_xid=xid)
+        delete_intents(catalog.connection, xid, relids)
+
+
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
     """Take back what one statement of a block has written, which is going to be repeated.
 
@@ -529,17 +541,23 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
 
 
 def undo_commits(
-    session: Session, xid: int, floors: Mapping[int, int] | None = None
+    session: Session,
+    xid: int,
+    floors: Mapping[int, int] | None = None,
+    only: Collection[int] | None = None,
 ) -> dict[int, Relation]:
     """Take back what a transaction has written, by the inverse in commits that are not decoded.
 
     Args:
         floors: what it has written up to these versions, by OID, stays.
+        only: OIDs of the relations that are concerned; None for all.
 
     Returns:
         The relations that it meant to write.
     """
     intents, relations = _intents(session, xid)
+    if only is not None:
+        relations = {oid: relation for oid, relation in relations.items() if oid in only}
     for intent in intents:
         if intent.relid in relations:
             floor = max(_floor(intent.version), (floors or {}).get(intent.relid, -1))

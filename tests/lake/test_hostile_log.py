@@ -20,11 +20,14 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.intent import Intent, disown, insert_intent, intents_of
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
+from replctl.catalog.transaction import begin_transaction
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_write import recover
 
 _LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
@@ -321,3 +324,22 @@ def test_logs_by_chance(lake: Lake) -> None:
         except Exception as error:
             raise AssertionError(content) from error
     assert min(count.values()) > _LOGS / 20, count
+
+
+def test_a_dead_block_is_undone_where_its_tables_are_whole(lake: Lake) -> None:
+    lake.run("create table other (a int primary key)")
+    session = lake.session
+    with session.cluster.write(session.database_oid) as catalog:
+        other = session.environment(catalog).relation_oid(None, "other")
+        assert other is not None
+        xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+        for oid in (lake.oid, other):
+            insert_intent(catalog.connection, xid, Intent(oid, None, is_whole=False))
+        disown(catalog.connection, xid)
+    append(lake, _BROKEN["torn"])
+    for _ in range(2):
+        recover(session, [other])
+        with pytest.raises(PostgresError, match="is broken"):
+            recover(session, [lake.oid])
+    with session.cluster.begin(write=False) as connection:
+        assert [intent.relid for intent in intents_of(connection, xid)] == [lake.oid]
