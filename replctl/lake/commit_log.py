@@ -465,8 +465,10 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """Whether images of updates have to be paired by row id: ours say so, others' may need it."""
+    """How its changes are read: whether images of updates have to be paired by row id, as ours say,
+    and others' may need it; and whether versions have to be compared."""
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )
-    return {"changes_keys": True} if may_change_keys else None
+    ways = {"changes_keys": may_change_keys, "compared": not commit.has_feed}
+    return {way: True for way, is_needed in ways.items() if is_needed} or None

@@ -18,7 +18,7 @@ from replctl.lake.repeat import repeated
 from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
-from replctl.spark import CommitNote
+from replctl.spark import CommitNote, FeedVersion
 
 
 def undo_commits(
@@ -65,7 +65,11 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
             xid,
             relation,
             [commit.version for commit in pending],
-            [commit.version for commit in commits if commit.changes_data and not commit.is_of(xid)],
+            [
+                FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
+                for commit in commits
+                if commit.changes_data and not commit.is_of(xid)
+            ],
         )
     injection_point("undo.after-restore")
 
@@ -75,7 +79,7 @@ def _undo_by_inverse(
     xid: int,
     relation: Relation,
     own: Sequence[int],
-    foreign: Sequence[int],
+    foreign: Sequence[FeedVersion],
 ) -> None:
     """Take back versions of a table with which others' lie: those at once of which the rows have
     a key, else one by one, the newest first."""

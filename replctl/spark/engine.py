@@ -49,6 +49,7 @@ from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, stage
 from replctl.spark.values import (
     ChangeSource,
     CommitNote,
+    FeedVersion,
     Leaf,
     Reference,
     SentColumn,
@@ -326,7 +327,7 @@ class Engine:
         source: TableSource,
         key: Sequence[int],
         own: Sequence[int],
-        foreign: Sequence[int],
+        foreign: Sequence[FeedVersion],
         note: CommitNote,
     ) -> None:
         """Take back what commits have done to a table's rows, as `revert.revert`."""

@@ -9,7 +9,7 @@ from replctl.spark import replicated_change
 from replctl.spark.change_data_feed import inverse_sql, without_own_sql
 from replctl.spark.merge import changes_of_leaves, write_leaf
 from replctl.spark.staging import StagedColumn, staged
-from replctl.spark.values import CommitNote, Leaf, TableSource, Target, TargetColumn
+from replctl.spark.values import CommitNote, FeedVersion, Leaf, TableSource, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -20,7 +20,7 @@ def revert(
     source: TableSource,
     key: Sequence[int],
     own: Sequence[int],
-    foreign: Sequence[int],
+    foreign: Sequence[FeedVersion],
     note: CommitNote,
 ) -> None:
     """Take back what commits have done to a table's rows; what others have done since stays.

@@ -26,6 +26,7 @@ from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
 from replctl.catalog.transaction import begin_transaction
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.delta_log import read_commit
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.table_write import recover
 
@@ -254,6 +255,33 @@ def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
     assert [(entry.version, entry.action) for entry in entries] == [
         (version, CHANGE) for version in range(1, len(_MARKS) + 1)
     ]
+
+
+@pytest.mark.parametrize(
+    ("info", "has_feed"),
+    [
+        (_INFO, True),
+        ({}, True),
+        ({"timestamp": 1, "operation": "WRITE", "operationParameters": {"mode": "Append"}}, True),
+        ({"operationMetrics": {"rows": 1, "files": "2"}, "clientVersion": {"x": []}}, True),
+        (_INFO | {"userMetadata": None, "isBlindAppend": False, "tags": {"a": None}}, True),
+        *((_INFO | {"userMetadata": mark}, False) for mark in ({}, [1], "x" * 10**7)),
+        ({"timestamp": "now"}, False),
+        ({"operation": {"a": 1}}, False),
+        ({"operationParameters": []}, False),
+        ({"operationMetrics": {"a": {}}}, False),
+        ({"isBlindAppend": "maybe"}, False),
+        ({"readVersion": 2**63}, False),
+        ([], False),
+        ("x", False),
+    ],
+)
+def test_a_feed_that_delta_cannot_read_is_known(
+    lake: Lake, info: object, *, has_feed: bool
+) -> None:
+    append(lake, commit_of({"commitInfo": info}), 1)
+    commit = read_commit(lake.location, 1)
+    assert (commit.has_feed, commit.changes_data) == (has_feed, not has_feed)
 
 
 _PIECES = [

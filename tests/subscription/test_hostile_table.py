@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from fix_replication import Database, connect
 from golden_script import answer_of
 
@@ -61,7 +61,12 @@ def test_a_broken_table_stops_its_subscription_alone(
     assert target.sync() == []
     for number, mark in enumerate(_MARKS, start=2):
         _marked(_append(location, [number]), mark)
-    expected: list[tuple[str | None, ...]] = [(str(n),) for n in range(1, len(_MARKS) + 2)]
+    DeltaTable(location).delete("id = 2")
+    _marked(max((location / "_delta_log").glob("*.json")), {"unreadable": "for Delta's feed"})
+    _append(location, [50])
+    expected: list[tuple[str | None, ...]] = [
+        (str(number),) for number in [1, *range(3, len(_MARKS) + 2), 50]
+    ]
     assert source.rows(_ROWS) == expected
     assert target.sync() == []
     assert target.rows(_ROWS) == expected
