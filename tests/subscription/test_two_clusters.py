@@ -1,7 +1,7 @@
 """Two clusters have adopted one Delta table, and write it in blocks: each sees the other's commits,
 and both targets are the source at the end.
 
-REPLCTL_TEST_TWO_CLUSTERS is how many statements each cluster carries out, 9 where it is not set;
+REPLCTL_TEST_TWO_CLUSTERS is how many statements each cluster carries out, 6 where it is not set;
 REPLCTL_TEST_SEED makes them others.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-_STEPS = int(os.environ.get("REPLCTL_TEST_TWO_CLUSTERS", "9"))
+_STEPS = int(os.environ.get("REPLCTL_TEST_TWO_CLUSTERS", "6"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _ROWS = "SELECT id, v FROM t ORDER BY id, v"
 
