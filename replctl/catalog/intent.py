@@ -91,9 +91,11 @@ def oldest_intent(connection: Connection) -> int | None:
     return oldest
 
 
-def delete_intents(connection: Connection, xid: int) -> None:
-    """The transaction is done."""
-    connection.execute(delete(schema.intent).where(schema.intent.c.xid == xid))
+def delete_intents(connection: Connection, xid: int, relids: Collection[int] | None = None) -> None:
+    """The transaction is done, with all tables or with some of them."""
+    intent = schema.intent
+    done = delete(intent).where(intent.c.xid == xid)
+    connection.execute(done if relids is None else done.where(intent.c.relid.in_(list(relids))))
 
 
 def writers_of(connection: Connection, backend: str, relids: Collection[int]) -> dict[int, str]:

@@ -162,21 +162,37 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
     return bool(others) and catalog.connection.execute(query).first() is not None
 
 
-def take_back(catalog: Catalog, xid: int, since_lsn: int = 0) -> None:
-    """What a transaction has entered since an LSN was undone: its versions change nothing."""
+def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
+    """What a transaction has entered since an LSN was undone: its versions change nothing.
+
+    Versions of other writers among them stay. A TRUNCATE of theirs becomes a change: it has not
+    removed the rows that come back.
+
+    Args:
+        relid: of this relation only.
+    """
     wal = schema.pg_wal
-    mine = (wal.c.xid == xid, wal.c.lsn > since_lsn)
+    mine = [wal.c.xid == xid, wal.c.lsn > since_lsn]
+    mine += [] if relid is None else [wal.c.relid == relid]
     catalog.connection.execute(delete(wal).where(*mine, wal.c.version.is_(None)))
-    catalog.connection.execute(update(wal).where(*mine).values(action=NONE))
+    own = update(wal).where(*mine, wal.c.mark.is_not(None))
+    catalog.connection.execute(own.values(action=NONE))
+    foreign = update(wal).where(*mine, wal.c.mark.is_(None), wal.c.action == TRUNCATE)
+    catalog.connection.execute(foreign.values(action=CHANGE))
 
 
-def bequeath(catalog: Catalog, xid: int) -> None:
-    """What a transaction has entered, and taken back, becomes another's, which changes nothing: it
-    can be forgotten, and its versions stay known."""
+def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
+    """What a transaction has entered, and taken back, becomes another's, which has done only what
+    others have: it can be forgotten, and its versions stay known.
+
+    Args:
+        relid: of this relation only.
+    """
     wal = schema.pg_wal
-    if catalog.connection.execute(select(wal.c.lsn).where(wal.c.xid == xid).limit(1)).first():
+    mine = [wal.c.xid == xid] + ([] if relid is None else [wal.c.relid == relid])
+    if catalog.connection.execute(select(wal.c.lsn).where(*mine).limit(1)).first():
         heir = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
-        catalog.connection.execute(update(wal).where(wal.c.xid == xid).values(xid=heir))
+        catalog.connection.execute(update(wal).where(*mine).values(xid=heir))
         commit_transaction(catalog.connection, heir, changes_catalog=False)
 
 

@@ -22,7 +22,8 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import tell_of_files
-from replctl.lake.table_write import undo_commits, undo_or_leave
+from replctl.lake.table_write import undo_or_leave
+from replctl.lake.undo import undo_commits
 from replctl.session import Savepoint, Session, TransactionBlock
 
 
@@ -51,7 +52,7 @@ def commit(session: Session) -> None:
         with session.cluster.write(session.database_oid, block.xids) as catalog:
             oids = relation_oids(catalog, "r") if block.changes_definitions else block.locked
             relations = load_relations(catalog, oids).values()
-            broken = commit_log.enter_readable(catalog, session.cluster, relations, top)
+            broken = commit_log.enter_readable(catalog, session.cluster, relations, top, ends=True)
             for intent in intents_of(catalog.connection, top):
                 if intent.relid in broken:
                     raise broken[intent.relid]

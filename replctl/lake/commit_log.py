@@ -123,6 +123,8 @@ def enter_readable(
     cluster: Cluster,
     relations: Iterable[Relation],
     own_xid: int | None = None,
+    *,
+    ends: bool = False,
 ) -> dict[int, PostgresError]:
     """As `enter_versions`, of several relations, if there is anything to enter.
 
@@ -134,7 +136,7 @@ def enter_readable(
         try:
             with _reading_log(relation):
                 if has_unlogged_versions(catalog, relation):
-                    enter_versions(catalog, cluster, relation, own_xid)
+                    enter_versions(catalog, cluster, relation, own_xid, ends=ends)
         except UNREADABLE as error:
             broken[relation.oid] = error
     return broken
@@ -349,15 +351,22 @@ def enter_versions(
     relation: Relation,
     own_xid: int | None = None,
     undone_xid: int | None = None,
+    *,
+    ends: bool = False,
 ) -> None:
     """Enter what Delta's log of a relation has and ours has not, oldest first.
 
     Versions of `own_xid` are entered as its own, those of `undone_xid` as changing nothing, as are
     those that their transaction has taken back; each of others' becomes a transaction of its own.
+    But what others have committed after a version of `own_xid` becomes a part of that transaction:
+    it is decoded in the order of its entries, so that theirs come where they are in the table.
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
     Columns that others have added are the relation's from their commit on.
 
     Where the table does not have the newest version of our log any more, a break is entered.
+
+    Args:
+        ends: `own_xid` writes no more: what others have committed after it is left for later.
 
     Raises:
         As `commits_since`; ObjectNotInPrerequisiteState: the table was replaced while the
@@ -369,28 +378,39 @@ def enter_versions(
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
     with _reading_log(relation):
-        has_broken = is_broken(catalog, relation)
-    if has_broken:
+        is_replaced = is_broken(catalog, relation)
+    if is_replaced:
         if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
             raise replaced(relation)
         enter_break(catalog, relation)
         return
     commits = unlogged_commits(catalog, cluster, relation)
     taken_back = {version for commit in commits for version in commit.undoes}
+    own = [] if own_xid is None else [c.version for c in commits if c.is_of(own_xid)]
+    is_within = own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid)
     for commit in commits:
         xid = None if commit.mark is None else commit.mark.xid
         if xid is not None and xid == own_xid:
             _enter(catalog, xid, relation, commit, is_undone=commit.version in taken_back)
+            is_within = True
             continue
+        if is_within and ends and commit.version > max(own, default=-1):
+            break
         if xid is not None and xid != undone_xid and xid in catalog.snapshot.in_progress:
             break
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
         if commit.changes_schema and xid is None:
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
+        if xid is None and own_xid is not None and is_within:
+            _enter(catalog, own_xid, relation, commit)
+            continue
         new_xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
-        is_undone = xid is not None and xid == undone_xid
-        _enter(catalog, new_xid, relation, commit, is_undone=is_undone)
+        if undone_xid is None:
+            _enter(catalog, new_xid, relation, commit)
+        else:
+            is_undone = xid == undone_xid
+            _enter(catalog, new_xid, relation, commit, is_undone=is_undone, by_row=True)
         commit_transaction(
             catalog.connection,
             new_xid,
@@ -404,16 +424,29 @@ def enter_versions(
 
 
 def _enter(
-    catalog: Catalog, xid: int, relation: Relation, commit: DeltaCommit, *, is_undone: bool
+    catalog: Catalog,
+    xid: int,
+    relation: Relation,
+    commit: DeltaCommit,
+    *,
+    is_undone: bool = False,
+    by_row: bool = False,
 ) -> None:
+    """Enter a version.
+
+    Args:
+        is_undone: it changes nothing.
+        by_row: others' TRUNCATE removes only the rows that were there: a transaction is undone that
+            has removed others before, which come back.
+    """
     assert relation.storage is not None
-    location = relation.storage.location
+    action = NONE if is_undone else _action(relation.storage.location, commit)
     enter(
         catalog,
         xid,
         relation.oid,
         commit.version,
-        NONE if is_undone else _action(location, commit),
+        CHANGE if by_row and action == TRUNCATE else action,
         _detail(commit),
         digest=commit.digest,
         mark=None if commit.mark is None else commit.mark.place,
@@ -432,8 +465,10 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """Whether images of updates have to be paired by row id: ours say so, others' may need it."""
+    """How its changes are read: whether images of updates have to be paired by row id, as ours say,
+    and others' may need it; and whether versions have to be compared."""
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )
-    return {"changes_keys": True} if may_change_keys else None
+    ways = {"changes_keys": may_change_keys, "compared": not commit.has_feed}
+    return {way: True for way, is_needed in ways.items() if is_needed} or None

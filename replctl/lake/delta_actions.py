@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 _INT64 = 2**63
+#: Jackson, which reads JSON for Delta, takes twenty million letters.
+_LONGEST_TEXT = 10_000_000
 #: The last millisecond of the year 9999.
 _LAST_TIMESTAMP = 253_402_300_799_999
 _BASE85 = {
@@ -144,6 +146,12 @@ def commit_time(info: Mapping[str, Any]) -> int:
     return 0
 
 
+def is_readable(info: Mapping[str, Any]) -> bool:
+    """Return whether Delta can read a `commitInfo`: its change data feed asks for that, whatever
+    the other actions of the commit say."""
+    return all(info.get(name) is None or check(info[name]) for name, check in _INFO.items())
+
+
 def counts_in(info: Mapping[str, Any]) -> dict[str, str]:
     """Return the numbers among the metrics of a `commitInfo`."""
     metrics = info.get("operationMetrics")
@@ -180,7 +188,7 @@ def _parse_line(line: bytes, *, is_complete: bool) -> dict[str, Any]:
         raise BrokenLogError(f"it is not valid JSON ({error.msg})") from error
     except (BrokenLogError, RecursionError) as error:
         if text.lstrip().startswith('{"commitInfo":') and _is_closed(text):
-            return {"commitInfo": {}}
+            return {"commitInfo": _UNREADABLE_INFO}
         if isinstance(error, BrokenLogError):
             raise
         raise BrokenLogError("it is nested too deeply") from error
@@ -271,6 +279,19 @@ def _is_texts(value: object) -> bool:
 def _is_map(value: object) -> bool:
     return isinstance(value, dict) and all(
         _is_text(name) and (item is None or _is_text(item)) for name, item in value.items()
+    )
+
+
+def _is_short_text(value: object) -> bool:
+    """Return whether it is a text, and not one that Delta finds too long."""
+    return isinstance(value, str) and len(value) < _LONGEST_TEXT
+
+
+def _is_flat(value: object) -> bool:
+    """Return whether it is an object of plain values."""
+    return isinstance(value, dict) and all(
+        item is None or _is_flag(item) or _is_integer(item) or _is_short_text(item)
+        for item in value.values()
     )
 
 
@@ -373,6 +394,21 @@ _ACTIONS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "commitInfo": ({}, {}),
 }
 _MAPS = ("configuration", "partitionValues")
+#: Fields of `commitInfo` that Delta itself reads (org.apache.spark.sql.delta.actions.CommitInfo),
+#: as its writers fill them.
+_INFO: dict[str, _Check] = {
+    **dict.fromkeys(
+        ("userId", "userName", "operation", "clusterId", "isolationLevel", "userMetadata",
+         "engineInfo", "txnId"),
+        _is_short_text,
+    ),
+    **dict.fromkeys(("version", "inCommitTimestamp", "timestamp", "readVersion"), _is_integer),
+    "isBlindAppend": _is_flag,
+    "operationParameters": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("operationMetrics", "tags", "job", "notebook"), _is_flat),
+}  # fmt: skip
+#: What stands for a `commitInfo` that cannot be read here.
+_UNREADABLE_INFO: dict[str, Any] = {"userMetadata": {}}
 
 
 def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
@@ -382,7 +418,7 @@ def _checked(kind: str, body: object, *, is_complete: bool) -> dict[str, Any]:
         is_complete: its mandatory fields have to be there.
     """
     if kind == "commitInfo":
-        return body if isinstance(body, dict) else {}
+        return body if isinstance(body, dict) else _UNREADABLE_INFO
     if not isinstance(body, dict):
         raise BrokenLogError(f'its action "{kind}" is not an object')
     found = body if is_complete else {name: _plain(name, item) for name, item in body.items()}

@@ -28,6 +28,7 @@ from replctl.lake.delta_actions import (
     counted_rows,
     counts_in,
     file_uris,
+    is_readable,
     parse_actions,
     parse_checkpoint,
     parse_columns,
@@ -74,7 +75,7 @@ class DeltaCommit:
         operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
         digest: SHA-256 of the version's file.
         user_metadata: what the writer noted.
-        changes_data: whether it adds or removes rows.
+        changes_data: whether it adds or removes rows, as far as can be told.
         changes_schema: whether it has a metaData action.
         metrics: what the writer has counted, by Delta's names.
         file_rows: rows in the files that it adds and removes, or in the deletion vectors that it
@@ -82,6 +83,7 @@ class DeltaCommit:
         outside: the path of a file that it names outside the table's directory; None if there is
             none.
         feed_size: bytes of the files that its change feed is read from.
+        has_feed: Delta can read its changes; else the versions before and after are compared.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -97,6 +99,7 @@ class DeltaCommit:
     file_rows: int | None = 0
     feed_size: int = 0
     outside: str | None = None
+    has_feed: bool = True
     mark: CommitMark | None = None
 
     @property
@@ -178,12 +181,14 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     """
     info: dict[str, Any] = {}
     changes_data = changes_schema = False
+    has_feed = True
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
     content = _read_version(location, version)
     for action in _actions(content, location, version):
         if "commitInfo" in action:
             info = info or action["commitInfo"]
+            has_feed = has_feed and is_readable(action["commitInfo"])
         elif "metaData" in action:
             _columns(action["metaData"], location, version)
             changes_schema = True
@@ -201,12 +206,13 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         commit_time(info),
         operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
-        changes_data,
+        changes_data or not has_feed,  # no feed is read across it
         changes_schema,
         counts_in(info),
         _file_rows(files),
         sum(body.get("size", 0) for body in change_files or files),
         _outside(location, files + change_files),
+        has_feed,
     )
 
 

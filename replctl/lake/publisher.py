@@ -699,7 +699,12 @@ def _text_source(source: ChangeSource, root: Relation, names: Collection[str]) -
 def feed_version(entry: LogEntry, position: int) -> FeedVersion:
     """The version of a table that an entry of the log is."""
     assert entry.version is not None
-    return FeedVersion(entry.version, position, bool(entry.detail.get("changes_keys")))
+    return FeedVersion(
+        entry.version,
+        position,
+        bool(entry.detail.get("changes_keys")),
+        bool(entry.detail.get("compared")),
+    )
 
 
 def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:

@@ -7,7 +7,7 @@ is undone, or entered, before its tables are touched again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,7 +35,6 @@ from replctl.catalog.pg_wal import (
 )
 from replctl.catalog.storage import abandon_storage, begin_storage, note_storage
 from replctl.catalog.transaction import (
-    BlockXids,
     Catalog,
     abort_transaction,
     blocks_of_others,
@@ -57,7 +56,16 @@ from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
-from replctl.lake.table_read import table_source, written_source
+from replctl.lake.table_read import table_source
+from replctl.lake.undo import (
+    commits_since,
+    floor_of,
+    pending_commits,
+    storage_of,
+    undo_commits,
+    undo_since,
+    written_tables,
+)
 from replctl.session import Session
 from replctl.spark import CommitNote, TableColumn, TableSource
 from replctl.types.boolean import bool_in
@@ -136,7 +144,7 @@ class TableWriter:
             origin=origin,
             origin_at=origin_at,
         )
-        location = _storage(self.relations[relid]).location
+        location = storage_of(self.relations[relid]).location
         before = latest_version(location)
         yield CommitNote(
             commit_log.marked_text(self.session.cluster, mark, relid), application, step
@@ -153,7 +161,7 @@ class TableWriter:
         last written; then it can be written."""
         self.written.add(relid)
         relation = self.relations[relid]
-        storage = _storage(relation)
+        storage = storage_of(relation)
         missing = [
             TableColumn(c.attnum, c.type, c.typmod, storage.columns[c.attnum].name, c.missing_value)
             for c in relation.columns
@@ -196,7 +204,7 @@ class TableWriter:
         ]
 
     def _own_changes(self, relid: int) -> list[DeltaCommit]:
-        return _pending(
+        return pending_commits(
             commit for commit in self._commits_since_read(relid) if commit.is_of(self.xid)
         )
 
@@ -204,7 +212,7 @@ class TableWriter:
         return self._commits_since(relid, self.read_versions[relid])
 
     def _commits_since(self, relid: int, version: int | None) -> list[DeltaCommit]:
-        return _commits_since(self.session, self.relations[relid], version)
+        return commits_since(self.session, self.relations[relid], version)
 
     def _bring_up_to_date(
         self, relation: Relation, storage: Storage, missing: Sequence[TableColumn]
@@ -272,7 +280,7 @@ class TableWriter:
         if relid not in self.base_versions:  # an apply worker's: never undone
             return []
         commits = self._commits_since(relid, self.base_versions[relid])
-        return _pending(commit for commit in commits if commit.is_of(self.xid))
+        return pending_commits(commit for commit in commits if commit.is_of(self.xid))
 
 
 @contextmanager
@@ -354,7 +362,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             _end_abandoned(session, xid)
         except commit_log.UNREADABLE:
             if relids is not None:
-                raise
+                _undo_tables(session, xid, relids)
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
@@ -415,7 +423,7 @@ def commit(
     """
     session = writer.session
     with session.cluster.write(session.database_oid) as catalog:
-        _enter_into(catalog, writer)
+        _enter_into(catalog, writer, ends=True)
         delete_intents(catalog.connection, writer.xid)
         if writer.origin is None:
             lsn = session.enter_commit(catalog.connection, writer.xid, changes_catalog=False)
@@ -438,12 +446,14 @@ def _enter(writer: TableWriter) -> None:
         _enter_into(catalog, writer)
 
 
-def _enter_into(catalog: Catalog, writer: TableWriter) -> None:
+def _enter_into(catalog: Catalog, writer: TableWriter, *, ends: bool = False) -> None:
     statement = {"statement": next_insert_lsn(catalog.connection)}
     for relid, detail in writer.truncations.items():
         enter(catalog, writer.xid, relid, None, TRUNCATE, detail | statement)
     for relation in writer.relations.values():
-        commit_log.enter_versions(catalog, writer.session.cluster, relation, own_xid=writer.xid)
+        commit_log.enter_versions(
+            catalog, writer.session.cluster, relation, own_xid=writer.xid, ends=ends
+        )
 
 
 def undo_or_leave(session: Session, xid: int) -> None:
@@ -472,7 +482,7 @@ def _disown_abandoned(cluster: Cluster) -> None:
 
 def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
-    intents, relations = _intents(session, xid)
+    intents, relations = written_tables(session, xid)
     take_over(session, xid, relations)
     is_whole = any(intent.is_whole for intent in intents)
     done = [
@@ -499,14 +509,27 @@ def _undo(session: Session, xid: int) -> None:
     cluster = session.cluster
     relations = undo_commits(session, xid)
     with cluster.write(session.database_oid) as catalog:
-        for relation in relations.values():
-            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
+        # First: what others have committed within the transaction comes before what they did since
         take_back(catalog, xid)
         bequeath(catalog, xid)
+        for relation in relations.values():
+            commit_log.enter_versions(catalog, cluster, relation, undone_xid=xid)
         for own in xids_of_block(catalog.connection, xid):
             abort_transaction(catalog.connection, own)
         left = abandon_storage(catalog.connection)
     tell_of_files(session, left)
+
+
+def _undo_tables(session: Session, xid: int, relids: Collection[int]) -> None:
+    """Take back what the transaction of a dead process has written into some tables; for the
+    others, of which one cannot be read, it stays to be undone."""
+    relations = undo_commits(session, xid, only=relids)
+    with session.cluster.write(session.database_oid) as catalog:
+        for relation in relations.values():
+            take_back(catalog, xid, relid=relation.oid)
+            bequeath(catalog, xid, relid=relation.oid)
+            commit_log.enter_versions(catalog, session.cluster, relation, undone_xid=xid)
+        delete_intents(catalog.connection, xid, relids)
 
 
 def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
@@ -516,7 +539,7 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
         log_lsn: where the log was before it.
     """
     session, xid = writer.session, writer.xid
-    floors = {oid: _floor(version) for oid, version in writer.read_versions.items()}
+    floors = {oid: floor_of(version) for oid, version in writer.read_versions.items()}
     relations = undo_commits(session, xid, floors)
     with session.cluster.write(session.database_oid, session.xids) as catalog:
         for relation in relations.values():
@@ -524,87 +547,11 @@ def _undo_statement(writer: TableWriter, log_lsn: int) -> None:
         take_back(catalog, xid, log_lsn)
 
 
-def undo_commits(
-    session: Session, xid: int, floors: Mapping[int, int] | None = None
-) -> dict[int, Relation]:
-    """Take back what a transaction has written, by the inverse in commits that are not decoded.
-
-    Args:
-        floors: what it has written up to these versions, by OID, stays.
-
-    Returns:
-        The relations that it meant to write.
-    """
-    intents, relations = _intents(session, xid)
-    for intent in intents:
-        if intent.relid in relations:
-            floor = max(_floor(intent.version), (floors or {}).get(intent.relid, -1))
-            repeated(partial(_undo_relation, session, xid, relations[intent.relid], floor))
-    return relations
-
-
 def undo_relation(writer: TableWriter, relid: int) -> None:
     """Take back what a transaction has written into one table since it was read."""
-    floor = _floor(writer.read_versions[relid])
+    floor = floor_of(writer.read_versions[relid])
     relation = writer.relations[relid]
-    repeated(partial(_undo_relation, writer.session, writer.xid, relation, floor))
-
-
-def _undo_relation(session: Session, xid: int, relation: Relation, floor: int) -> None:
-    location = _storage(relation).location
-    commits = _commits_since(session, relation, floor)
-    own = [commit for commit in commits if commit.is_of(xid)]
-    pending = _pending(own)
-    if not pending:
-        return
-    injection_point("undo.before-restore")
-    has_made_columns = any(commit.is_silent and not commit.undoes for commit in own)
-    if len(own) == len(commits) and not has_made_columns:
-        with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
-            session.engine().restore(location, floor, note)
-    else:
-        for commit in reversed(pending):
-            source = written_source(relation, commit.version)
-            with _undoing(session, xid, relation, [commit.version]) as note:
-                session.engine().revert(source, commit.version, note)
-    injection_point("undo.after-restore")
-
-
-def _pending(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Those of a transaction's commits that change rows and are not undone."""
-    commits = list(own)
-    undone = {version for commit in commits for version in commit.undoes}
-    return [
-        commit
-        for commit in commits
-        if commit.changes_data and not commit.is_silent and commit.version not in undone
-    ]
-
-
-@contextmanager
-def _undoing(
-    session: Session, xid: int, relation: Relation, versions: Sequence[int]
-) -> Iterator[CommitNote]:
-    """Around the commit that takes back versions of a table, with a nonce of its own: the process
-    that wrote them may have died."""
-    cluster = session.cluster
-    with cluster.begin(write=True) as connection:
-        nonce = make_nonces(connection, xid, [relation.oid])[relation.oid]
-    mark = CommitMark(nonce, 1, xid, silent=True, undoes=tuple(versions))
-    yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
-    commit_log.check_written(cluster, relation, mark, max(versions))
-
-
-def _intents(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """What a transaction meant to write, and those relations that have storage."""
-    with session.cluster.begin(write=False) as connection:
-        own = BlockXids([xids_of_block(connection, xid)])
-    with session.cluster.read(session.database_oid, own) as catalog:
-        intents = intents_of(catalog.connection, xid)
-        relations = load_relations(catalog, [intent.relid for intent in intents])
-    return intents, {
-        oid: relation for oid, relation in relations.items() if relation.storage is not None
-    }
+    repeated(partial(undo_since, writer.session, writer.xid, relation, floor))
 
 
 def _commits_of(
@@ -613,24 +560,9 @@ def _commits_of(
     relation = relations.get(intent.relid)
     if relation is None:
         return []
-    commits = _commits_since(session, relation, intent.version)
+    commits = commits_since(session, relation, intent.version)
     return [commit for commit in commits if commit.is_of(xid)]
-
-
-def _commits_since(session: Session, relation: Relation, version: int | None) -> list[DeltaCommit]:
-    with session.cluster.read(session.database_oid) as catalog:
-        return commit_log.commits_since(catalog, session.cluster, relation, version)
 
 
 def _overtaken() -> SerializationFailure:
     return SerializationFailure("could not serialize access due to concurrent update")
-
-
-def _storage(relation: Relation) -> Storage:
-    assert relation.storage is not None, relation.name
-    return relation.storage
-
-
-def _floor(version: int | None) -> int:
-    """The version that a transaction starts behind: -1 where there was no table."""
-    return -1 if version is None else version

@@ -5,12 +5,17 @@ Images are paired within a commit: by the primary key, where that does not chang
 by which the two versions of the table are joined.  A delete and an insert of one key in one commit
 are an UPDATE. In a table of others without row ids an image that has no partner is an update that
 leaves, or one that enters.
+
+Where Delta cannot read the feed of a commit, because its `commitInfo` is not what Delta writes, the
+rows before and after it are compared.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import groupby
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
 from replctl.spark.data_type import quote, storage_type
@@ -81,8 +86,10 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
         place: SQL of the place of a row in the feed.
     """
     has_row_ids = change_source.source.has_row_tracking
-    by_key = tuple(v for v in change_source.versions if not (v.changes_keys and has_row_ids))
-    by_row_id = tuple(v for v in change_source.versions if v.changes_keys and has_row_ids)
+    by_row_id = tuple(
+        v for v in change_source.versions if v.changes_keys and has_row_ids and not v.is_compared
+    )
+    by_key = tuple(v for v in change_source.versions if v not in by_row_id)
     parts = []
     if by_key:
         parts.append(_pairs_by_key(change_source, by_key, place))
@@ -132,6 +139,53 @@ def inverse_sql(source: TableSource, version: int) -> str:
     )
 
 
+def without_own_sql(
+    source: TableSource, key: Sequence[int], own: Sequence[int], foreign: Sequence[FeedVersion]
+) -> str:
+    """SQL of the changes that undo commits, as `inverse_sql`, where others have committed since:
+    each row that they have changed becomes what the others' commits alone make of it.
+
+    Others' commits count as subscribers apply them: an UPDATE or DELETE of a missing row is none.
+
+    Args:
+        key: attnums of the columns that identify a row.
+        own: the versions to undo.
+        foreign: the others' versions.
+    """
+    row, keys = _row(source), ", ".join(f"c{attnum}" for attnum in key)
+    versions = [*(FeedVersion(version, 1) for version in own), *foreign]
+    versions.sort(key=lambda version: version.version)
+    is_own = f"version IN ({', '.join(map(str, own))})"
+    of_versions = (
+        f"SELECT {keys}, version, {is_own} AS is_own,"
+        f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
+        f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n"
+        f" FROM ({_feed(source, versions)}) GROUP BY {keys}, version"
+    )
+    by_version = "(a, b) -> CASE WHEN a.version < b.version THEN -1 ELSE 1 END"
+    of_keys = (
+        "SELECT min(version) FILTER (WHERE is_own) AS first_own,"
+        f" array_sort(collect_list(struct(version, is_own, o, n)), {by_version}) AS events"
+        f" FROM ({of_versions}) GROUP BY {keys}"
+    )
+    since = "filter(events, x -> x.version >= first_own)"
+    step = (
+        "CASE WHEN x.is_own THEN s WHEN x.n IS NULL THEN NULL WHEN x.o IS NULL THEN x.n"
+        " WHEN s IS NOT NULL THEN x.n END"
+    )
+    states = (
+        f"SELECT element_at(events, -1).n AS o, aggregate(events, events[0].o, (s, x) -> {step})"
+        f" AS n FROM (SELECT {since} AS events FROM ({of_keys}) WHERE first_own IS NOT NULL)"
+    )
+    same = " AND ".join(f"o.c{c.attnum} <=> n.c{c.attnum}" for c in source.columns)
+    images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in "on" for c in source.columns)
+    action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
+    return (
+        f"SELECT 1L AS position, {action} AS action{images} FROM ({states})"
+        f" WHERE NOT ((o IS NULL) = (n IS NULL) AND {same})"
+    )
+
+
 def _action_sql(change_source: ChangeSource) -> str:
     """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything
     else."""
@@ -167,7 +221,7 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
 
 def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], place: str) -> str:
     """Old and new image of each key and commit; without a key every image stands for itself."""
-    feed = _feed(change_source.source, versions, place)
+    feed = _feed(change_source.source, versions, place, among=change_source.versions)
     row = _row(change_source.source)
     if not change_source.key:
         return (
@@ -215,7 +269,8 @@ def _pairs_by_row_id(
             f" JOIN (SELECT row_id, {row} AS o FROM ({before})) b ON a.row_id = b.row_id"
         )
     moved = " UNION ALL ".join(parts)
-    feed = _feed(source, versions, place, kinds="('insert', 'delete')")
+    kinds = "('insert', 'delete')"
+    feed = _feed(source, versions, place, kinds, change_source.versions)
     if not change_source.key:
         kept = (
             f"SELECT version, place, CASE WHEN kind = 'insert' THEN 'I' ELSE 'D' END AS kind,"
@@ -240,19 +295,45 @@ def _feed(
     versions: Sequence[FeedVersion],
     place: str = _NOWHERE,
     kinds: str = "",
+    among: Sequence[FeedVersion] = (),
 ) -> str:
     """The change data feed of some versions, columns named after attnums, with the version of each
-    change and its place in the feed."""
+    change and its place in the feed.
+
+    Args:
+        kinds: SQL of the kinds that are wanted; "" for all.
+        among: all versions that are decoded, if they are not these alone.
+    """
     assert source.location is not None
-    first, last = versions[0].version, versions[-1].version
+    unreadable = [version.version for version in among or versions if version.is_compared]
+    feeds = groupby(
+        (version.version for version in versions if not version.is_compared),
+        key=lambda version: bisect(unreadable, version),
+    )
+    runs = [list(run) for _place, run in feeds]
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
-    wanted = ", ".join(str(version.version) for version in versions)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
-    return (
+    parts = [
         "SELECT _commit_version AS version, _change_type AS"
         f" kind, {place} AS place{columns}"
-        f" FROM table_changes_by_path({quote(source.location)}, {first}, {last})"
-        f" WHERE _commit_version IN ({wanted}){condition}"
+        f" FROM table_changes_by_path({quote(source.location)}, {run[0]}, {run[-1]})"
+        f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
+        for run in runs
+    ]
+    parts += [_compared(source, v.version, place) for v in versions if v.is_compared]
+    return " UNION ALL ".join(parts)
+
+
+def _compared(source: TableSource, version: int, place: str) -> str:
+    """As `_feed`, of one version, from the rows before and after it."""
+    after = scan(_at(source, version))
+    before = scan(_at(source, version - 1)) if version else f"SELECT * FROM ({after}) WHERE FALSE"
+    columns = "".join(f", c{column.attnum}" for column in source.columns)
+    sides = (("delete", before, after), ("insert", after, before))
+    return " UNION ALL ".join(
+        f"SELECT {version}L AS version, {quote(kind)} AS kind, {place} AS place{columns}"
+        f" FROM ({these} EXCEPT ALL {those})"
+        for kind, these, those in sides
     )
 
 

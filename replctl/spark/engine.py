@@ -49,6 +49,7 @@ from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, stage
 from replctl.spark.values import (
     ChangeSource,
     CommitNote,
+    FeedVersion,
     Leaf,
     Reference,
     SentColumn,
@@ -321,9 +322,16 @@ class Engine:
         """
         delta_table.optimize(self, location, key)
 
-    def revert(self, source: TableSource, version: int, note: CommitNote) -> None:
-        """Take back what one commit has done to a table's rows."""
-        revert(self, source, version, note)
+    def revert(
+        self,
+        source: TableSource,
+        key: Sequence[int],
+        own: Sequence[int],
+        foreign: Sequence[FeedVersion],
+        note: CommitNote,
+    ) -> None:
+        """Take back what commits have done to a table's rows, as `revert.revert`."""
+        revert(self, source, key, own, foreign, note)
 
     # -- replication
 

@@ -1,21 +1,38 @@
-"""Taking back one commit where others have committed since: its inverse, as a commit of its own."""
+"""Taking back commits where others have committed since: their inverse, as a commit of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from replctl.spark import replicated_change
-from replctl.spark.change_data_feed import inverse_sql
+from replctl.spark.change_data_feed import inverse_sql, without_own_sql
 from replctl.spark.merge import changes_of_leaves, write_leaf
 from replctl.spark.staging import StagedColumn, staged
-from replctl.spark.values import CommitNote, Leaf, TableSource, Target, TargetColumn
+from replctl.spark.values import CommitNote, FeedVersion, Leaf, TableSource, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 
-def revert(engine: Engine, source: TableSource, version: int, note: CommitNote) -> None:
-    """Remove the rows that a commit has added and add those that it has removed."""
+def revert(
+    engine: Engine,
+    source: TableSource,
+    key: Sequence[int],
+    own: Sequence[int],
+    foreign: Sequence[FeedVersion],
+    note: CommitNote,
+) -> None:
+    """Take back what commits have done to a table's rows; what others have done since stays.
+
+    No commit is made where nothing of it is left.
+
+    Args:
+        key: attnums of the columns that identify a row; () if only the whole row does: then `own`
+            is one version, of which the rows are taken back that are still there.
+        own: the versions to take back.
+        foreign: the others' versions.
+    """
     stored = tuple(column for column in source.columns if column.storage_name is not None)
     columns = tuple(
         TargetColumn(
@@ -25,10 +42,15 @@ def revert(engine: Engine, source: TableSource, version: int, note: CommitNote) 
     )
     table = TableSource(source.location, stored, None, source.has_row_tracking)
     leaf = Leaf(0, "", table)
-    target = Target("", columns, (), (leaf,))
+    target = Target("", columns, tuple(key), (leaf,))
+    if key:
+        inverse = without_own_sql(table, key, own, foreign)
+    else:
+        (version,) = own
+        inverse = inverse_sql(table, version)
     kinds = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     kinds += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in columns for i in "on"]
-    with staged(engine, inverse_sql(table, version), kinds) as changes:
+    with staged(engine, inverse, kinds) as changes:
         summary = replicated_change.summary(engine, target, changes)
         with replicated_change.outcome(engine, target, changes, summary) as outcome:
             (change,) = changes_of_leaves(outcome)

@@ -209,12 +209,15 @@ class SentColumn:
 class FeedVersion:
     """A version of a table to decode, with its position in the batch.
 
-    `changes_keys`: an UPDATE in it may have changed the key, so that images are paired by row id.
+    Attributes:
+        changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
+        is_compared: Delta cannot read its feed: the rows before and after it are compared.
     """
 
     version: int
     position: int
     changes_keys: bool = False
+    is_compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,13 @@ from hypothesis import strategies as st
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import Relation, get_relation
-from replctl.catalog.pg_wal import entries_between
-from replctl.catalog.transaction import Catalog
+from replctl.catalog.pg_wal import bequeath, entries_between, take_back
+from replctl.catalog.transaction import (
+    Catalog,
+    abort_transaction,
+    begin_transaction,
+    commit_transaction,
+)
 from replctl.errors import DataCorrupted, ObjectNotInPrerequisiteState
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
@@ -210,3 +215,32 @@ def test_a_write_that_delta_did_not_carry_out_is_an_error(lake: Lake) -> None:
         commit_log.check_written(cluster, relation, mark, before)
     write(lake, sign(lake, mark))
     commit_log.check_written(cluster, relation, mark, before)
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_others_commits_within_a_transaction_are_decoded_where_they_are(
+    lake: Lake, *, is_undone: bool
+) -> None:
+    lake.enter()
+    with reading(lake) as (catalog, _relation):
+        xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    nonce = nonce_of(lake, xid)
+    before = write(lake, None)
+    first = write(lake, sign(lake, CommitMark(nonce, 1, xid)))
+    within = write(lake, None)
+    assert decoded_versions(lake) == [before]  # and nothing behind what is in progress
+    with reading(lake) as (catalog, table):
+        commit_log.enter_versions(catalog, lake.session.cluster, table, own_xid=xid)
+    last = write(lake, sign(lake, CommitMark(nonce, 2, xid)))
+    after = write(lake, None)
+    with reading(lake) as (catalog, table):
+        if is_undone:
+            take_back(catalog, xid)
+            bequeath(catalog, xid)
+            commit_log.enter_versions(catalog, lake.session.cluster, table, undone_xid=xid)
+            abort_transaction(catalog.connection, xid)
+        else:
+            commit_log.enter_versions(catalog, lake.session.cluster, table, own_xid=xid, ends=True)
+            commit_transaction(catalog.connection, xid, changes_catalog=False)
+    decoded = [before, within, after] if is_undone else [before, first, within, last, after]
+    assert decoded_versions(lake) == decoded

@@ -20,11 +20,15 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.intent import Intent, disown, insert_intent, intents_of
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_wal import CHANGE, TRUNCATE, entries_between
+from replctl.catalog.transaction import begin_transaction
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.delta_log import read_commit
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.table_write import recover
 
 _LOGS = int(os.environ.get("REPLCTL_TEST_HOSTILE_LOGS", "200"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
@@ -253,6 +257,33 @@ def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("info", "has_feed"),
+    [
+        (_INFO, True),
+        ({}, True),
+        ({"timestamp": 1, "operation": "WRITE", "operationParameters": {"mode": "Append"}}, True),
+        ({"operationMetrics": {"rows": 1, "files": "2"}, "clientVersion": {"x": []}}, True),
+        (_INFO | {"userMetadata": None, "isBlindAppend": False, "tags": {"a": None}}, True),
+        *((_INFO | {"userMetadata": mark}, False) for mark in ({}, [1], "x" * 10**7)),
+        ({"timestamp": "now"}, False),
+        ({"operation": {"a": 1}}, False),
+        ({"operationParameters": []}, False),
+        ({"operationMetrics": {"a": {}}}, False),
+        ({"isBlindAppend": "maybe"}, False),
+        ({"readVersion": 2**63}, False),
+        ([], False),
+        ("x", False),
+    ],
+)
+def test_a_feed_that_delta_cannot_read_is_known(
+    lake: Lake, info: object, *, has_feed: bool
+) -> None:
+    append(lake, commit_of({"commitInfo": info}), 1)
+    commit = read_commit(lake.location, 1)
+    assert (commit.has_feed, commit.changes_data) == (has_feed, not has_feed)
+
+
 _PIECES = [
     b"", b"\0", b"\n", b"\xff", b'"', b"}", b"{}", b"[]", b"null", b"true", b"-1", b"1e999",
     b"9" * 5_000, b'"../x"', b'"/etc/passwd"', b'"file:/x"', b'"%2e%2e/x"', b'"s3://b/x"',
@@ -321,3 +352,22 @@ def test_logs_by_chance(lake: Lake) -> None:
         except Exception as error:
             raise AssertionError(content) from error
     assert min(count.values()) > _LOGS / 20, count
+
+
+def test_a_dead_block_is_undone_where_its_tables_are_whole(lake: Lake) -> None:
+    lake.run("create table other (a int primary key)")
+    session = lake.session
+    with session.cluster.write(session.database_oid) as catalog:
+        other = session.environment(catalog).relation_oid(None, "other")
+        assert other is not None
+        xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+        for oid in (lake.oid, other):
+            insert_intent(catalog.connection, xid, Intent(oid, None, is_whole=False))
+        disown(catalog.connection, xid)
+    append(lake, _BROKEN["torn"])
+    for _ in range(2):
+        recover(session, [other])
+        with pytest.raises(PostgresError, match="is broken"):
+            recover(session, [lake.oid])
+    with session.cluster.begin(write=False) as connection:
+        assert [intent.relid for intent in intents_of(connection, xid)] == [lake.oid]

@@ -1,0 +1,160 @@
+"""Taking back what transactions have written into tables, by commits that are not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from replctl.catalog.commit_nonce import make_nonces
+from replctl.catalog.intent import Intent, intents_of
+from replctl.catalog.pg_class import Relation, Storage, load_relations
+from replctl.catalog.transaction import BlockXids, xids_of_block
+from replctl.injection_point import injection_point
+from replctl.lake import commit_log
+from replctl.lake.commit_mark import CommitMark
+from replctl.lake.delta_log import DeltaCommit
+from replctl.lake.repeat import repeated
+from replctl.lake.table_read import written_source
+from replctl.replication.replica_identity import target_key
+from replctl.session import Session
+from replctl.spark import CommitNote, FeedVersion
+
+
+def undo_commits(
+    session: Session,
+    xid: int,
+    floors: Mapping[int, int] | None = None,
+    only: Collection[int] | None = None,
+) -> dict[int, Relation]:
+    """Take back what a transaction has written, by the inverse in commits that are not decoded.
+
+    Args:
+        floors: what it has written up to these versions, by OID, stays.
+        only: OIDs of the relations that are concerned; None for all.
+
+    Returns:
+        The relations that it meant to write.
+    """
+    intents, relations = written_tables(session, xid)
+    if only is not None:
+        relations = {oid: relation for oid, relation in relations.items() if oid in only}
+    for intent in intents:
+        if intent.relid in relations:
+            floor = max(floor_of(intent.version), (floors or {}).get(intent.relid, -1))
+            repeated(partial(undo_since, session, xid, relations[intent.relid], floor))
+    return relations
+
+
+def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> None:
+    """Take back what a transaction has written into a relation after a version."""
+    location = storage_of(relation).location
+    commits = commits_since(session, relation, floor)
+    own = [commit for commit in commits if commit.is_of(xid)]
+    pending = pending_commits(own)
+    if not pending:
+        return
+    injection_point("undo.before-restore")
+    has_made_columns = any(commit.is_silent and not commit.undoes for commit in own)
+    if len(own) == len(commits) and not has_made_columns:
+        with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
+            session.engine().restore(location, floor, note)
+    else:
+        _undo_by_inverse(
+            session,
+            xid,
+            relation,
+            [commit.version for commit in pending],
+            [
+                FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
+                for commit in commits
+                if commit.changes_data and not commit.is_of(xid)
+            ],
+        )
+    injection_point("undo.after-restore")
+
+
+def _undo_by_inverse(
+    session: Session,
+    xid: int,
+    relation: Relation,
+    own: Sequence[int],
+    foreign: Sequence[FeedVersion],
+) -> None:
+    """Take back versions of a table with which others' lie: those at once of which the rows have
+    a key, else one by one, the newest first."""
+    storage, engine = storage_of(relation), session.engine()
+    source = written_source(relation, own[0])
+    numbers = {column.attnum for column in source.columns}
+    key = [storage.columns[attnum].number for attnum in target_key(relation)]
+    if key and numbers.issuperset(key):
+        with _undoing(session, xid, relation, own, may_be_nothing=True) as note:
+            engine.revert(source, key, own, foreign, note)
+        return
+    for version in reversed(own):
+        with _undoing(session, xid, relation, [version], may_be_nothing=True) as note:
+            engine.revert(written_source(relation, version), (), [version], (), note)
+
+
+def pending_commits(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
+    """Those of a transaction's commits that change rows and are not undone."""
+    commits = list(own)
+    undone = {version for commit in commits for version in commit.undoes}
+    return [
+        commit
+        for commit in commits
+        if commit.changes_data and not commit.is_silent and commit.version not in undone
+    ]
+
+
+@contextmanager
+def _undoing(
+    session: Session,
+    xid: int,
+    relation: Relation,
+    versions: Sequence[int],
+    *,
+    may_be_nothing: bool = False,
+) -> Iterator[CommitNote]:
+    """Around the commit that takes back versions of a table, with a nonce of its own: the process
+    that wrote them may have died.
+
+    Args:
+        may_be_nothing: no commit is made where others have replaced all that they changed.
+    """
+    cluster = session.cluster
+    with cluster.begin(write=True) as connection:
+        nonce = make_nonces(connection, xid, [relation.oid])[relation.oid]
+    mark = CommitMark(nonce, 1, xid, silent=True, undoes=tuple(versions))
+    yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
+    if not may_be_nothing:
+        commit_log.check_written(cluster, relation, mark, max(versions))
+
+
+def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
+    """What a transaction meant to write, and those relations that have storage."""
+    with session.cluster.begin(write=False) as connection:
+        own = BlockXids([xids_of_block(connection, xid)])
+    with session.cluster.read(session.database_oid, own) as catalog:
+        intents = intents_of(catalog.connection, xid)
+        relations = load_relations(catalog, [intent.relid for intent in intents])
+    return intents, {
+        oid: relation for oid, relation in relations.items() if relation.storage is not None
+    }
+
+
+def commits_since(session: Session, relation: Relation, version: int | None) -> list[DeltaCommit]:
+    """Return the commits of a relation after a version, as `commit_log.commits_since`."""
+    with session.cluster.read(session.database_oid) as catalog:
+        return commit_log.commits_since(catalog, session.cluster, relation, version)
+
+
+def storage_of(relation: Relation) -> Storage:
+    """Return where a relation is stored that has storage."""
+    assert relation.storage is not None, relation.name
+    return relation.storage
+
+
+def floor_of(version: int | None) -> int:
+    """The version that a transaction starts behind: -1 where there was no table."""
+    return -1 if version is None else version
