@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,11 +53,11 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Path:
     """A directory for files, with a hostile name."""
     made = tmp_path / FILES[-1] / FILES[-3]
     made.mkdir(parents=True)
-    yield made
+    return made
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="there is no psql")

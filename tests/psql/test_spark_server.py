@@ -231,6 +231,8 @@ def test_two_installations_share_a_server(
             shutil.copytree(_ROOT / folder, tmp_path / name / folder)
         (tmp_path / name / "replctl" / "difference.py").write_text(f'"""{name}"""\n', "utf-8")
     for number in range(2):
+        for name in ("one", "two"):
+            (tmp_path / f"cluster-{name}-{number}").mkdir()
         processes = [
             subprocess.Popen(
                 [sys.executable, "-m", "replctl", "-X", "-At", *arguments],
