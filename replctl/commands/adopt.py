@@ -82,8 +82,10 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
 
 def _refuse(statement: ast.CreateTable) -> None:
     if statement.access_method != "delta":
+        method = statement.access_method or "heap"  # default_table_access_method
         raise FeatureNotSupported(
-            "only Delta tables can have a LOCATION", hint="Write USING delta LOCATION '...'."
+            f'LOCATION with access method "{method}" is not supported',
+            hint="Write USING delta before LOCATION.",
         )
     if statement.persistence != "permanent":
         raise FeatureNotSupported("only permanent tables can have a LOCATION")

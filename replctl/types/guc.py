@@ -21,7 +21,7 @@ from replctl.errors import (
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
-from replctl.types.identifier import clipped_with_notice
+from replctl.types.identifier import ascii_lower, clipped_with_notice
 from replctl.types.quote import split_identifiers
 
 #: What another value has here than a server is built with.
@@ -67,6 +67,7 @@ _NAME_LISTS = frozenset(
 _NAMES = (
     "application_name", "client_encoding", "default_table_access_method", "server_encoding",
 )  # fmt: skip
+_ZONES = ("log_timezone", "timezone")
 _ASCII = ("application_name", "cluster_name")
 
 _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
@@ -247,7 +248,17 @@ def read_value(
             return _read_number(setting, text)
     if setting.is_name_list and split_identifiers(text) is None:
         raise InvalidParameterValue(_invalid(setting, text), detail="List syntax is invalid.")
+    if setting.key in _ZONES and not _is_zone(text, takes_hours=setting.key == "timezone"):
+        raise InvalidParameterValue(_invalid(setting, text))
     return clean_ascii(text) if setting.key in _ASCII else text
+
+
+def _is_zone(text: str, *, takes_hours: bool) -> bool:
+    """Return whether a text names a time zone, or says how far one is from UTC (check_timezone)."""
+    from replctl.types.timezone import zone_named  # few commands need it
+
+    is_offset = text.lower().startswith("interval") or plain_number(text) is not None
+    return (takes_hours and is_offset) or zone_named(ascii_lower(text)) is not None
 
 
 def clean_ascii(text: str) -> str:

@@ -17,6 +17,7 @@ from replctl.session import Session
         ("create sequence x restart 4", "RESTART of a new sequence is not supported"),
         ("create view x with (check_option = local) as select 1", "WITH CHECK OPTION"),
         ("create view x as select 1 with check option", "WITH CHECK OPTION is not supported"),
+        ("create table x (a int) location '/x'", 'LOCATION with access method "heap"'),
         ("create table x (a t)", "columns of type t are not supported"),
         ("create table x (a int references t on delete cascade)", "ON DELETE CASCADE"),
         ("create table x (a int unique deferrable)", "DEFERRABLE constraints"),

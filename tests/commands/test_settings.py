@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 from golden_script import answer_of
+from server_answers import database
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.worker import (
@@ -17,6 +18,7 @@ from replctl.catalog.worker import (
 )
 from replctl.errors import ConfigurationLimitExceeded, LockNotAvailable, TooManyConnections
 from replctl.session import Session
+from replctl.types.quote import quote_string
 
 
 def connect(cluster: Cluster) -> Session:
@@ -162,3 +164,12 @@ def test_sessions_begin_with_what_was_said_for_role_and_database(session: Sessio
     answer_of(later, "set lock_timeout = 9")
     answer_of(later, "reset lock_timeout")
     assert shown(later, "lock_timeout") == "1ms"
+
+
+def test_time_zones_are_those_of_a_server(session: Session, postgres_server: str) -> None:
+    zones = "utc foo Europe/Berlin -3.5 3 1e1 3x UTC+3 <+03>-3 EST5EDT GMT zulu ../utc ${x}".split()
+    with database(postgres_server, "replctl_zones") as server:
+        for zone in [*zones, "", " ", "Europe/Berlin ", "a\nb"]:
+            statement = f"set timezone = {quote_string(zone)}"
+            assert answer_of(session, statement) == server.answer(statement), statement
+        assert answer_of(session, "set timezone = 3") == ("SET",)

@@ -63,12 +63,13 @@ def same(publisher: Database, subscriber: Database, *tables: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_hostile_texts_arrive(databases: tuple[Database, Database]) -> None:
+def test_hostile_texts_arrive(databases: tuple[Database, Database], tmp_path: Path) -> None:
     publisher, subscriber = databases
     default = "".join(HOSTILE.values())
     columns = ", ".join(f"{quote_identifier(name)} text" for name in NAMES.values())
     enum = quote_identifier("e ${x}`")
-    for database in databases:
+    for database, folder in zip(databases, ("publisher", "subscriber"), strict=True):
+        location = quote_string(str(tmp_path.joinpath(folder, *FOLDERS)))
         database.run(
             f"CREATE TYPE {enum} AS ENUM ({listed(LABELS)});"
             f"CREATE TABLE {KEYED} (id int, k text PRIMARY KEY, v text, m {enum},"
@@ -76,6 +77,7 @@ def test_hostile_texts_arrive(databases: tuple[Database, Database]) -> None:
             f"CREATE TABLE {UNKEYED} (id int, k text, v text, m {enum});"
             f"ALTER TABLE {UNKEYED} REPLICA IDENTITY FULL;"
             f"CREATE TABLE {WIDE} (id int PRIMARY KEY, k int, {columns})"
+            f" USING delta LOCATION {location}"
         )
     publisher.run(f"INSERT INTO {KEYED} (id, k, v, m) VALUES {values(TEXTS)}")
     publisher.run(f"INSERT INTO {UNKEYED} VALUES {values(TEXTS)}")
@@ -116,6 +118,8 @@ def test_hostile_texts_arrive(databases: tuple[Database, Database]) -> None:
     same(publisher, subscriber, KEYED)
     lines = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('decoded', NULL, NULL)")
     shown = [line for (line,) in lines if line is not None and ": INSERT: " in line]
+    for folder in ("publisher", "subscriber"):
+        assert (tmp_path.joinpath(folder, *FOLDERS) / "_delta_log").is_dir()
     assert shown == [
         f"table public.{KEYED}: INSERT: id[integer]:{i} k[text]:{quoted} v[text]:{quoted}"
         f" m[{enum}]:{quote_string(LABELS[i % len(LABELS)])} d[text]:{quote_string(default)}"
