@@ -118,3 +118,37 @@ def test_apply_is_repeated(
     race(engine, _BEFORE_CHECK, [f"INSERT INTO {path} VALUES (3, 0, 0)"])
     (failure,) = subscriber.sync()
     assert failure.error.message == 'duplicate key value violates unique constraint "t_pkey"'
+
+
+def test_rollback_leaves_what_others_have_committed(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    for node in (publisher, subscriber):
+        node.run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    publisher.run("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0), (4, 0)")
+    publisher.run("CREATE PUBLICATION p FOR TABLE t")
+    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
+    assert subscriber.sync() == []
+    path = _path(publisher, "t")
+    publisher.run("BEGIN")
+    publisher.run("UPDATE t SET v = 1 WHERE id < 4")
+    publisher.run("DELETE FROM t WHERE id = 4")
+    publisher.run("INSERT INTO t VALUES (5, 1), (6, 1)")
+    engine.run(f"UPDATE {path} SET v = v + 10 WHERE id IN (2, 5)")
+    engine.run(f"DELETE FROM {path} WHERE id IN (3, 6)")
+    engine.run(f"INSERT INTO {path} VALUES (6, 5)")
+    publisher.run("ROLLBACK")
+    expected = [("1", "0"), ("2", "11"), ("4", "0"), ("6", "5")]
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
+
+    publisher.run("BEGIN")
+    publisher.run("INSERT INTO t VALUES (7, 1)")
+    engine.run(f"UPDATE {path} SET v = v + 10 WHERE id = 7")
+    publisher.run("UPDATE t SET v = v + 100 WHERE id = 7")
+    publisher.run("COMMIT")
+    expected.append(("7", "111"))
+    assert publisher.rows("SELECT id, v FROM t ORDER BY id") == expected
+    assert subscriber.sync() == []
+    assert subscriber.rows("SELECT id, v FROM t ORDER BY id") == expected
