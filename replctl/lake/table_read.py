@@ -28,8 +28,16 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
         if is_stored and version is not None and stored is not None:
             is_stored = (stored.since_version or 0) <= version
         name = stored.name if is_stored and stored is not None else None
+        since = 0 if stored is None else stored.since_version or 0
         columns.append(
-            TableColumn(column.attnum, column.type, column.typmod, name, column.missing_value)
+            TableColumn(
+                column.attnum,
+                column.type,
+                column.typmod,
+                name,
+                column.missing_value,
+                since_version=since,
+            )
         )
     return TableSource(
         storage.location if storage is not None and storage.is_made else None,
@@ -71,7 +79,7 @@ def written_source(relation: Relation, version: int) -> TableSource:
     current = [(c.type, c.typmod, storage.columns[c.attnum]) for c in relation.columns]
     former = [(c.type, c.typmod, c.stored) for c in storage.former]
     columns = tuple(
-        TableColumn(stored.number, type_, typmod, stored.name)
+        TableColumn(stored.number, type_, typmod, stored.name, since_version=stored.since_version)
         for type_, typmod, stored in [*current, *former]
         if stored.since_version is not None and stored.since_version <= version
     )
@@ -87,9 +95,7 @@ def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> T
     source = table_source(leaf, version)
     by_name = {column.name: source.column(column.attnum) for column in leaf.columns}
     columns = tuple(
-        TableColumn(
-            column.attnum, found.type, found.typmod, found.storage_name, found.missing_value
-        )
+        replace(found, attnum=column.attnum)
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
     )

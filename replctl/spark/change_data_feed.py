@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
@@ -348,4 +349,8 @@ def _row(source: TableSource) -> str:
 
 
 def _at(source: TableSource, version: int) -> TableSource:
-    return TableSource(source.location, source.columns, version, source.has_row_tracking)
+    columns = tuple(
+        column if column.since_version <= version else replace(column, storage_name=None)
+        for column in source.columns
+    )
+    return TableSource(source.location, columns, version, source.has_row_tracking)

@@ -15,7 +15,8 @@ class TableColumn:
     """A relation's column as storage has it: `storage_name` None where the table (at that version)
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
-    `text_of` is the type in storage of a column that is read as text.
+    `text_of` is the type in storage of a column that is read as text.  Versions before
+    `since_version` lack it.
     """
 
     attnum: int
@@ -24,6 +25,7 @@ class TableColumn:
     storage_name: str | None
     missing_value: str | None = None
     text_of: tuple[str, int] | None = None
+    since_version: int = 0
 
     def as_text(self) -> TableColumn:
         """The same column, its values in their text form."""

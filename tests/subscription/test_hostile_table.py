@@ -29,7 +29,9 @@ def _append(location: Path, ids: list[int]) -> Path:
     """Write rows as others do; the file of the commit."""
     properties = {"delta.enableChangeDataFeed": "true"}
     rows = pa.table({"id": pa.array(ids, pa.int32())})
-    write_deltalake(str(location), rows, mode="append", configuration=properties)
+    write_deltalake(
+        str(location), rows, mode="append", configuration=properties, schema_mode="merge"
+    )
     return max((location / "_delta_log").glob("*.json"))
 
 
@@ -41,7 +43,7 @@ def _marked(commit: Path, mark: object) -> None:
 
 
 def _publish(source: Database, target: Database, table: str) -> None:
-    source.run(f"CREATE PUBLICATION {table} FOR TABLE {table}")
+    source.run(f"CREATE PUBLICATION {table} FOR TABLE {table} (id)")
     target.run(f"CREATE TABLE {table} (id int PRIMARY KEY)")
     target.run(
         f"CREATE SUBSCRIPTION {table} CONNECTION 'host=localhost dbname=source' PUBLICATION {table}"
@@ -64,8 +66,11 @@ def test_a_broken_table_stops_its_subscription_alone(
     DeltaTable(location).delete("id = 2")
     _marked(max((location / "_delta_log").glob("*.json")), {"unreadable": "for Delta's feed"})
     _append(location, [50])
+    rows = pa.table({"id": pa.array([51], pa.int32()), "more": ["x"]})
+    write_deltalake(str(location), rows, mode="append", schema_mode="merge")
+    _marked(max((location / "_delta_log").glob("*.json")), ["with a new column"])
     expected: list[tuple[str | None, ...]] = [
-        (str(number),) for number in [1, *range(3, len(_MARKS) + 2), 50]
+        (str(number),) for number in [1, *range(3, len(_MARKS) + 2), 50, 51]
     ]
     assert source.rows(_ROWS) == expected
     assert target.sync() == []
