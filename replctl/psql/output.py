@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +28,23 @@ def writing(failure: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        drop_unwritten()
         raise PsqlError(f"{failure}: {error.strerror}") from error
+
+
+def drop_unwritten() -> None:
+    """Drop what stdout still holds, if it cannot be written: an error tells of it, and it is not to
+    be tried again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        place = sys.stdout.fileno()
+        kept, nowhere = os.dup(place), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, place)
+        sys.stdout.flush()
+        os.dup2(kept, place)
+        os.close(kept)
+        os.close(nowhere)
 
 
 class Output:

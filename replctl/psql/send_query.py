@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from replctl.errors import DiskFull, InternalError, PostgresError, QueryCanceled
 from replctl.psql.copy_data import CopyData
 from replctl.psql.crosstabview import Crosstab, crosstab
-from replctl.psql.output import Output
+from replctl.psql.output import Output, drop_unwritten
 from replctl.psql.print_table import Alignment, PrintOptions, Table
 from replctl.psql.settings import PsqlSettings, TransactionStatus
 from replctl.psql.variables import PsqlError
@@ -265,6 +265,7 @@ def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -
 
 def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        drop_unwritten()
         file = f' to file "{error.filename}"' if error.filename else ""
         return DiskFull(f"could not write{file}: {error.strerror}")
     assert settings.session is not None

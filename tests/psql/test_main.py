@@ -212,7 +212,8 @@ def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         shell=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "REPLCTL_HOME": str(folder / "home")},
+        # Output is written when the buffer is flushed, as for most users
+        env={**os.environ, "REPLCTL_HOME": str(folder / "home"), "PYTHONUNBUFFERED": ""},
         check=False,
     )
 
