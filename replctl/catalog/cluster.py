@@ -122,7 +122,10 @@ class Cluster:
     @staticmethod
     def exists(path: Path) -> bool:
         """Whether there is a cluster at `path`."""
-        return (path / CATALOG).exists()
+        try:
+            return (path / CATALOG).stat().st_size > 0  # else it is being made, or lost
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     @classmethod
     def open(
@@ -145,6 +148,8 @@ class Cluster:
         chosen = cls.home(path)
         if not is_made and not cls.exists(chosen):
             raise UndefinedFile(f'there is no cluster in "{chosen}"')
+        if not cls.exists(chosen):
+            _check_is_outside_tables(chosen)
         try:
             is_new = _make_directory(chosen)
             if not is_new and not cls.exists(chosen):
@@ -461,16 +466,33 @@ def _make_private(path: Path) -> None:
 
 
 #: What a cluster's directory has before its catalog is complete.
-_OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", "base", AUTO_CONF))
+_TABLES = "base"
+_OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", _TABLES, AUTO_CONF))
+
+
+def _check_is_outside_tables(path: Path) -> None:
+    """
+    Raises:
+        ObjectNotInPrerequisiteState: the directory lies in that of a Delta table, whose owner may
+            remove what its log does not name.
+    """
+    place = path.absolute()
+    for parent in (place, *place.parents):
+        if (parent / "_delta_log").is_dir():
+            raise ObjectNotInPrerequisiteState(
+                f'directory "{path}" lies in the Delta table at "{parent}"'
+            )
 
 
 def _check_holds_nothing_else(path: Path) -> None:
     """
     Raises:
-        ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb).
+        ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb), or
+            tables of one whose catalog is lost.
     """
     for entry in path.iterdir():
-        if entry.name not in _OWN_NAMES and not entry.name.startswith(CATALOG):
+        is_own = entry.name in _OWN_NAMES or entry.name.startswith(CATALOG)
+        if not is_own or (entry.name == _TABLES and any(entry.iterdir())):
             raise ObjectNotInPrerequisiteState(
                 f'directory "{path}" exists but is not empty',
                 hint="If you want to create a new cluster, either remove or empty the directory"

@@ -31,6 +31,7 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
 from replctl.lake.storage import give_storage_column
+from replctl.lake.table_folder import TableFolder
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -58,8 +59,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         FeatureNotSupported: a column of it has a type without a counterpart.
         InsufficientPrivilege: a file of it lies elsewhere, without foreign_files (42501).
     """
-    location = statement.location
-    assert location is not None
+    assert statement.location is not None
+    location = TableFolder.absolute(statement.location)
     _refuse(statement)
     with session.read() as catalog:
         check_location_role(session.privileges(catalog), writes=False)

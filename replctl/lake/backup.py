@@ -27,6 +27,7 @@ from replctl.lake.delta_names import (
     is_unfinished_name,
     last_version,
 )
+from replctl.lake.location import enclosing_table
 from replctl.private_file import make_private, open_private
 from replctl.record import dataclass
 
@@ -61,8 +62,8 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
 
     Raises:
         FeatureNotSupported: it is a standby, whose tables are its primary's.
-        ObjectNotInPrerequisiteState: the directory is not empty, or lies in the cluster's own
-            (55000).
+        ObjectNotInPrerequisiteState: the directory is not empty, or lies in the cluster's own,
+            or in that of a table (55000).
         UndefinedFile: a table is not there (58P01).
         IoError: something cannot be read or written.
     """
@@ -75,6 +76,11 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
     if directory.resolve().is_relative_to(cluster.path.resolve()):
         raise ObjectNotInPrerequisiteState(
             f'directory "{directory}" lies in the directory of the cluster'
+        )
+    table = enclosing_table(directory)
+    if table is not None:
+        raise ObjectNotInPrerequisiteState(
+            f'directory "{directory}" lies in the Delta table at "{table}"'
         )
     with cluster.lock("vacuum"):
         try:

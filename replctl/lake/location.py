@@ -16,6 +16,8 @@ from replctl.errors import (
 from replctl.lake.delta_names import LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
 
+_HINT = "Choose a directory that nothing else uses."
+
 
 def check_is_empty(location: str) -> None:
     """
@@ -43,7 +45,7 @@ def check_location(catalog: Catalog, location: str) -> None:
         DuplicateObject: another relation of the database has the table: two would each have a log
             of it.
         InvalidObjectDefinition: the location lies in the directory of another table, or of a
-            cluster (42P17).
+            cluster, or has another table's directory in it (42P17).
     """
     folder = TableFolder.of(location)
     place = folder.canonical()
@@ -53,16 +55,29 @@ def check_location(catalog: Catalog, location: str) -> None:
             raise _inside(location, f'of the cluster in "{parent.location}"')
     names = {parent.canonical() for parent in parents}
     for other in stored_relations(catalog):
-        other_place = TableFolder.of(other.location).canonical()
+        other_folder = TableFolder.of(other.location)
+        other_place = other_folder.canonical()
         if other_place == place and other.is_here:
             raise DuplicateObject(
                 f'the Delta table at "{location}" is relation "{other.name}" already'
             )
         if other_place in names:
             raise _inside(location, f'of table "{other.name}"')
+        if place in {parent.canonical() for parent in other_folder.parents()}:
+            raise InvalidObjectDefinition(
+                f'the directory of table "{other.name}" is inside location "{location}"',
+                hint=_HINT,
+            )
     for parent in parents:
         if _has_log(parent):
             raise _inside(location, f'of the Delta table at "{parent.location}"')
+
+
+def enclosing_table(path: Path) -> str | None:
+    """Return the directory of a Delta table that a local path lies in; None, if it lies in none."""
+    place = TableFolder(str(path.absolute()), is_local=True)
+    tables = (folder.location for folder in (place, *place.parents()) if _has_log(folder))
+    return next(tables, None)
 
 
 def _has_log(folder: TableFolder) -> bool:
@@ -77,5 +92,5 @@ def _has_log(folder: TableFolder) -> bool:
 def _inside(location: str, whose: str) -> InvalidObjectDefinition:
     return InvalidObjectDefinition(
         f'location "{location}" is inside the directory {whose}',
-        hint="Choose a directory that nothing else uses.",
+        hint=_HINT,
     )

@@ -14,6 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from replctl.record import dataclass
 
+#: What only the directory of a table, or of a cluster, has directly in it.
+_MARKS_OF_OTHERS = ("_delta_log", "catalog.db")
+
 
 @dataclass(frozen=True, slots=True)
 class TableFolder:
@@ -33,6 +36,11 @@ class TableFolder:
             path = unquote(parts.path) if parts.scheme else location
             return TableFolder(path.rstrip("/"), is_local=True)
         return TableFolder(location.rstrip("/"), is_local=False)
+
+    @staticmethod
+    def absolute(location: str) -> str:
+        """A location that means the same wherever a program runs."""
+        return location if urlsplit(location).scheme else os.path.abspath(location)
 
     def names(self, path: str) -> list[str]:
         """What lies directly in a folder."""
@@ -86,10 +94,21 @@ class TableFolder:
 
     def data_files(self) -> Iterator[tuple[str, float]]:
         """Yield the regular files that may be a table's rows or changes, with the time of their
-        last change in seconds since 1970: hidden ones, as Delta's log is, are left out.  Links are
-        not followed."""
-        for path, changed in self.all_files():
-            if not any(_is_hidden(part) for part in path.split("/")):
+        last change in seconds since 1970: hidden ones, as Delta's log is, are left out, and what
+        lies in the directory of another table, or of a cluster, below it.  Links are not
+        followed."""
+        files = [(path, changed, path.split("/")) for path, changed in self.all_files()]
+        others = {
+            tuple(parts[:depth])
+            for _path, _changed, parts in files
+            for depth in range(1, len(parts))
+            if parts[depth] in _MARKS_OF_OTHERS
+        }
+        for path, changed, parts in files:
+            is_hidden = any(_is_hidden(part) for part in parts)
+            if not is_hidden and not any(
+                tuple(parts[:depth]) in others for depth in range(1, len(parts))
+            ):
                 yield path, changed
 
     def all_files(self) -> Iterator[tuple[str, float]]:
@@ -231,9 +250,14 @@ class TableFolder:
         return not os.path.lexists(self.location)
 
     def _remote(self, path: str) -> tuple[Any, str]:
-        from pyarrow import fs
+        from pyarrow import ArrowInvalid, fs
 
-        system, place = fs.FileSystem.from_uri(f"{self.location}/{path}".rstrip("/"))
+        try:
+            system, place = fs.FileSystem.from_uri(f"{self.location}/{path}".rstrip("/"))
+        except ArrowInvalid as error:
+            scheme = urlsplit(self.location).scheme
+            message = f'no file system for "{scheme}:" is known'
+            raise OSError(errno.EPROTONOSUPPORT, message) from error
         return system, place
 
 

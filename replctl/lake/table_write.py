@@ -54,6 +54,7 @@ from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
+from replctl.lake.location import check_is_empty
 from replctl.lake.repeat import repeated
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_read import table_source
@@ -239,6 +240,7 @@ class TableWriter:
 
         Raises:
             DuplicateObject: another program has made a Delta table there meanwhile.
+            ObjectNotInPrerequisiteState: it is a LOCATION, and there is something else (55000).
         """
         if storage.was_empty is not None:  # a dead process had begun to make it
             return
@@ -249,6 +251,8 @@ class TableWriter:
                 f'there is a Delta table at "{storage.location}" already',
                 detail=f'Table "{relation.qualified_name}" was to be made there.',
             )
+        if storage.has_location:
+            check_is_empty(storage.location)
         is_empty = TableFolder.of(storage.location).is_empty()
         with self.session.cluster.begin(write=True) as connection:
             begin_storage(connection, relation.oid, is_empty=is_empty)

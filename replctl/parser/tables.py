@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 import pickle
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -204,7 +205,11 @@ class _Unpickler(pickle.Unpickler):
 
 def _load(path: Path) -> _Tables | None:
     try:
+        if not _is_ours(path.parent.stat()):
+            return None
         with path.open("rb") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
             return _Tables(*_Unpickler(file).load())
     except FileNotFoundError:
         return None
@@ -215,10 +220,17 @@ def _load(path: Path) -> _Tables | None:
         return None
 
 
+def _is_ours(found: os.stat_result) -> bool:
+    """Return whether nobody else can have written a file or directory: a pickle runs code."""
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def _save(tables: _Tables, path: Path) -> None:
     """Write the tables beside their place and move them there: no reader sees half of them."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _is_ours(path.parent.stat()):
+            os.chmod(path.parent, 0o700)  # an error, if it is another user's
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(tuple(tables))
         os.replace(file.name, path)

@@ -1,0 +1,41 @@
+"""The parser's tables in the user's cache: a pickle, which runs what is in it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from lark.parsers.lalr_analysis import IntParseTable
+
+from replctl.parser import tables
+
+
+class Attack:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (f"{os.environ['ATTACKED']}",)
+
+
+@pytest.mark.parametrize("too_open", ["folder", "file"])
+def test_what_others_can_write_is_not_run(
+    too_open: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, file = tmp_path / "cache", tmp_path / "cache" / "grammar.pickle"
+    monkeypatch.setenv("ATTACKED", str(tmp_path / "attacked"))
+    folder.mkdir(0o700)
+    file.write_bytes(pickle.dumps(Attack()))
+    file.chmod(0o600)
+    (folder if too_open == "folder" else file).chmod(0o777)
+    assert tables._load(file) is None
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_the_cache_is_its_owner_s(tmp_path: Path) -> None:
+    folder, file = tmp_path / "cache", tmp_path / "cache" / "grammar.pickle"
+    folder.mkdir()
+    folder.chmod(0o777)
+    made = tables._Tables(IntParseTable({}, {}, {}), [], [])
+    tables._save(made, file)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert tables._load(file) is not None
