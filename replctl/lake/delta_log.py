@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from replctl.errors import (
     DataCorrupted,
+    FeatureNotSupported,
     IoError,
     ObjectNotInPrerequisiteState,
     UndefinedFile,
@@ -38,6 +39,8 @@ from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
+#: The newest versions of Delta's protocol: what is newer is not known to Delta here, either.
+_KNOWN_PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7}
 #: What a checkpoint tells of files.
 FILE_COLUMNS = [
     "add.path",
@@ -71,7 +74,8 @@ class DeltaCommit:
 
     Attributes:
         version: Delta's number.
-        timestamp: milliseconds since 1970, of the writer's clock.
+        timestamp: milliseconds since 1970, of the writer's clock; those of the version's file, if
+            the writer has not said it.
         operation: Delta's name for it: WRITE, UPDATE, MERGE, TRUNCATE, OPTIMIZE, CREATE TABLE ...
         digest: SHA-256 of the version's file.
         user_metadata: what the writer noted.
@@ -178,6 +182,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
+        DataCorrupted, IoError: it is broken (XX001), or cannot be read.
+        FeatureNotSupported: it asks for a protocol that is not known here.
     """
     info: dict[str, Any] = {}
     changes_data = changes_schema = False
@@ -192,6 +198,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         elif "metaData" in action:
             _columns(action["metaData"], location, version)
             changes_schema = True
+        elif "protocol" in action:
+            _check_protocol(action["protocol"], location, version)
         elif "add" in action or "remove" in action:
             body = action["add"] if "add" in action else action["remove"]
             changes_data = changes_data or body["dataChange"]
@@ -203,7 +211,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     return DeltaCommit(
         version,
         hashlib.sha256(content).hexdigest(),
-        commit_time(info),
+        commit_time(info) or _file_time(location, version),
         operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
         changes_data or not has_feed,  # no feed is read across it
@@ -214,6 +222,28 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         _outside(location, files + change_files),
         has_feed,
     )
+
+
+def _file_time(location: str, version: int) -> int:
+    try:
+        _number, _size, changed = TableFolder.of(location).state(_version_file(version))
+    except OSError as error:
+        raise _unreadable(location, error) from error
+    return changed // 1_000_000
+
+
+def _check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> None:
+    for name, known in _KNOWN_PROTOCOL.items():
+        if protocol[name] > known:
+            raise FeatureNotSupported(
+                f'the protocol of the Delta table "{location}" is not supported',
+                detail=f"Version {version} asks for {name} {protocol[name]}; the newest one that is"
+                f" known here is {known}.",
+            )
+
+
+def _version_file(version: int) -> str:
+    return f"{LOG_FOLDER}/{version:020d}.json"
 
 
 def outside_checkpoint(location: str, since: int) -> str | None:
@@ -251,7 +281,7 @@ def version_digest(location: str, version: int) -> str | None:
 
     The file is read once, as long as its size and its time stay what they are.
     """
-    folder, name = TableFolder.of(location), f"{LOG_FOLDER}/{version:020d}.json"
+    folder, name = TableFolder.of(location), _version_file(version)
     try:
         return _digest(folder, name, folder.state(name))
     except FileNotFoundError:
@@ -359,7 +389,7 @@ def read_actions(location: str, version: int) -> list[dict[str, Any]]:
 
 def _read_version(location: str, version: int) -> bytes:
     try:
-        return TableFolder.of(location).read(f"{LOG_FOLDER}/{version:020d}.json")
+        return TableFolder.of(location).read(_version_file(version))
     except FileNotFoundError:
         raise ObjectNotInPrerequisiteState(
             f'the log of the Delta table "{location}" does not have version {version} any more'

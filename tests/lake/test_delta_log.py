@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ def test_storage_that_is_not_there_is_no_empty_log(lake: Lake) -> None:
     assert list(commits_after(lake.location, -1)) == []
     with pytest.raises(UndefinedFile):
         list(commits_after(lake.location, 0))
+
+
+def test_a_commit_without_a_time_has_its_file_s(lake: Lake) -> None:
+    path = Path(lake.location) / "_delta_log" / f"{1:020d}.json"
+    path.write_text('{"commitInfo":{"timestamp":"abc"}}')
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert read_commit(lake.location, 1).timestamp == 1_700_000_000_000
 
 
 def test_a_publisher_misses_its_tables(lake: Lake) -> None:
