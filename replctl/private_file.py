@@ -38,3 +38,8 @@ def make_private_directory(path: Path) -> None:
     found = path.stat()
     if stat.S_IMODE(found.st_mode) not in _DIRECTORY_MODES and found.st_uid == os.geteuid():
         path.chmod(0o700)
+
+
+def is_owner_s(found: os.stat_result) -> bool:
+    """Whether nobody but the user of this process can have written a file or directory."""
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -9,7 +9,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,7 +31,13 @@ from sqlalchemy import (
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
-from replctl.catalog.auto_conf import AUTO_CONF
+from replctl.catalog.home_directory import (
+    CATALOG,
+    check_holds_nothing_else,
+    check_is_outside_tables,
+    make_home,
+    make_home_private,
+)
 from replctl.catalog.identity import check_identity, is_at_home
 from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
 from replctl.catalog.pg_control import (
@@ -56,7 +62,6 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.file_lock import is_locked
-from replctl.private_file import make_private, make_private_directory, open_private
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
@@ -64,7 +69,6 @@ POSTGRES_DATABASE = 5
 PG_CATALOG_NAMESPACE = 11
 INFORMATION_SCHEMA = 13000
 PUBLIC_NAMESPACE = 2200
-CATALOG = "catalog.db"
 _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
@@ -89,7 +93,7 @@ class Cluster:
 
     def __init__(self, path: Path, *, is_checked: bool = True) -> None:
         self.path = path
-        _make_private(path)
+        make_home_private(path)
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
         self._others: dict[Path, tuple[Cluster, int]] = {}
@@ -149,11 +153,11 @@ class Cluster:
         if not is_made and not cls.exists(chosen):
             raise UndefinedFile(f'there is no cluster in "{chosen}"')
         if not cls.exists(chosen):
-            _check_is_outside_tables(chosen)
+            check_is_outside_tables(chosen)
         try:
-            is_new = _make_directory(chosen)
+            is_new = make_home(chosen)
             if not is_new and not cls.exists(chosen):
-                _check_holds_nothing_else(chosen)
+                check_holds_nothing_else(chosen)
             cluster = cls(chosen, is_checked=is_checked)
             cluster.is_new = is_new
             return cluster
@@ -440,63 +444,6 @@ class Cluster:
                     description="default administrative connection database",
                     xmin=BOOTSTRAP_XID,
                 )
-            )
-
-
-def _make_directory(path: Path) -> bool:
-    """Make the directory of a cluster, if it is not there; return whether it was not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _make_private(path: Path) -> None:
-    """Keep the directory of a cluster and its catalog from other users; SQLite gives the files that
-    it makes next to the catalog the catalog's mode."""
-    make_private_directory(path)
-    # To open and close a catalog that is in use would take SQLite's locks from this process
-    with suppress(FileExistsError):
-        open_private(path / CATALOG, os.O_RDWR | os.O_CREAT | os.O_EXCL, "r+b").close()
-    for suffix in ("", "-wal", "-shm"):
-        with suppress(FileNotFoundError):  # another process has closed the catalog
-            make_private(path / f"{CATALOG}{suffix}")
-
-
-#: What a cluster's directory has before its catalog is complete.
-_TABLES = "base"
-_OWN_NAMES = frozenset(("cluster.lock", "lock", "log", "tmp", "spark", _TABLES, AUTO_CONF))
-
-
-def _check_is_outside_tables(path: Path) -> None:
-    """
-    Raises:
-        ObjectNotInPrerequisiteState: the directory lies in that of a Delta table, whose owner may
-            remove what its log does not name.
-    """
-    place = path.absolute()
-    for parent in (place, *place.parents):
-        if (parent / "_delta_log").is_dir():
-            raise ObjectNotInPrerequisiteState(
-                f'directory "{path}" lies in the Delta table at "{parent}"'
-            )
-
-
-def _check_holds_nothing_else(path: Path) -> None:
-    """
-    Raises:
-        ObjectNotInPrerequisiteState: the directory has what no cluster puts there (initdb), or
-            tables of one whose catalog is lost.
-    """
-    for entry in path.iterdir():
-        is_own = entry.name in _OWN_NAMES or entry.name.startswith(CATALOG)
-        if not is_own or (entry.name == _TABLES and any(entry.iterdir())):
-            raise ObjectNotInPrerequisiteState(
-                f'directory "{path}" exists but is not empty',
-                hint="If you want to create a new cluster, either remove or empty the directory"
-                f' "{path}" or choose another one.',
             )
 
 

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
-from replctl.catalog.cluster import CATALOG, Cluster, new_signing_key, new_system_identifier
+from replctl.catalog.cluster import Cluster, new_signing_key, new_system_identifier
+from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.identity import identifier_at, is_at_home, record_home
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
 from replctl.catalog.pg_subscription import (

@@ -85,10 +85,8 @@ class EnteredVersion:
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
     """The newest Delta version of a relation that is in the log."""
-    wal = schema.pg_wal
-    return connection.execute(
-        select(func.max(wal.c.version)).where(wal.c.relid == relid)
-    ).scalar_one_or_none()
+    entered = last_entered_version(connection, relid)
+    return None if entered is None else entered[0]
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:

@@ -23,7 +23,8 @@ from replctl.catalog.auto_conf import (
     read_auto_conf,
     write_auto_conf,
 )
-from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, CATALOG, Cluster
+from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
+from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.pg_control import check_connectable, check_recovers
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from replctl.catalog.auto_conf import AUTO_CONF
-from replctl.catalog.cluster import CATALOG, Cluster
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.home_directory import CATALOG, check_is_outside_tables
 from replctl.catalog.table_home import BASE
 from replctl.errors import (
     FeatureNotSupported,
@@ -27,7 +28,6 @@ from replctl.lake.delta_names import (
     is_unfinished_name,
     last_version,
 )
-from replctl.lake.location import enclosing_table
 from replctl.private_file import make_private, open_private
 from replctl.record import dataclass
 
@@ -77,11 +77,7 @@ def back_up(cluster: Cluster, directory: Path) -> Backup:
         raise ObjectNotInPrerequisiteState(
             f'directory "{directory}" lies in the directory of the cluster'
         )
-    table = enclosing_table(directory)
-    if table is not None:
-        raise ObjectNotInPrerequisiteState(
-            f'directory "{directory}" lies in the Delta table at "{table}"'
-        )
+    check_is_outside_tables(directory)
     with cluster.lock("vacuum"):
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -73,13 +73,6 @@ def check_location(catalog: Catalog, location: str) -> None:
             raise _inside(location, f'of the Delta table at "{parent.location}"')
 
 
-def enclosing_table(path: Path) -> str | None:
-    """Return the directory of a Delta table that a local path lies in; None, if it lies in none."""
-    place = TableFolder(str(path.absolute()), is_local=True)
-    tables = (folder.location for folder in (place, *place.parents()) if _has_log(folder))
-    return next(tables, None)
-
-
 def _has_log(folder: TableFolder) -> bool:
     """Return whether a folder is a Delta table; False where that cannot be seen: who may use a part
     of a bucket often may not list the rest."""

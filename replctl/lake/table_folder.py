@@ -12,10 +12,12 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from replctl.catalog.home_directory import CATALOG
+from replctl.lake.delta_names import LOG_FOLDER
 from replctl.record import dataclass
 
 #: What only the directory of a table, or of a cluster, has directly in it.
-_MARKS_OF_OTHERS = ("_delta_log", "catalog.db")
+_MARKS_OF_OTHERS = (LOG_FOLDER, CATALOG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ class TableWriter:
             )
         if storage.has_location:
             check_is_empty(storage.location)
-        is_empty = TableFolder.of(storage.location).is_empty()
+        is_empty = storage.has_location or TableFolder.of(storage.location).is_empty()
         with self.session.cluster.begin(write=True) as connection:
             begin_storage(connection, relation.oid, is_empty=is_empty)
 

@@ -13,7 +13,6 @@ import hashlib
 import logging
 import os
 import pickle
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -40,6 +39,7 @@ from replctl.parser.build_role import RoleBuilder
 from replctl.parser.build_table import TableBuilder
 from replctl.parser.build_utility import UtilityBuilder
 from replctl.parser.scan import PostgresLexer
+from replctl.private_file import is_owner_s, make_private_directory
 
 logger = logging.getLogger(__name__)
 
@@ -205,10 +205,10 @@ class _Unpickler(pickle.Unpickler):
 
 def _load(path: Path) -> _Tables | None:
     try:
-        if not _is_ours(path.parent.stat()):
+        if not is_owner_s(path.parent.stat()):  # a pickle runs what is in it
             return None
         with path.open("rb") as file:
-            if not _is_ours(os.fstat(file.fileno())):
+            if not is_owner_s(os.fstat(file.fileno())):
                 return None
             return _Tables(*_Unpickler(file).load())
     except FileNotFoundError:
@@ -220,17 +220,11 @@ def _load(path: Path) -> _Tables | None:
         return None
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    """Return whether nobody else can have written a file or directory: a pickle runs code."""
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
 def _save(tables: _Tables, path: Path) -> None:
     """Write the tables beside their place and move them there: no reader sees half of them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not _is_ours(path.parent.stat()):
-            os.chmod(path.parent, 0o700)  # an error, if it is another user's
+        make_private_directory(path.parent)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(tuple(tables))
         os.replace(file.name, path)

@@ -19,7 +19,8 @@ from concurrent_sessions import KINDS, NAMES, Event, unexplained, work
 from concurrent_sessions import History as History_
 
 from replctl.catalog import schema
-from replctl.catalog.cluster import CATALOG, Cluster
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.transaction import Catalog
 from replctl.execute import execute
 from replctl.session import Session
