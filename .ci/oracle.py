@@ -17,6 +17,7 @@ from pathlib import Path
 from replctl.spark import temporary_server
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
+_MESSAGE = re.compile(r"^(?:ERROR|FATAL|DETAIL|HINT|CONTEXT|WARNING):.*$", re.MULTILINE)
 
 
 def main(folder: Path) -> int:
@@ -35,21 +36,25 @@ def main(folder: Path) -> int:
             check=False,
         )  # fmt: skip
         cases = json.loads(report.read_text("utf-8"))
-        for case in cases["results"]:
-            if not case["passed"]:
-                _print_output(Path(scratch), Path(case["case"]).stem)
+        outputs = {
+            case: _output(Path(scratch), case)
+            for case in (Path(case["case"]).stem for case in cases["results"] if not case["passed"])
+        }
+    for case, output in outputs.items():
+        print(f"---- {case}\n{output}")
     passed = {Path(case["case"]).stem for case in cases["results"] if case["passed"]}
     fallen = [name for name in there if Path(name).name not in passed]
     for name in fallen:
         print(f"{name} passed before and does not any more")
+        # Here again, as a long log may be shown without its middle
+        print("\n".join(_MESSAGE.findall(outputs.get(Path(name).name, ""))[-20:]))
     print(f"oracle: {len(there) - len(fallen)} of {len(there)} reached cases pass")
     return 1 if fallen or not there else 0
 
 
-def _print_output(kept: Path, case: str) -> None:
+def _output(kept: Path, case: str) -> str:
     """All that a case has printed: its errors' details say why it does not pass."""
-    for output in kept.glob(f"*__{case}.actual"):
-        print(f"---- {case}\n{output.read_text('utf-8')}", flush=True)
+    return "\n".join(path.read_text("utf-8") for path in kept.glob(f"*__{case}.actual"))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,9 @@ _ESCAPED_ARGUMENT = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"}
 )
 #: Of a JVM that ends soon: the second compiler, and threads that collect garbage, pay after
-#: minutes; --conf spark.driver.extraJavaOptions overrides them.
-BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: minutes; --conf spark.driver.extraJavaOptions overrides them. Without the second compiler Java
+#: reserves a fifth of its usual room for compiled code, which Spark's generated classes fill.
+BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 #: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
