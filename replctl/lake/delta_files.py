@@ -12,7 +12,7 @@ Delta's names and are old: their commit may be on its way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -124,16 +124,36 @@ def is_empty_at(location: str, version: int) -> bool:
 
 
 def has_changes(location: str, version: int) -> bool:
-    """Whether the files are still there that tell what a version has changed."""
+    """Return whether files are still there that tell what a version has changed: those of its
+    change data feed, or those that it added and removed.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
+    return has_feed_files(location, version) or _has_files(location, version, ("add", "remove"))
+
+
+def has_feed_files(location: str, version: int) -> bool:
+    """Return whether the files are still there that Delta reads the change data feed of a version
+    from.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
     actions = read_actions(location, version)
-    bodies = [action["cdc"] for action in actions if "cdc" in action]
-    if not bodies:
-        bodies = [
-            action[kind] for action in actions for kind in ("add", "remove") if kind in action
-        ]
-    folder, places = TableFolder.of(location), TablePaths(location)
-    paths = {places.relative(uri) or unquote(uri) for body in bodies for uri in file_uris(body)}
-    return all(folder.has(path) for path in paths)
+    has_own = any("cdc" in action for action in actions)
+    return _has_files(location, version, ("cdc",) if has_own else ("add", "remove"))
+
+
+def _has_files(location: str, version: int, kinds: Sequence[str]) -> bool:
+    bodies = [
+        action[kind]
+        for action in read_actions(location, version)
+        for kind in kinds
+        if kind in action and (kind == "cdc" or action[kind]["dataChange"])
+    ]
+    places = TablePaths(location)
+    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
 
 
 def remove_versions(location: str, first: int) -> None:

@@ -51,6 +51,7 @@ FILE_COLUMNS = [
     "remove.deletionVector.storageType",
     "remove.deletionVector.pathOrInlineDv",
 ]
+_METADATA = b'"metaData"'
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
@@ -87,7 +88,9 @@ class DeltaCommit:
         outside: the path of a file that it names outside the table's directory; None if there is
             none.
         feed_size: bytes of the files that its change feed is read from.
-        has_feed: Delta can read its changes; else the versions before and after are compared.
+        has_feed: Delta can read its change feed, as far as its commit says it; else the versions
+            before and after are compared (change_feed.with_feeds).
+        metadata: its metaData action; None, if it has none.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -104,6 +107,7 @@ class DeltaCommit:
     feed_size: int = 0
     outside: str | None = None
     has_feed: bool = True
+    metadata: dict[str, Any] | None = field(default=None, hash=False)
     mark: CommitMark | None = None
 
     @property
@@ -186,8 +190,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         FeatureNotSupported: it asks for a protocol that is not known here.
     """
     info: dict[str, Any] = {}
-    changes_data = changes_schema = False
-    has_feed = True
+    metadata: dict[str, Any] | None = None
+    changes_data, has_feed = False, True
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
     content = _read_version(location, version)
@@ -196,8 +200,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
             info = info or action["commitInfo"]
             has_feed = has_feed and is_readable(action["commitInfo"])
         elif "metaData" in action:
-            _columns(action["metaData"], location, version)
-            changes_schema = True
+            metadata = action["metaData"]
+            columns_of(action["metaData"], location, version)
         elif "protocol" in action:
             _check_protocol(action["protocol"], location, version)
         elif "add" in action or "remove" in action:
@@ -215,12 +219,13 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
         changes_data or not has_feed,  # no feed is read across it
-        changes_schema,
+        metadata is not None,
         counts_in(info),
         _file_rows(files),
         sum(body.get("size", 0) for body in change_files or files),
         _outside(location, files + change_files),
         has_feed,
+        metadata,
     )
 
 
@@ -276,6 +281,60 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
     return sum(rows.values())
 
 
+def version_state(location: str, version: int) -> tuple[int, int, int] | None:
+    """Return what tells a version's file from another one in its place (TableFolder.state); None,
+    if it is not in the log.
+
+    Raises:
+        IoError: that cannot be seen.
+    """
+    try:
+        return TableFolder.of(location).state(_version_file(version))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
+def metadata_of(location: str, version: int) -> dict[str, Any] | None:
+    """Return the metaData action of one version; None, if it has none.
+
+    Raises:
+        As `read_actions`.
+    """
+    content = _read_version(location, version)
+    if _METADATA not in content and b"\\u" not in content:  # most versions need not be parsed
+        return None
+    actions = _actions(content, location, version)
+    return next((action["metaData"] for action in actions if "metaData" in action), None)
+
+
+def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
+    """Return the metaData action that the checkpoint at a version has; None, if there is no
+    checkpoint.
+
+    Raises:
+        As `read_checkpoint`.
+    """
+    return _in_checkpoint(location, version, "metaData")
+
+
+def check_checkpoint_protocol(location: str, version: int) -> None:
+    """
+    Raises:
+        FeatureNotSupported: the checkpoint at a version asks for a protocol that is not known here.
+        As `read_checkpoint`.
+    """
+    protocol = _in_checkpoint(location, version, "protocol")
+    if protocol is not None:
+        _check_protocol(protocol, location, version)
+
+
+def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
+    rows = read_checkpoint(location, version, [kind])
+    return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
+
+
 def version_digest(location: str, version: int) -> str | None:
     """Return the SHA-256 of a version's file; None, if it is not in the log.
 
@@ -312,12 +371,17 @@ def stored_columns(location: str) -> list[dict[str, Any]]:
         UndefinedTable: there is no Delta table.
         DataCorrupted: it has no schema of Delta's form.
     """
-    return _columns(schema_at(location), location, None)
+    return columns_of(schema_at(location), location, None)
 
 
-def _columns(
+def columns_of(
     metadata: Mapping[str, Any], location: str, version: int | None
 ) -> list[dict[str, Any]]:
+    """Return the columns that a metaData action of a version describes, as `stored_columns`.
+
+    Raises:
+        DataCorrupted: it has no schema of Delta's form (XX001).
+    """
     try:
         return parse_columns(metadata)
     except BrokenLogError as error:
@@ -338,9 +402,9 @@ def _newest_action(location: str, kind: str) -> dict[str, Any]:
         for action in read_actions(location, version):
             if kind in action:
                 return dict(action[kind])
-    for row in read_checkpoint(location, None, [kind]):  # the log was cleaned up to it
-        if row[kind] is not None:
-            return dict(row[kind])
+    found = _in_checkpoint(location, None, kind)  # the log was cleaned up to it
+    if found is not None:
+        return found
     raise UndefinedTable(f'there is no Delta table at "{location}"')
 
 

@@ -35,6 +35,18 @@ class TablePaths:
             found = path
         return None if {"", ".", ".."} & set(found.split("/")) or "\0" in found else found
 
+    def has(self, uri: str) -> bool:
+        """Return whether the file of a path is there, wherever it lies.
+
+        Raises:
+            OSError: that cannot be seen.
+        """
+        path = self.relative(uri)
+        if path is not None:
+            return self._folder.has(path)
+        folder, _, name = uri.rpartition("/")
+        return TableFolder.of(folder).has(unquote(name))
+
     def leads_out(self, uri: str) -> bool:
         """Return whether a path leads out of the table's directory, by itself or by links."""
         path = self.relative(uri)

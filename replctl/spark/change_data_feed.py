@@ -6,8 +6,7 @@ by which the two versions of the table are joined.  A delete and an insert of on
 are an UPDATE. In a table of others without row ids an image that has no partner is an update that
 leaves, or one that enters.
 
-Where Delta cannot read the feed of a commit, because its `commitInfo` is not what Delta writes, the
-rows before and after it are compared.
+Where a commit has no feed that Delta can read, the rows before and after it are compared.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
+_FLOATS = ("float4", "float8", "_float4", "_float8")
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 _FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
@@ -121,11 +121,11 @@ def pairs_of_columns_sql(source: TableSource, view: str) -> str:
     return f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
 
 
-def inverse_sql(source: TableSource, version: int) -> str:
+def inverse_sql(source: TableSource, version: FeedVersion) -> str:
     """SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in source.columns)
     new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
-    feed = _feed(source, [FeedVersion(version, 1)])
+    feed = _feed(source, [version])
     nothing = [f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in source.columns]
     no_old = "".join(
         f", {null} AS o{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
@@ -141,7 +141,10 @@ def inverse_sql(source: TableSource, version: int) -> str:
 
 
 def without_own_sql(
-    source: TableSource, key: Sequence[int], own: Sequence[int], foreign: Sequence[FeedVersion]
+    source: TableSource,
+    key: Sequence[int],
+    own: Sequence[FeedVersion],
+    foreign: Sequence[FeedVersion],
 ) -> str:
     """SQL of the changes that undo commits, as `inverse_sql`, where others have committed since:
     each row that they have changed becomes what the others' commits alone make of it.
@@ -154,9 +157,8 @@ def without_own_sql(
         foreign: the others' versions.
     """
     row, keys = _row(source), ", ".join(f"c{attnum}" for attnum in key)
-    versions = [*(FeedVersion(version, 1) for version in own), *foreign]
-    versions.sort(key=lambda version: version.version)
-    is_own = f"version IN ({', '.join(map(str, own))})"
+    versions = sorted([*own, *foreign], key=lambda version: version.version)
+    is_own = f"version IN ({', '.join(str(version.version) for version in own)})"
     of_versions = (
         f"SELECT {keys}, version, {is_own} AS is_own,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
@@ -308,10 +310,10 @@ def _feed(
     assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
     feeds = groupby(
-        (version.version for version in versions if not version.is_compared),
-        key=lambda version: bisect(unreadable, version),
+        (version for version in versions if not version.is_compared),
+        key=lambda version: (bisect(unreadable, version.version), version.run),
     )
-    runs = [list(run) for _place, run in feeds]
+    runs = [[version.version for version in run] for _place, run in feeds]
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     parts = [
@@ -326,9 +328,12 @@ def _feed(
 
 
 def _compared(source: TableSource, version: int, place: str) -> str:
-    """As `_feed`, of one version, from the rows before and after it."""
-    after = scan(_at(source, version))
-    before = scan(_at(source, version - 1)) if version else f"SELECT * FROM ({after}) WHERE FALSE"
+    """As `_feed`, of one version, from the rows before and after it: rows that are stored alike on
+    both sides cancel, as a multiset."""
+    after = _told_apart(source, scan(_at(source, version)))
+    before = f"SELECT * FROM ({after}) WHERE FALSE"
+    if version:
+        before = _told_apart(source, scan(_at(source, version - 1)))
     columns = "".join(f", c{column.attnum}" for column in source.columns)
     sides = (("delete", before, after), ("insert", after, before))
     return " UNION ALL ".join(
@@ -336,6 +341,16 @@ def _compared(source: TableSource, version: int, place: str) -> str:
         f" FROM ({these} EXCEPT ALL {those})"
         for kind, these, those in sides
     )
+
+
+def _told_apart(source: TableSource, rows: str) -> str:
+    """The rows, with the texts of floating point numbers: Spark takes 0.0 for -0.0."""
+    texts = "".join(
+        f", CAST(c{column.attnum} AS STRING) AS t{column.attnum}"
+        for column in source.columns
+        if column.type in _FLOATS
+    )
+    return f"SELECT *{texts} FROM ({rows})" if texts else rows
 
 
 def feeds_in(text: str) -> list[str]:

@@ -326,7 +326,7 @@ class Engine:
         self,
         source: TableSource,
         key: Sequence[int],
-        own: Sequence[int],
+        own: Sequence[FeedVersion],
         foreign: Sequence[FeedVersion],
         note: CommitNote,
     ) -> None:

@@ -49,7 +49,7 @@ class SharedFeeds:
     def _rows(self, engine: Engine, change_source: ChangeSource, count: int) -> Staged:
         source, key = change_source.source, change_source.key
         versions = tuple(
-            (version.version, version.changes_keys, version.is_compared)
+            (version.version, version.changes_keys, version.is_compared, version.run)
             for version in change_source.versions
         )
         feed = (source, key, versions)

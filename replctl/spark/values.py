@@ -214,12 +214,14 @@ class FeedVersion:
     Attributes:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
+        run: feeds of one run can be read at once: nothing between them changes the metadata.
     """
 
     version: int
     position: int
     changes_keys: bool = False
     is_compared: bool = False
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True)
