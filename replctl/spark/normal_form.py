@@ -1,0 +1,92 @@
+"""Normal forms: two values of a type are equal for PostgreSQL exactly where Spark's `=` says so of
+their normal forms.
+
+Equal is what the type's btree or hash operator class calls equal: 1.0 = 1.00, '30 days' =
+'1 mon', 'a ' = 'a' as char(n), -0 = 0.  Most types are stored so that a value is its own normal
+form (data_type.py).  The normal form is for comparing, grouping and hashing, not for showing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replctl.errors import FeatureNotSupported, UndefinedFunction
+from replctl.expr import object_identifier
+from replctl.spark.comparison import interval_key
+from replctl.spark.data_type import element_type, quote
+from replctl.spark.sql_value import SqlValue, bound
+from replctl.types import builtin
+
+#: Types of which equal values are stored alike, or as numbers that Spark calls equal (-0.0 = 0.0
+#: and NaN = NaN, also in joins, groups and hashes).  Zone and time of a timetz both count.
+_OWN_FORM = frozenset(
+    [
+        *("bool", "int2", "int4", "int8", "oid", "float4", "float8", "money"),
+        *("text", "varchar", "name", "char", "bytea", "uuid", "bit", "varbit"),
+        *("date", "time", "timetz", "timestamp", "timestamptz"),
+        *("inet", "cidr", "macaddr", "macaddr8"),
+        *("pg_lsn", "xid", "xid8", "cid", "tid", "tsvector", "aclitem"),
+        *("int4range", "int8range", "daterange", "tsrange", "tstzrange"),
+        *("int4multirange", "int8multirange", "datemultirange", "tsmultirange", "tstzmultirange"),
+    ]
+)
+
+#: In the text of a number: the sign of zero, and zeros at the end of a fraction.  The fraction
+#: that stays is a group.  The numbers have no exponents, for numeric's output writes none.
+_NUMBER = (
+    "-(?=0(?:[.]0+)?(?![.0-9]))"  # -0.00 -> 0.00
+    "|([.][0-9]*[1-9])0++(?![0-9])"  # 1.50 -> 1.5
+    "|[.]0++(?![0-9])"  # 1.00 -> 1
+)
+#: A string of JSON, which is a group.  Possessive, so that Java needs no stack for long ones.
+_STRING = r'("(?:[^"\\]++|\\.)*+")'
+
+
+def normal_form(value: SqlValue) -> SqlValue:
+    """Return the normal form of a stored value: `1.50` of a numeric -> `1.5`; NULL stays NULL.
+
+    Raises:
+        UndefinedFunction: PostgreSQL has no equality for the type (json, xml, point).
+        FeatureNotSupported: the equality of the type is not known here (tsquery).
+    """
+    element = element_type(value.type)
+    if element is not None:
+        return _array(value, element)
+    if value.type in _OWN_FORM or value.type in object_identifier.TYPES or _is_enum(value.type):
+        return value
+    match value.type:
+        case "bpchar":
+            return replace(value, text=f"rtrim({value.text})")
+        case "interval":
+            key = bound([value], lambda args: interval_key(args[0].text))
+            return SqlValue(key, value.type, "DECIMAL(38,0)")
+        case "numeric" if value.decimal is not None:
+            return value
+        case "numeric" | "numrange" | "nummultirange":
+            return _replaced(value, _NUMBER, "$1")
+        case "jsonb":  # its keys are in order
+            return _replaced(value, f"{_STRING}|{_NUMBER}", "$1$2")
+    known = builtin.types().get(value.type)
+    if known is not None and (known.has_btree or known.has_hash):
+        raise FeatureNotSupported(f"equality of type {known.sql_name} is not supported")
+    shown = value.type if known is None else known.sql_name
+    raise UndefinedFunction(f"could not identify an equality operator for type {shown}")
+
+
+def _array(value: SqlValue, element: str) -> SqlValue:
+    """Arrays are equal element by element, NULL equal to NULL, for Spark as for PostgreSQL."""
+    item = SqlValue("item_", element, value.spark.removeprefix("ARRAY<").removesuffix(">"))
+    normal = normal_form(item)
+    if normal == item:
+        return value
+    text = f"transform({value.text}, item_ -> {normal.text})"
+    return SqlValue(text, value.type, f"ARRAY<{normal.spark}>")
+
+
+def _replaced(value: SqlValue, pattern: str, by: str) -> SqlValue:
+    return replace(value, text=f"regexp_replace({value.text}, {quote(pattern)}, {quote(by)})")
+
+
+def _is_enum(type_name: str) -> bool:
+    """Types that users made and that are stored are enums; their labels are text."""
+    return type_name.startswith("@")
