@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 from replctl.errors import (
     DataCorrupted,
-    FeatureNotSupported,
     IoError,
     ObjectNotInPrerequisiteState,
     UndefinedFile,
@@ -35,12 +34,11 @@ from replctl.lake.delta_actions import (
     parse_columns,
 )
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
+from replctl.lake.delta_protocol import check_protocol
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
-#: The newest versions of Delta's protocol: what is newer is not known to Delta here, either.
-_KNOWN_PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7}
 #: What a checkpoint tells of files.
 FILE_COLUMNS = [
     "add.path",
@@ -203,7 +201,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
             metadata = action["metaData"]
             columns_of(action["metaData"], location, version)
         elif "protocol" in action:
-            _check_protocol(action["protocol"], location, version)
+            check_protocol(action["protocol"], location, version)
         elif "add" in action or "remove" in action:
             body = action["add"] if "add" in action else action["remove"]
             changes_data = changes_data or body["dataChange"]
@@ -235,16 +233,6 @@ def _file_time(location: str, version: int) -> int:
     except OSError as error:
         raise _unreadable(location, error) from error
     return changed // 1_000_000
-
-
-def _check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> None:
-    for name, known in _KNOWN_PROTOCOL.items():
-        if protocol[name] > known:
-            raise FeatureNotSupported(
-                f'the protocol of the Delta table "{location}" is not supported',
-                detail=f"Version {version} asks for {name} {protocol[name]}; the newest one that is"
-                f" known here is {known}.",
-            )
 
 
 def _version_file(version: int) -> str:
@@ -327,7 +315,7 @@ def check_checkpoint_protocol(location: str, version: int) -> None:
     """
     protocol = _in_checkpoint(location, version, "protocol")
     if protocol is not None:
-        _check_protocol(protocol, location, version)
+        check_protocol(protocol, location, version)
 
 
 def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
