@@ -8,15 +8,16 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.compared_files import compared_files
 from replctl.lake.delta_files import has_changes, has_feed_files
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at
-from replctl.spark import FeedVersion
+from replctl.spark import ChangedFiles, FeedVersion
 
 
 def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
@@ -45,21 +46,36 @@ def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommi
     return result
 
 
-def chosen_feeds(relation: Relation, versions: Sequence[FeedVersion]) -> tuple[FeedVersion, ...]:
+def chosen_feeds(
+    relation: Relation, versions: Sequence[FeedVersion], place: Callable[[str], str | None]
+) -> tuple[FeedVersion, ...]:
     """Return versions of a relation's table, oldest first, each with the way in which its changes
     can be read now.
 
-    Only the feeds of adopted tables are looked at: replctl's VACUUM and ALTER TABLE see to those of
-    its own.
+    Args:
+        place: makes a Delta table of a log (Engine.place_log); None, if Spark could not read it:
+            then the whole table before and after a version is compared.
 
     Raises:
         ObjectNotInPrerequisiteState: one of them is not in the log any more (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
-    if storage is None or not storage.is_adopted or all(v.is_compared for v in versions):
+    if storage is None:
         return tuple(versions)
-    location = storage.location
+    # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
+    chosen = _readable(storage.location, versions) if storage.is_adopted else versions
+    return tuple(
+        replace(version, files=_changed_files(storage.location, version.version, place))
+        if version.is_compared
+        else version
+        for version in chosen
+    )
+
+
+def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
+    """Return versions; those whose feed Delta refuses, or whose feed has lost its files, are
+    compared."""
     newest = metadata_at(location, latest_version(location) or 0)
     result: list[FeedVersion] = []
     run, previous = 0, None
@@ -71,7 +87,17 @@ def chosen_feeds(relation: Relation, versions: Sequence[FeedVersion]) -> tuple[F
             run += 1
         result.append(replace(version, run=run))
         previous = version.version
-    return tuple(result)
+    return result
+
+
+def _changed_files(
+    location: str, version: int, place: Callable[[str], str | None]
+) -> ChangedFiles | None:
+    logs = compared_files(location, version)
+    before = None if logs.before is None else place(logs.before)
+    after = None if logs.after is None else place(logs.after)
+    is_placed = (before is None, after is None) == (logs.before is None, logs.after is None)
+    return ChangedFiles(before, after) if is_placed else None
 
 
 def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:

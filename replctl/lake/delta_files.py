@@ -12,7 +12,7 @@ Delta's names and are old: their commit may be on its way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,6 +37,17 @@ from replctl.lake.delta_names import (
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
+
+#: All that a checkpoint tells of a file that is there.
+_WHOLE_ADD = [
+    "add.path",
+    "add.partitionValues",
+    "add.size",
+    "add.modificationTime",
+    "add.deletionVector",
+    "add.baseRowId",
+    "add.defaultRowCommitVersion",
+]
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
@@ -262,7 +273,7 @@ def _files_of(
         for row in read_checkpoint(location, start, FILE_COLUMNS):
             met += [row[kind] for kind in ("add", "remove") if row[kind] is not None]
             if row["add"] is not None:
-                active[_key(row["add"])] = row["add"]
+                active[file_key(row["add"])] = row["add"]
     versions = _commits(names)
     first = 0 if start is None else start + 1
     if any(number not in versions for number in range(first, version + 1)):
@@ -273,10 +284,38 @@ def _files_of(
         for action in read_actions(location, number):
             met += [action[kind] for kind in ("add", "remove", "cdc") if kind in action]
             if "remove" in action:
-                active.pop(_key(action["remove"]), None)
+                active.pop(file_key(action["remove"]), None)
             elif "add" in action:
-                active[_key(action["add"])] = action["add"]
+                active[file_key(action["add"])] = action["add"]
     return list(active.values())
+
+
+def files_at(
+    location: str, version: int, paths: Collection[str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return those of a table's files at a version that have one of some paths, by `file_key`.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say what the table was then (55000).
+    """
+    names = log_names(location)
+    start = _checkpoint_before(names, version)
+    first = 0 if start is None else start + 1
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    rows = [] if start is None else read_checkpoint(location, start, _WHOLE_ADD, paths)
+    for row in rows:
+        if row["add"] is not None and row["add"]["path"] in paths:
+            found[file_key(row["add"])] = row["add"]
+    for number in range(first, version + 1):
+        for action in read_actions(location, number):
+            body = action.get("add") or action.get("remove")
+            if body is None or body["path"] not in paths:
+                continue
+            if "add" in action:
+                found[file_key(body)] = body
+            else:
+                found.pop(file_key(body), None)
+    return found
 
 
 def _checkpoint_before(names: list[str], version: int) -> int | None:
@@ -287,8 +326,9 @@ def _commits(names: list[str]) -> set[int]:
     return {int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.json", name)}
 
 
-def _key(body: dict[str, Any]) -> tuple[str, str]:
-    """What identifies a file of a table: the same data with other deletion vectors is another."""
+def file_key(body: dict[str, Any]) -> tuple[str, str]:
+    """Return what identifies a file of a table: the same data with other deletion vectors is
+    another."""
     vector = body.get("deletionVector")
     return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
 

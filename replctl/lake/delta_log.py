@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any
@@ -465,21 +465,27 @@ def _broken(location: str, version: int | None, what: str) -> DataCorrupted:
     )
 
 
-def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:
+def read_checkpoint(
+    location: str,
+    version: int | None,
+    columns: list[str],
+    paths: Collection[str] | None = None,
+) -> list[dict[str, Any]]:
     """The rows of the checkpoint at a version, or of the newest (None); none, if there is none.
 
     Args:
         columns: only these, by their paths: `add.path`.
+        paths: of files in Parquet, only those with one of these `add.path`; None for all.
     """
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version
     names = found.get(-1 if newest is None else newest, ())
     try:
-        rows = [row for name in names for row in _checkpoint_rows(location, name, columns)]
+        rows = [row for name in names for row in _checkpoint_rows(location, name, columns, paths)]
         return rows + [
             row
             for sidecar in _sidecars(rows)
-            for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns)
+            for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns, paths)
         ]
     except OSError as error:
         raise _unreadable(location, error) from error
@@ -495,14 +501,16 @@ def _sidecars(rows: list[dict[str, Any]]) -> list[str]:
     return [str(sidecar["path"]).rpartition("/")[2] for sidecar in found if sidecar is not None]
 
 
-def _checkpoint_rows(location: str, name: str, columns: list[str]) -> list[dict[str, Any]]:
+def _checkpoint_rows(
+    location: str, name: str, columns: list[str], paths: Collection[str] | None
+) -> list[dict[str, Any]]:
     """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
     folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
     nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
     try:
         if name.endswith(".json"):
             return [nothing | row for row in parse_checkpoint(folder.read(f"{LOG_FOLDER}/{name}"))]
-        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)
+        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted, paths)
         return [nothing | check_row(row) for row in rows]
     except BrokenLogError as error:
         raise DataCorrupted(

@@ -221,7 +221,8 @@ class _Batch:
     def _rows_of(self, table: _Table, entries: Sequence[LogEntry]) -> Iterator[RowChange]:
         versions = [feed_version(entry, entry.lsn) for entry in entries]
         relation = table.published.relation
-        source = change_source(table.published, chosen_feeds(relation, versions))
+        place = self._session.engine().place_log
+        source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
         for lsn, word, *values in self._session.engine().listed_changes(source, sent):
             action = Action(word)

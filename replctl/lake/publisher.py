@@ -532,7 +532,8 @@ class LakePublisher:
             item = published[relid]
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
-            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries))
+            place = self._session.engine().place_log
+            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
             for piece, versions in _pieces(item, feeds):
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)

@@ -7,6 +7,7 @@ Delta's protocol, section "Change Metadata": a metaData action replaces the one 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -21,7 +22,7 @@ from replctl.lake.delta_log import (
 from replctl.record import dataclass
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
-_MAPPING_MODE = "delta.columnMapping.mode"
+MAPPING_MODE = "delta.columnMapping.mode"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: How many versions are remembered.
 _REMEMBERED = 4096
@@ -36,12 +37,14 @@ class TableMetadata:
         has_feed: writers keep a change data feed.
         columns: name, type, physical name and nullability of each column.
         layout: how the columns lie in files: partition columns and column mapping.
+        action: the metaData action.
     """
 
     version: int
     has_feed: bool
     columns: tuple[tuple[str, str, str, bool], ...]
     layout: tuple[str, ...]
+    action: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @staticmethod
     def of(version: int, action: Mapping[str, Any], location: str) -> TableMetadata:
@@ -56,7 +59,8 @@ class TableMetadata:
             version,
             configuration.get(CHANGE_FEED, "").lower() == "true",
             tuple(map(_column, fields)),
-            (configuration.get(_MAPPING_MODE, "none"), *action.get("partitionColumns", ())),
+            (configuration.get(MAPPING_MODE, "none"), *action.get("partitionColumns", ())),
+            dict(action),
         )
 
     def is_readable_as(self, later: TableMetadata) -> bool:
@@ -73,10 +77,10 @@ class TableMetadata:
         return kept and all(nullable for column, nullable in new.items() if column not in old)
 
 
-def _column(field: Mapping[str, Any]) -> tuple[str, str, str, bool]:
-    details = field.get("metadata")
+def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:
+    details = found.get("metadata")
     physical = details.get(_PHYSICAL_NAME, "") if isinstance(details, dict) else ""
-    return field["name"], repr(field["type"]), str(physical), bool(field.get("nullable", True))
+    return found["name"], repr(found["type"]), str(physical), bool(found.get("nullable", True))
 
 
 #: What was found, by location, version and the state of the version's file.

@@ -76,6 +76,11 @@ class TablePaths:
         return [_parts(self._folder.location)]
 
 
+def has_scheme(uri: str) -> bool:
+    """Return whether a path says by itself where it starts: `file:/t/x`."""
+    return _SCHEME.match(uri) is not None
+
+
 def _parts(uri: str) -> tuple[str, str, str]:
     """Return scheme, authority, and the decoded path of a URI."""
     found = _SCHEME.match(uri)

@@ -20,6 +20,7 @@ from itertools import groupby
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
@@ -323,34 +324,56 @@ def _feed(
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
     ]
-    parts += [_compared(source, v.version, place) for v in versions if v.is_compared]
+    parts += [_compared(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
 
 
-def _compared(source: TableSource, version: int, place: str) -> str:
+def _compared(source: TableSource, version: FeedVersion, place: str) -> str:
     """As `_feed`, of one version, from the rows before and after it: rows that are stored alike on
     both sides cancel, as a multiset."""
-    after = _told_apart(source, scan(_at(source, version)))
-    before = f"SELECT * FROM ({after}) WHERE FALSE"
-    if version:
-        before = _told_apart(source, scan(_at(source, version - 1)))
-    columns = "".join(f", c{column.attnum}" for column in source.columns)
-    sides = (("delete", before, after), ("insert", after, before))
-    return " UNION ALL ".join(
-        f"SELECT {version}L AS version, {quote(kind)} AS kind, {place} AS place{columns}"
-        f" FROM ({these} EXCEPT ALL {those})"
-        for kind, these, those in sides
+    before, after = _sides(source, version)
+    shown = [("kind", "kind"), (place, "place"), *((f"c{c.attnum}",) * 2 for c in source.columns)]
+    head = f"SELECT {version.version}L AS version, {selected(shown)}"
+    if before is None or after is None:
+        kind = quote("insert" if before is None else "delete")
+        rows = query(f"SELECT * FROM ({after or before or scan(_nowhere(source))})")
+        return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
+    # Spark takes -0.0 for 0.0 where it groups, and gives 0.0 back
+    stored = [(c.attnum, c.type in _FLOATS) for c in source.columns]
+    groups = ", ".join(f"CAST(c{n} AS STRING)" if is_float else f"c{n}" for n, is_float in stored)
+    kept = [(f"any_value(c{n})" if is_float else f"c{n}", f"c{n}") for n, is_float in stored]
+    copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
+    result = query(
+        f"{head} FROM differences LATERAL VIEW {copies}",
+        removed=before,
+        added=after,
+        images="SELECT -1 AS side, * FROM removed UNION ALL SELECT 1 AS side, * FROM added",
+        differences=(
+            f"SELECT {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
+            " if(sum(side) > 0, 'insert', 'delete') AS kind"
+            f" FROM images GROUP BY {groups or 'TRUE'} HAVING sum(side) <> 0"
+        ),
+    )
+    return f"SELECT * FROM ({result})"
+
+
+def _sides(source: TableSource, version: FeedVersion) -> tuple[Query | None, Query | None]:
+    """The rows before and after a version, all or those of the files that changed; None where there
+    are none."""
+    number, files = version.version, version.files
+    old, new = _at(source, number - 1), _at(source, number)
+    if files is None:
+        return (table_rows(old) if number else None), table_rows(new)
+    before = None if files.before is None else replace(old, location=files.before, version=None)
+    after = None if files.after is None else replace(new, location=files.after, version=None)
+    return (
+        None if before is None else table_rows(before),
+        None if after is None else table_rows(after),
     )
 
 
-def _told_apart(source: TableSource, rows: str) -> str:
-    """The rows, with the texts of floating point numbers: Spark takes 0.0 for -0.0."""
-    texts = "".join(
-        f", CAST(c{column.attnum} AS STRING) AS t{column.attnum}"
-        for column in source.columns
-        if column.type in _FLOATS
-    )
-    return f"SELECT *{texts} FROM ({rows})" if texts else rows
+def _nowhere(source: TableSource) -> TableSource:
+    return replace(source, location=None)
 
 
 def feeds_in(text: str) -> list[str]:

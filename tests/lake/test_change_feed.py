@@ -16,7 +16,8 @@ from fix_lake import Lake
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_wal import entries_between
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.change_feed import chosen_feeds, with_feeds
+from replctl.lake import change_feed
+from replctl.lake.change_feed import with_feeds
 from replctl.lake.delta_log import commits_after
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.spark import FeedVersion
@@ -41,6 +42,10 @@ def _relation(lake: Lake, *, is_adopted: bool = True) -> Relation:
     assert relation is not None
     assert relation.storage is not None
     return replace(relation, storage=replace(relation.storage, is_adopted=is_adopted))
+
+
+def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedVersion, ...]:
+    return change_feed.chosen_feeds(relation, versions, lambda _log: None)
 
 
 def _compared(lake: Lake) -> dict[int, bool]:
