@@ -51,14 +51,15 @@ ACTIONS = [
     Action(
         "merge",
         (
-            "MERGE INTO {t} USING (SELECT id + 5 AS id FROM {t}) s ON {t}.id = s.id"
+            "MERGE INTO {t} t USING (SELECT id + 5 AS id FROM {t}) s ON t.id = s.id"
             " WHEN MATCHED AND s.id % 2 = 0 THEN UPDATE SET v = 'merged'"
             " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'more', 0)",
         ),
     ),
     Action("overwrite", ("INSERT OVERWRITE {t} SELECT id + 3, v, n FROM {t}",)),
     Action(
-        "replace where", ("INSERT INTO {t} REPLACE WHERE id > 6 SELECT id + 4, 'r', n FROM {t}",)
+        "replace where",
+        ("INSERT INTO {t} REPLACE WHERE id > 6 SELECT id + 4, 'r', n FROM {t} WHERE id > 6",),
     ),
     Action("optimize", ("OPTIMIZE {t}",)),
     Action("zorder", ("OPTIMIZE {t} ZORDER BY (n)",)),
