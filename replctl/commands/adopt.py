@@ -115,7 +115,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
         constraints = [*own, *constraints]
         names = [column.name for column in relation.columns]
     check_column_count(len(names))
-    drafts = sorted_constraints(relation.name, constraints, names)
+    drafts = sorted_constraints(relation.name, constraints, names, is_adopted=exists)
     insert_relation(ddl.catalog, relation)
     insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
     if found is not None:

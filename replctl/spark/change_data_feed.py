@@ -236,7 +236,7 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         )
     key = ", ".join(f"c{attnum}" for attnum in change_source.key)
     grouped = (
-        "SELECT version, min(place) AS place,"
+        f"SELECT version, {key}, min(place) AS place,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
@@ -249,8 +249,15 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         f'table "{change_source.name}" has several rows with one key',
         f"Rows are not unique in ({names}), so changes of them cannot be told apart.",
     )
+    missing = raise_error_sql(
+        "23502",
+        f'table "{change_source.name}" has a row without a key',
+        f"There is NULL in ({names}).",
+    )
+    has_null = " OR ".join(f"c{attnum} IS NULL" for attnum in change_source.key)
     kind = (
-        f"CASE WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
+        f"CASE WHEN {has_null} THEN {missing}"
+        f" WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
         " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
         " 'I' ELSE 'D' END"
     )

@@ -195,6 +195,25 @@ def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     assert _contents(location) == before
 
 
+def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    place = f"using delta location '{location}'"
+    engine = _Engine(["1"])
+    _with_engine(session, engine)
+    _run(session, f"create table t (primary key (id) not enforced) {place}")
+    assert engine.looked == 0
+    keys = "select conname from pg_constraint where conrelid = 't'::regclass and contype = 'p'"
+    assert _run(session, keys) == [["t_pkey"]]
+    _run(session, "drop table t")
+    for statement, message in (
+        ("create table u (a int, primary key (a) not enforced)", "where a table is adopted"),
+        ("create table u (a int, check (a > 0) not enforced)", "cannot be marked NOT ENFORCED"),
+        ("create table u (a int, primary key (a) not there)", 'at or near "there"'),
+    ):
+        with pytest.raises(PostgresError, match=message):
+            _run(session, statement)
+
+
 def test_the_owner_switches_the_change_feed_on(session: Session, tmp_path: Path) -> None:
     location = _foreign_table(tmp_path / "plain")
     told = _with_engine(session, _Engine())
