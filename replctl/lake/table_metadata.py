@@ -22,6 +22,7 @@ from replctl.lake.delta_log import (
 from replctl.record import dataclass
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
+ROW_TRACKING = "delta.enableRowTracking"
 MAPPING_MODE = "delta.columnMapping.mode"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: How many versions are remembered.
@@ -62,6 +63,11 @@ class TableMetadata:
             (configuration.get(MAPPING_MODE, "none"), *action.get("partitionColumns", ())),
             dict(action),
         )
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether all rows have row ids."""
+        return bool(self.action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true")
 
     def is_readable_as(self, later: TableMetadata) -> bool:
         """Return whether Delta reads a change data feed of these versions while the table has later

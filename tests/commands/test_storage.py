@@ -26,6 +26,7 @@ from replctl.errors import (
     UniqueViolation,
 )
 from replctl.execute import execute
+from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 
 
@@ -193,6 +194,36 @@ def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     _run(session, "drop table t")
     assert told == [f'NOTICE: files of table "t" remain in "{location}"']
     assert _contents(location) == before
+
+
+def test_one_table_is_one_relation(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = _foreign_table(tmp_path / "a b")
+    (tmp_path / "link").symlink_to(location)
+    monkeypatch.chdir(tmp_path)
+    _run(session, f"create table first using delta location '{location}'")
+    encoded = location.replace(" ", "%20")
+    for spelling in (
+        location, f"{location}/", f"{tmp_path}/./a b//", "a b", "../" + tmp_path.name + "/a b",
+        f"file:{encoded}", f"file://{encoded}/", f"FILE:///{encoded}", "file:a%20b",
+        f"{tmp_path}/link", f"file:{tmp_path}/link",
+    ):  # fmt: skip
+        with pytest.raises(DuplicateObject) as caught:
+            _run(session, f"create table second using delta location '{spelling}'")
+        assert caught.value.message.endswith('is relation "first" already'), spelling
+    _run(session, "create database d")
+    other = Session.connect(session.cluster, "d", "postgres")
+    _run(other, f"create table first using delta location 'file:{tmp_path}/link/'")
+    shown = _run(other, "select pg_relation_filepath('first')")
+    assert shown == [[f"file:{tmp_path}/link/"]]
+
+
+@pytest.mark.parametrize(
+    "spelling", ["s3://b/t", "s3a://b/t", "s3n://b/t/", "S3A://b/t//", "s3://b/t/"]
+)
+def test_schemes_of_one_storage_are_one(spelling: str) -> None:
+    assert TableFolder.of(spelling).canonical() == "s3://b/t"
 
 
 def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -> None:
