@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fix_replication import connect
+from fix_replication import Database, connect
 
 from replctl.catalog.cluster import Cluster
 
@@ -176,3 +176,35 @@ def test_rows_without_a_key_are_a_multiset(owner: Owner, replica: Replica) -> No
         "UPDATE {t} SET v = 3 WHERE id = 2",
     )
     replica.check()
+
+
+def _decoded(source: Database) -> list[str]:
+    """The changes of table t that the slot d has since the last time."""
+    query = "SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)"
+    found = [row[0] or "" for row in source.rows(query)]
+    return sorted(text.removeprefix("table public.t: ") for text in found if " public.t: " in text)
+
+
+def test_how_images_are_paired(owner: Owner, replica: Replica) -> None:
+    _make(owner)
+    source = replica.source
+    source.run(f"CREATE TABLE t (PRIMARY KEY (id)) USING delta LOCATION '{owner.folder}'")
+    source.run("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
+    owner.run("UPDATE {t} SET v = 10 WHERE id = 1", "UPDATE {t} SET id = 20 WHERE id = 2")
+    assert _decoded(source) == [
+        "DELETE: id[integer]:2",
+        "INSERT: id[integer]:20 r[text]:'a b' v[double precision]:2",
+        "UPDATE: id[integer]:1 r[text]:null v[double precision]:10",
+    ]
+    owner.run("ALTER TABLE {t} SET TBLPROPERTIES (delta.enableRowTracking = true)")
+    owner.run(
+        "UPDATE {t} SET id = 30 WHERE id = 3",
+        "INSERT OVERWRITE {t} SELECT if(id = 4, 40, id) AS id, r, v FROM {t} WHERE id <> 5",
+    )
+    assert _decoded(source) == [
+        "DELETE: id[integer]:4",
+        "DELETE: id[integer]:5",
+        "INSERT: id[integer]:40 r[text]:'a b' v[double precision]:4",
+        "UPDATE: old-key: id[integer]:3 new-tuple: id[integer]:30 r[text]:null"
+        " v[double precision]:3",
+    ]
