@@ -157,7 +157,8 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
     write_deltalake(tmp_path / "nested", nested)
     plain = _foreign_table(tmp_path / "plain")
     _run(session, "create table taken (a int)")
-    told = _with_engine(session, _Engine(["1"]))
+    engine = _Engine([None])
+    told = _with_engine(session, engine)
     for statement, error in (
         (f"t (primary key (id)) using delta location '{tmp_path}/nested'", FeatureNotSupported),
         (f"t (primary key (id)) using delta location '{plain}'", NotNullViolation),
@@ -168,6 +169,10 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
         with pytest.raises(error):
             _run(session, f"create table {statement}")
     assert DeltaTable(plain).version() == DeltaTable(tmp_path / "nested").version() == 0
+    engine.rows = [["1"]]
+    with pytest.raises(UniqueViolation) as caught:
+        _run(session, f"create table t (primary key (id)) using delta location '{plain}'")
+    assert caught.value.detail == "Key (id)=(1) is duplicated."
     assert told == []
     _run(session, f"create table if not exists taken using delta location '{plain}'")
     assert DeltaTable(plain).version() == 0
@@ -188,7 +193,7 @@ def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     engine = _Engine()
     told = _with_engine(session, engine)
     _run(session, f"create table t (primary key (id)) using delta location '{location}'")
-    assert engine.looked == 2  # NULLs and duplicates
+    assert engine.looked == 1  # for NULLs and duplicates at once
     _run(session, "create publication p for table t")
     assert told == []
     _run(session, "drop table t")
