@@ -32,7 +32,12 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     logged_tables,
 )
-from replctl.catalog.storage import accepts_marks, note_foreign_commit, set_acceptance
+from replctl.catalog.storage import (
+    accepts_marks,
+    note_foreign_commit,
+    note_table_id,
+    set_acceptance,
+)
 from replctl.catalog.transaction import (
     Catalog,
     begin_transaction,
@@ -51,8 +56,22 @@ from replctl.errors import (
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_files import is_empty_at
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
-from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
+from replctl.lake.delta_log import (
+    DeltaCommit,
+    commits_after,
+    latest_version,
+    outside_checkpoint,
+    readable_after,
+)
+from replctl.lake.target_fault import note_replacement
+from replctl.lake.version_chain import (
+    Chain,
+    chain_of,
+    enter_break,
+    enter_cleaning,
+    relation_chain,
+    replaced,
+)
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
 
@@ -102,7 +121,9 @@ def _is_behind(name: str, table: LoggedTable) -> bool:
             f'could not find the Delta table "{table.location}"',
             detail=f'Table "{name}" is stored there.',
         )
-    return table.version is None or newest > table.version or not is_unbroken(table, newest)
+    if table.version is None or newest > table.version:
+        return True
+    return chain_of(table, newest) is not Chain.WHOLE
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
@@ -113,9 +134,12 @@ def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
     """
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
-        with _reading_log(relation):
+        with reading_log(relation):
             if _is_behind(relation.qualified_name, table):
-                _read_commits(relation, -1 if table.version is None else table.version)
+                version = -1 if table.version is None else table.version
+                if relation_chain(catalog, relation) is Chain.CLEANED:
+                    version = readable_after(table.location, version)
+                _read_commits(relation, version)
 
 
 def enter_readable(
@@ -134,7 +158,7 @@ def enter_readable(
     broken: dict[int, PostgresError] = {}
     for relation in relations:
         try:
-            with _reading_log(relation):
+            with reading_log(relation):
                 if has_unlogged_versions(catalog, relation):
                     enter_versions(catalog, cluster, relation, own_xid, ends=ends)
         except UNREADABLE as error:
@@ -143,8 +167,8 @@ def enter_readable(
 
 
 @contextmanager
-def _reading_log(relation: Relation) -> Iterator[None]:
-    """Errors tell which table it is."""
+def reading_log(relation: Relation) -> Iterator[None]:
+    """Let errors tell which table it is."""
     try:
         yield
     except UNREADABLE as error:
@@ -210,7 +234,7 @@ def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
     """
     assert relation.storage is not None
     location = relation.storage.location
-    with _reading_log(relation):
+    with reading_log(relation):
         commits = list(commits_after(location, version))
         if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
             return commits
@@ -363,7 +387,8 @@ def enter_versions(
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
     Columns that others have added are the relation's from their commit on.
 
-    Where the table does not have the newest version of our log any more, a break is entered.
+    Where the table does not have the newest version of our log any more, a break is entered.  What
+    stops the subscriptions that write the table is noted (target_fault).
 
     Args:
         ends: `own_xid` writes no more: what others have committed after it is left for later.
@@ -377,9 +402,11 @@ def enter_versions(
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    with _reading_log(relation):
-        is_replaced = is_broken(catalog, relation)
-    if is_replaced:
+    with reading_log(relation):
+        chain = relation_chain(catalog, relation)
+    if chain is Chain.CLEANED:
+        enter_cleaning(catalog, relation, cluster.system_identifier)
+    if chain is Chain.BROKEN:
         if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
             raise replaced(relation)
         enter_break(catalog, relation)
@@ -400,6 +427,9 @@ def enter_versions(
             break
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
+            note_replacement(catalog, relation, commit)
+        if commit.table_id is not None:
+            note_table_id(catalog.connection, relation.oid, commit.table_id)
         if commit.changes_schema and xid is None:
             adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
         if xid is None and own_xid is not None and is_within:

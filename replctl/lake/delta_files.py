@@ -115,10 +115,19 @@ def table_size(location: str) -> int:
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
+def files_at(location: str, version: int) -> list[dict[str, Any]]:
+    """Return the files that a table consists of at a version, as the log describes them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say it.
+    """
+    return _files_of(location, log_names(location), version)
+
+
 def is_empty_at(location: str, version: int) -> bool:
     """Whether a table has no files at a version; not, where the log does not say it."""
     try:
-        return not _files_of(location, log_names(location), version)
+        return not files_at(location, version)
     except ObjectNotInPrerequisiteState:
         return False
 

@@ -495,7 +495,8 @@ class LakePublisher:
         for entry in wanted:
             if entry.action == BREAK:
                 item = published[entry.relid]
-                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
+                error = replaced(item.relation, entry.detail.get("cleaned"))
+                raise DecodingFailure(error, _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):

@@ -314,6 +314,14 @@ class Subscriber(Protocol):
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Note a table's new state."""
 
+    def check_targets(self) -> None:
+        """Check that the rows that were applied are still in the tables.
+
+        Raises:
+            ObjectNotInPrerequisiteState: another program has replaced those of a table (55000).
+            PostgresError: a table cannot be read.
+        """
+
     def begin_copy(
         self, relation: SubscriptionRelation, snapshot: Snapshot
     ) -> SubscriptionRelation:
