@@ -68,6 +68,16 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
     ]
 
 
+def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
+    """Return OID, database and location of the Delta tables of all databases; relations that were
+    dropped may be among them."""
+    table, home = schema.storage_table, TableHome(connection)
+    return [
+        (int(row.relid), int(row.dbid), home.located(str(row.location)))
+        for row in connection.execute(select(table))
+    ]
+
+
 def relations_with_storage(connection: Connection) -> set[int]:
     """OIDs of the relations of all databases, dropped ones too, that have a Delta table or are
     going to."""

@@ -49,7 +49,7 @@ def delta_columns(location: str) -> list[DeltaColumn]:
         UndefinedTable: there is none.
         FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
     """
-    return [_delta_column(field) for field in stored_columns(location)]
+    return [_delta_column(location, field) for field in stored_columns(location)]
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -95,13 +95,14 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
-def _delta_column(field: dict[str, Any]) -> DeltaColumn:
+def _delta_column(location: str, field: dict[str, Any]) -> DeltaColumn:
     name, declared = field["name"], field["type"]
     found = _type(declared)
     if found is None:
         shown = declared if isinstance(declared, str) else declared.get("type", "?")
         raise FeatureNotSupported(
-            f'column "{name}" of the Delta table has the type {shown}, which has no counterpart'
+            f'column "{name}" of the Delta table "{location}" has the type {shown}, which has no'
+            " counterpart in PostgreSQL"
         )
     return DeltaColumn(name, found[0], found[1], not_null=not field.get("nullable", True))
 

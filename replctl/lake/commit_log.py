@@ -16,6 +16,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import FOREIGN_FILES, Relation
 from replctl.catalog.pg_control import check_timeline
+from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
     CHANGE,
     NONE,
@@ -73,7 +74,7 @@ from replctl.lake.version_chain import (
     replaced,
 )
 from replctl.types.boolean import bool_in
-from replctl.types.quote import quote_literal
+from replctl.types.quote import quote_literal, quote_qualified_identifier
 
 #: What says that a table cannot be read, or must not be.
 UNREADABLE = (
@@ -99,7 +100,7 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
         return False
     version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
     table = LoggedTable(relation.oid, storage.location, version, digest)
-    return _is_behind(relation.qualified_name, table)
+    return _is_behind(table)
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -107,20 +108,17 @@ def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> li
     behind = []
     for table in logged_tables(catalog, relids):
         try:
-            if _is_behind("", table):
+            if _is_behind(table):
                 behind.append(table.relid)
         except IoError:
             behind.append(table.relid)
     return behind
 
 
-def _is_behind(name: str, table: LoggedTable) -> bool:
+def _is_behind(table: LoggedTable) -> bool:
     newest = latest_version(table.location)
     if newest is None:
-        raise UndefinedFile(
-            f'could not find the Delta table "{table.location}"',
-            detail=f'Table "{name}" is stored there.',
-        )
+        raise UndefinedFile(f'could not find the Delta table "{table.location}"')
     if table.version is None or newest > table.version:
         return True
     return chain_of(table, newest) is not Chain.WHOLE
@@ -134,12 +132,12 @@ def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
     """
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
-        with reading_log(relation):
-            if _is_behind(relation.qualified_name, table):
+        with reading_log(catalog, relation):
+            if _is_behind(table):
                 version = -1 if table.version is None else table.version
                 if relation_chain(catalog, relation) is Chain.CLEANED:
                     version = readable_after(table.location, version)
-                _read_commits(relation, version)
+                _read_commits(catalog, relation, version)
 
 
 def enter_readable(
@@ -158,7 +156,7 @@ def enter_readable(
     broken: dict[int, PostgresError] = {}
     for relation in relations:
         try:
-            with reading_log(relation):
+            with reading_log(catalog, relation):
                 if has_unlogged_versions(catalog, relation):
                     enter_versions(catalog, cluster, relation, own_xid, ends=ends)
         except UNREADABLE as error:
@@ -167,15 +165,24 @@ def enter_readable(
 
 
 @contextmanager
-def reading_log(relation: Relation) -> Iterator[None]:
+def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
     """Let errors tell which table it is."""
     try:
         yield
     except UNREADABLE as error:
-        place = f'Table "{relation.qualified_name}" is stored there.'
+        database = current_database(catalog)
+        place = f'Table "{relation.qualified_name}" of database "{database}" is stored there.'
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
+        if isinstance(error, UndefinedFile) and error.hint is None:
+            error.hint = put_back_hint(relation)
         raise
+
+
+def put_back_hint(relation: Relation) -> str:
+    """Return what helps where the directory of a table is not there."""
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    return f"Put the directory back from a backup, or use DROP TABLE {name}."
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
@@ -212,7 +219,7 @@ def commits_since(
     first = -1 if version is None else version
     logged = last_logged_version(catalog.connection, relation.oid)
     start = first if logged is None else min(first, logged)
-    commits = _read_commits(relation, start)
+    commits = _read_commits(catalog, relation, start)
     marks = {
         commit.version: mark
         for commit in commits
@@ -224,7 +231,7 @@ def commits_since(
     return [commit for commit in commits if commit.version > first]
 
 
-def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
+def _read_commits(catalog: Catalog, relation: Relation, version: int) -> list[DeltaCommit]:
     """Return the commits of a relation that are newer than a version.
 
     Raises:
@@ -234,7 +241,7 @@ def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
     """
     assert relation.storage is not None
     location = relation.storage.location
-    with reading_log(relation):
+    with reading_log(catalog, relation):
         commits = list(commits_after(location, version))
         if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
             return commits
@@ -402,7 +409,7 @@ def enter_versions(
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    with reading_log(relation):
+    with reading_log(catalog, relation):
         chain = relation_chain(catalog, relation)
     if chain is Chain.CLEANED:
         enter_cleaning(catalog, relation, cluster.system_identifier)

@@ -63,7 +63,7 @@ class TargetCheck:
             PostgresError: a table cannot be read, as commit_log.commits_since.
         """
         for relation in relations:
-            with commit_log.reading_log(relation):
+            with commit_log.reading_log(catalog, relation):
                 if commit_log.has_unlogged_versions(catalog, relation):
                     self.pass_forgotten_steps(catalog, relation)
                     commit_log.enter_versions(catalog, self._session.cluster, relation)
