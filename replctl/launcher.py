@@ -434,7 +434,9 @@ class _Run:
             return
         client = client_name(cluster.system_identifier, subscription.oid)
         application = application_name(subscription.conninfo, subscription.name)
-        publisher.start_replication(subscription.slot_name, client, application)
+        publisher.start_replication(
+            subscription.slot_name, client, application, subscription.publications
+        )
 
     def _report(self, publisher: Publisher, subscriber: LakeSubscriber) -> None:
         """Note where the subscription is; at the end of the log, tell both ends."""

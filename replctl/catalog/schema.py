@@ -628,6 +628,8 @@ pg_replication_slots = Table(
     _int("inactive_since", nullable=True),
     _text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
     _text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
+    _text("publications", nullable=True),  # what its reader subscribes to, as JSON
+    _text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
 )
 
 #: What SQL has read from slots.
