@@ -18,6 +18,7 @@ from replctl.catalog.pg_class import FOREIGN_FILES, Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     NONE,
     TRUNCATE,
@@ -56,7 +57,7 @@ from replctl.errors import (
 )
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
-from replctl.lake.delta_files import is_empty_at
+from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
     DeltaCommit,
     commits_after,
@@ -193,7 +194,12 @@ def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> 
 
 
 def commits_since(
-    catalog: Catalog, cluster: Cluster, relation: Relation, version: int | None
+    catalog: Catalog,
+    cluster: Cluster,
+    relation: Relation,
+    version: int | None,
+    *,
+    reads_files: bool = True,
 ) -> list[DeltaCommit]:
     """Read the commits of a relation, and tell replctl's own from all others: they have a mark.
 
@@ -203,6 +209,7 @@ def commits_since(
 
     Args:
         version: only newer ones; None for all.
+        reads_files: the files that they name are going to be read; else these may lie elsewhere.
 
     Returns:
         The commits, oldest first.
@@ -219,7 +226,7 @@ def commits_since(
     first = -1 if version is None else version
     logged = last_logged_version(catalog.connection, relation.oid)
     start = first if logged is None else min(first, logged)
-    commits = _read_commits(catalog, relation, start)
+    commits = _read_commits(catalog, relation, start, reads_files=reads_files)
     marks = {
         commit.version: mark
         for commit in commits
@@ -231,35 +238,49 @@ def commits_since(
     return [commit for commit in commits if commit.version > first]
 
 
-def _read_commits(catalog: Catalog, relation: Relation, version: int) -> list[DeltaCommit]:
+def _read_commits(
+    catalog: Catalog, relation: Relation, version: int, *, reads_files: bool = True
+) -> list[DeltaCommit]:
     """Return the commits of a relation that are newer than a version.
 
     Raises:
         As `commits_since`.
-        InsufficientPrivilege: one of them, or the newest checkpoint, names a file outside the
-            table's directory, and the table was not adopted with foreign_files (42501).
+        ForeignFiles: one of them, or the newest checkpoint, names a file outside the table's
+            directory, such files belong to the newest version, too, and the table was not adopted
+            with foreign_files (42501).
     """
     assert relation.storage is not None
     location = relation.storage.location
     with reading_log(catalog, relation):
         commits = list(commits_after(location, version))
-        if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
+        if not commits or not reads_files or _trusts_log(relation):
             return commits
-        for commit in commits:
-            if commit.outside is not None:
-                raise _leads_out(relation, commit.outside, f"Version {commit.version}")
-        outside = outside_checkpoint(location, version)
-        if outside is not None:
-            raise _leads_out(relation, outside, "Its newest checkpoint")
+        found = next((commit for commit in commits if commit.outside is not None), None)
+        outside, what = outside_checkpoint(location, version), "Its newest checkpoint"
+        if found is not None:
+            outside, what = found.outside, f"Version {found.version}"
+        if outside is not None and has_files_elsewhere(location):
+            raise _leads_out(relation, outside, what)
     return commits
 
 
-def _leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
-    return InsufficientPrivilege(
+class ForeignFiles(InsufficientPrivilege):
+    """A table has files outside its directory, and nobody has said that its log is to be
+    trusted."""
+
+
+def _trusts_log(relation: Relation) -> bool:
+    return bool_in(relation.options.get(FOREIGN_FILES, "false"))
+
+
+def _leads_out(relation: Relation, path: str, what: str) -> ForeignFiles:
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    return ForeignFiles(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
         detail=f"{what} names it.",
         hint="If the table is a shallow clone, or its log is to be trusted for another reason,"
-        f" adopt it with WITH ({FOREIGN_FILES} = on).",
+        f" adopt it with WITH ({FOREIGN_FILES} = on), or use ALTER TABLE {name} SET"
+        f" ({FOREIGN_FILES} = on).",
     )
 
 
@@ -478,6 +499,8 @@ def _enter(
     """
     assert relation.storage is not None
     action = NONE if is_undone else _action(relation.storage.location, commit)
+    if commit.outside is not None and not _trusts_log(relation):
+        action = BREAK  # the files are not the table's any more, and must not be read
     enter(
         catalog,
         xid,

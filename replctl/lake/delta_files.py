@@ -124,6 +124,17 @@ def files_at(location: str, version: int) -> list[dict[str, Any]]:
     return _files_of(location, log_names(location), version)
 
 
+def has_files_elsewhere(location: str) -> bool:
+    """Return whether a table's newest version has files outside the table's directory.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say which files it has.
+    """
+    newest, paths = max(_commits(log_names(location)), default=0), TablePaths(location)
+    bodies = files_at(location, newest)
+    return any(paths.leads_out(uri) for body in bodies for uri in file_uris(body))
+
+
 def is_empty_at(location: str, version: int) -> bool:
     """Whether a table has no files at a version; not, where the log does not say it."""
     try:

@@ -268,9 +268,8 @@ class LakeSubscriber:
         with self._writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
+            self._check.enter(catalog, leaves, is_replaced=relation.replaces)
             for leaf in leaves:
-                self._check.pass_forgotten_steps(catalog, leaf)
-                commit_log.enter_versions(catalog, self._session.cluster, leaf)
                 if not relation.replaces:
                     self._check.check_history(catalog, leaf)
             xid = begin_transaction(
@@ -304,7 +303,8 @@ class LakeSubscriber:
         assert copied is not None
         families = self._local.families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
-        with self._locked(families) as locked, ExitStack() as stack:
+        is_replaced = relation.replaces
+        with self._locked(families, is_replaced=is_replaced) as locked, ExitStack() as stack:
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
@@ -712,15 +712,20 @@ class LakeSubscriber:
                     raise commit_log.not_carried_out(leaf)
 
     @contextmanager
-    def _locked(self, families: Families) -> Iterator[_Locked]:
+    def _locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[_Locked]:
         """Hold the locks of all tables that may be written, and know what others have done to
-        them."""
+        them.
+
+        Args:
+            is_replaced: as for TargetCheck.enter.
+        """
         relids = sorted(leaves_of_families(families))
         with ExitStack() as stack:
             when_free(self._session, lambda: self._session.lock_relations(relids, stack))
             recover(self._session, relids)
             with self._writing() as catalog:
-                self._check.enter(catalog, load_relations(catalog, relids).values())
+                found = load_relations(catalog, relids).values()
+                self._check.enter(catalog, found, is_replaced=is_replaced)
                 current = load_relations(catalog, relids)
                 check_writable(catalog, current.values())
             versions = {

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.pg_subscription import Subscription, raise_apply_step
-from replctl.catalog.pg_wal import has_forgotten_changes
+from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_subscription import (
+    Subscription,
+    raise_apply_step,
+    subscription_relations,
+)
+from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import DataCorrupted
 from replctl.lake import commit_log
@@ -56,17 +60,44 @@ class TargetCheck:
         with self._session.read() as catalog:
             check_faults(catalog, self._subscription)
 
-    def enter(self, catalog: Catalog, relations: Iterable[Relation]) -> None:
+    def enter(
+        self, catalog: Catalog, relations: Iterable[Relation], *, is_replaced: bool = False
+    ) -> None:
         """Enter what others have done to tables.
+
+        Args:
+            is_replaced: all rows are going to be replaced: files that must not be read stay for
+                later.
 
         Raises:
             PostgresError: a table cannot be read, as commit_log.commits_since.
         """
         for relation in relations:
-            with commit_log.reading_log(catalog, relation):
-                if commit_log.has_unlogged_versions(catalog, relation):
-                    self.pass_forgotten_steps(catalog, relation)
-                    commit_log.enter_versions(catalog, self._session.cluster, relation)
+            try:
+                self._enter(catalog, relation)
+            except commit_log.ForeignFiles as error:
+                if not is_replaced:
+                    error.hint = self._refresh(catalog, relation) or error.hint
+                    raise
+
+    def _enter(self, catalog: Catalog, relation: Relation) -> None:
+        with commit_log.reading_log(catalog, relation):
+            if commit_log.has_unlogged_versions(catalog, relation):
+                self.pass_forgotten_steps(catalog, relation)
+                commit_log.enter_versions(catalog, self._session.cluster, relation)
+
+    def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
+        """Return the statement that replaces the rows of the table that a leaf belongs to."""
+        above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
+        members = subscription_relations(catalog, self._subscription.oid)
+        for root in load_relations(catalog, above & {item.relid for item in members}).values():
+            return refresh_statement(
+                self._subscription.name,
+                root.schema,
+                root.name,
+                is_disabled=self._subscription.disable_on_error,
+            )
+        return None
 
     def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
         """Take no step again that the table has, but the catalog does not know of."""
@@ -75,7 +106,10 @@ class TargetCheck:
         if relation_chain(catalog, leaf) is Chain.CLEANED:
             steps = [written_step(location, application)]
         else:
-            commits = commit_log.unlogged_commits(catalog, self._session.cluster, leaf)
+            logged = last_logged_version(catalog.connection, leaf.oid)
+            commits = commit_log.commits_since(
+                catalog, self._session.cluster, leaf, logged, reads_files=False
+            )
             steps = [applied_step(location, application, commit.version) for commit in commits]
         for step in steps:
             if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
