@@ -30,7 +30,9 @@ from replctl.catalog.transaction import Catalog, begin_transaction, commit_trans
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import (
+    checkpoints,
     latest_version,
+    log_names,
     readable_after,
     schema_at,
     stored_names,
@@ -72,6 +74,11 @@ def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
     location = relation.storage.location
     table = LoggedTable(relation.oid, location, version, digest)
     chain = chain_of(table, latest_version(location))
+    if chain is Chain.WHOLE and version is not None:
+        # What follows it may be gone alone; without a checkpoint such a log is broken
+        floor = readable_after(location, version)
+        if floor > version and max(checkpoints(log_names(location)), default=-1) >= floor:
+            chain = Chain.CLEANED
     if chain is Chain.CLEANED:
         known = known_table_id(catalog.connection, relation.oid)
         if known is not None and schema_at(location)["id"] != known:
