@@ -20,7 +20,7 @@ from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
-from replctl.replication.node import PendingChanges, Publisher
+from replctl.replication.node import PendingChanges, Publisher, TableRetention
 from replctl.session import Session
 from replctl.shown_error import may_see_rows
 
@@ -47,12 +47,17 @@ UNKNOWN = Lag(None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """A table of a subscription: `state` is that of pg_subscription_rel."""
+    """A table of a subscription: `state` is that of pg_subscription_rel.
+
+    Attributes:
+        retention: what the owner of the published table does to changes that are not applied yet.
+    """
 
     schema: str
     name: str
     state: str
     lag: Lag
+    retention: TableRetention | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,7 @@ def _status(
     with session.cluster.begin(write=False) as connection:
         error = subscription_error(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
+    retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
@@ -124,6 +130,8 @@ def _status(
                         subscription.publications, starts, subscription.origin, end
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
+                    found_retentions = publisher.retention(subscription.slot_name)
+                    retentions = {(item.schema, item.name): item for item in found_retentions}
             except PostgresError as failure:
                 if subscription.enabled:
                     error = error or SubscriptionError.of(failure)
@@ -136,7 +144,8 @@ def _status(
                 found = pending.get((schema, name))
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
-            tables.append(TableStatus(schema, name, relation.state.value, table_lag))
+            retention = retentions.get((schema, name))
+            tables.append(TableStatus(schema, name, relation.state.value, table_lag, retention))
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(

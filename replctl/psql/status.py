@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from replctl.psql.print_table import Alignment, Table
+from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def show_status(
         print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
     else:
         rows = [row for status in found for row in _rows(status)]
-        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS))
+        lines = [line for status in found for line in _retention(status)]
+        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, notes=lines))
     return not any(
         status.state == "broken"
         or (status.enabled and any(limit.is_exceeded(status.lag) for limit in limits))
@@ -104,6 +106,11 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
             [status.name, status.database, shown, None, table.state, None, *_lag(table.lag), None]
         )
     return rows
+
+
+def _retention(status: SubscriptionStatus) -> list[str]:
+    found = [table.retention for table in status.tables if table.retention is not None]
+    return retention_lines(status.name, found)
 
 
 def _lag(lag: Lag) -> list[str | None]:
