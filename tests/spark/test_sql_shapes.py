@@ -63,6 +63,7 @@ from replctl.spark.outcome import (
 from replctl.spark.partition import leaf_number_sql
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staging import Staged
+from replctl.spark.verify import Sides, buckets_query, differences_query
 from replctl.types import builtin
 
 _FILE = Path(__file__).parent / "data" / "sql_shapes.txt"
@@ -475,25 +476,41 @@ SHAPES: dict[str, Callable[[], str]] = {
             e, many_rows(PLAIN), Reference((1,), (LEAVES[0].source,), (1,))
         )
     ),
+    # comparison
+    "buckets that differ": lambda: str(buckets_query(sides(PLAIN))),
+    "buckets that differ, of partitions without deletes": lambda: str(
+        buckets_query(sides(RICH, owned=None))
+    ),
+    "rows that differ": lambda: str(differences_query(sides(PLAIN, owned=(IN_EUROPE,)), [3, 9])),
+    "rows that differ without a key": lambda: str(
+        differences_query(sides(KEYLESS, counts_different=False), range(4096))
+    ),
     # conversion
     "conversion of changes": lambda: conversion_shape(),
 }
 
 
+SENT = (
+    SentColumn("id", "int8", -1),
+    SentColumn("region", "varchar", 24),
+    SentColumn("amount", "numeric", -1),
+    SentColumn("paid at", "timestamp", -1),
+    SentColumn("status", "text", -1),
+)
+
+
+def sides(target: Target, **more: Any) -> Sides:
+    """A comparison of a target with rows of other types."""
+    return Sides("SELECT * FROM published", SENT, target, **more)
+
+
 def conversion_shape() -> str:
     """Changes with values that the target has in other types."""
-    sent = [
-        SentColumn("id", "int8", -1),
-        SentColumn("region", "varchar", 24),
-        SentColumn("amount", "numeric", -1),
-        SentColumn("paid at", "timestamp", -1),
-        SentColumn("status", "text", -1),
-    ]
     changes = Staged("sent", (), None)
     recorder = Recorder(stops=True)
     with (
         suppress(_Stop),
-        replicated_change.converted(cast(Any, recorder), RICH, sent, changes, 1, 9),
+        replicated_change.converted(cast(Any, recorder), RICH, SENT, changes, 1, 9),
     ):
         pass
     return ";\n".join(recorder.statements)
