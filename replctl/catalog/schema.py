@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126b"
+REVISION = "20261126d"
 
 metadata = MetaData()
 
@@ -705,6 +705,16 @@ walsender = Table(
     _int("backend_start"),
     _text("state"),
     _int("reply_time"),
+)
+
+#: When `replctl verify` has found a table of a subscription equal to what is published, last.
+table_verification = Table(
+    "table_verification",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    Column("relid", Integer, primary_key=True),
+    _int("time"),  # microseconds since 1970, UTC
+    _int("lsn"),  # the publisher's position at which it was compared
 )
 
 #: What has stopped a subscription in its last attempt; the next one that succeeds removes it.
