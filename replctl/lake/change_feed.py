@@ -14,7 +14,7 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.compared_files import compared_files
-from replctl.lake.delta_files import has_changes, has_feed_files
+from replctl.lake.delta_files import has_feed_files, has_row_files
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.spark import ChangedFiles, FeedVersion
@@ -57,7 +57,8 @@ def chosen_feeds(
             then the whole table before and after a version is compared.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: one of them is not in the log any more, or the files that say
+            what has changed are gone (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
@@ -65,10 +66,17 @@ def chosen_feeds(
         return tuple(versions)
     # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
     chosen = _readable(storage.location, versions) if storage.is_adopted else versions
-    return tuple(
-        _with_files(storage.location, version, place) if version.is_compared else version
-        for version in chosen
-    )
+    result = []
+    for version in chosen:
+        if version.is_compared and not has_row_files(storage.location, version.version):
+            raise ObjectNotInPrerequisiteState(
+                f'changes of table "{relation.qualified_name}" were removed before they were read',
+                detail=f'Of the Delta table "{storage.location}", files that version'
+                f" {version.version} added or removed are gone.",
+            )
+        is_compared = version.is_compared
+        result.append(_with_files(storage.location, version, place) if is_compared else version)
+    return tuple(result)
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
@@ -106,11 +114,9 @@ def _with_files(
 
 
 def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
-    """Return whether Delta can read the feed of a version; also where neither its files nor others
-    are left that tell what has changed: Delta names them."""
-    if not metadata_at(location, version).is_readable_as(newest):
-        return False
-    return has_feed_files(location, version) or not has_changes(location, version)
+    """Return whether Delta can read the feed of a version."""
+    schema = metadata_at(location, version)
+    return schema.is_readable_as(newest) and has_feed_files(location, version)
 
 
 def _has_row_ids(location: str, version: int) -> bool:

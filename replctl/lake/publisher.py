@@ -67,6 +67,7 @@ from replctl.errors import (
     DataError,
     FeatureNotSupported,
     InsufficientPrivilege,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
@@ -569,7 +570,10 @@ class LakePublisher:
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
             place = self._session.engine().place_log
-            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            try:
+                feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            except ObjectNotInPrerequisiteState as error:
+                raise DecodingFailure(error, _name(item.published_as)) from error
             for piece, versions in _pieces(item, feeds):
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)
