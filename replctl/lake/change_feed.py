@@ -21,10 +21,10 @@ from replctl.spark import ChangedFiles, FeedVersion
 
 
 def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Return successive commits, oldest first, with what the metadata in force says of their feeds.
+    """Return successive commits, oldest first, with what the metadata in force says of their feeds:
+    where the log does not say it, there is none.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
         DataCorrupted, IoError: an older version is broken (XX001), or cannot be read.
     """
     result = []
@@ -37,13 +37,20 @@ def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommi
             result.append(commit)
             continue
         if metadata is None:
-            metadata = metadata_at(location, commit.version)
-        has_feed = commit.has_feed and metadata.has_feed
-        if has_feed and commit.metadata is not None and commit.version > 0:
-            before = before or metadata_at(location, commit.version - 1)
-            has_feed = before.is_readable_as(metadata)
+            metadata = _known_metadata(location, commit.version)
+        has_feed = commit.has_feed and metadata is not None and metadata.has_feed
+        if has_feed and metadata is not None and commit.metadata is not None and commit.version:
+            before = before or _known_metadata(location, commit.version - 1)
+            has_feed = before is not None and before.is_readable_as(metadata)
         result.append(replace(commit, has_feed=has_feed))
     return result
+
+
+def _known_metadata(location: str, version: int) -> TableMetadata | None:
+    try:
+        return metadata_at(location, version)
+    except ObjectNotInPrerequisiteState:
+        return None
 
 
 def chosen_feeds(
@@ -121,11 +128,8 @@ def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
 
 def _has_row_ids(location: str, version: int) -> bool:
     """Return whether rows have row ids before and after a version, as far as the log says it."""
-    try:
-        both = (metadata_at(location, version - 1), metadata_at(location, version))
-    except ObjectNotInPrerequisiteState:
-        return False
-    return all(metadata.has_row_ids for metadata in both)
+    both = (_known_metadata(location, version - 1), _known_metadata(location, version))
+    return all(metadata is not None and metadata.has_row_ids for metadata in both)
 
 
 def _changes_metadata(location: str, after: int, until: int) -> bool:

@@ -394,9 +394,9 @@ SHAPES: dict[str, Callable[[], str]] = {
     ),
     "pairs for others": lambda: paired_columns_sql(ORDERS, pairs_sql(change_source())),
     "changes in order": lambda: ordered_changes_sql(change_source()),
-    "changes that undo a commit": lambda: inverse_sql(ORDERS, 4),
+    "changes that undo a commit": lambda: inverse_sql(ORDERS, FeedVersion(4, 1)),
     "changes that undo commits between those of others": lambda: without_own_sql(
-        ORDERS, (1,), (4, 6), (FeedVersion(5, 1),)
+        ORDERS, (1,), (FeedVersion(4, 1), FeedVersion(6, 1)), (FeedVersion(5, 1),)
     ),
     "initial copy": lambda: copied_sql([CopySource(ORDERS, (1, 2, 3, 4), ())]),
     "initial copy of partitions with filters, a column list and policies": lambda: copied_sql(
