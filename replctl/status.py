@@ -21,7 +21,7 @@ from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
-from replctl.replication.node import PendingChanges, Publisher
+from replctl.replication.node import PendingChanges, Publisher, TableRetention
 from replctl.session import Session
 from replctl.shown_error import may_see_rows
 
@@ -52,6 +52,7 @@ class TableStatus:
 
     Attributes:
         state: that of pg_subscription_rel.
+        retention: what the owner of the published table does to changes that are not applied yet.
         verified: when `replctl verify` has found it equal to what is published, last.
     """
 
@@ -59,6 +60,7 @@ class TableStatus:
     name: str
     state: str
     lag: Lag
+    retention: TableRetention | None = None
     verified: Verification | None = None
 
 
@@ -121,6 +123,7 @@ def _status(
         error = subscription_error(connection, subscription.oid)
         found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
+    retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
@@ -132,6 +135,8 @@ def _status(
                         subscription.publications, starts, subscription.origin, end
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
+                    found_retentions = publisher.retention(subscription.slot_name)
+                    retentions = {(item.schema, item.name): item for item in found_retentions}
             except PostgresError as failure:
                 if subscription.enabled:
                     error = error or SubscriptionError.of(failure)
@@ -144,8 +149,11 @@ def _status(
                 found = pending.get((schema, name))
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
+            retention = retentions.get((schema, name))
             verified = found_equal.get(relation.relid)
-            tables.append(TableStatus(schema, name, relation.state.value, table_lag, verified))
+            tables.append(
+                TableStatus(schema, name, relation.state.value, table_lag, retention, verified)
+            )
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126c"
+REVISION = "20261126d"
 
 metadata = MetaData()
 
@@ -443,6 +443,7 @@ pg_subscription_rel = Table(
     _int("srsublsn", nullable=True),
     _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
     _bool("replaces"),  # the copy replaces the rows that are there
+    _text("fault", nullable=True),  # what another program did: the table must be refreshed
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -569,6 +570,7 @@ storage_table = Table(
     # Commits with unknown marks of this cluster are another writer's, at the next look
     _bool("accepts_marks"),
     _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
+    _text("table_id", nullable=True),  # metaData.id of the newest version in the log
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
@@ -626,6 +628,8 @@ pg_replication_slots = Table(
     _int("inactive_since", nullable=True),
     _text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
     _text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
+    _text("publications", nullable=True),  # what its reader subscribes to, as JSON
+    _text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
 )
 
 #: What SQL has read from slots.
@@ -671,6 +675,7 @@ apply_step = Table(
     _int("subid"),
     _int("relid"),
     _int("step"),
+    _int("written", nullable=True),  # the newest step whose write is in the log
 )
 Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)
 

@@ -6,6 +6,7 @@ from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, p
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.psql.describe import Described
 from replctl.psql.pattern import parse_pattern
@@ -131,8 +132,25 @@ def list_subscriptions(
         _subscription_row(subscription, owners, verbose)
         for subscription in sorted(found, key=lambda subscription: subscription.name)
     ]
-    target.print(Table(columns, rows, title="List of subscriptions"))
+    notes = [line for item in found for line in _retention(target, item)] if verbose else []
+    target.print(Table(columns, rows, title="List of subscriptions", notes=notes))
     return True
+
+
+def _retention(target: Described, subscription: Subscription) -> list[str]:
+    """Return what PostgreSQL's psql has not: when owners of published tables take changes that the
+    subscription needs.  A publisher that cannot be asked says nothing."""
+    if subscription.slot_name is None:
+        return []
+    from replctl.open_node import open_publisher
+    from replctl.psql.retention import retention_lines
+
+    try:
+        with open_publisher(target.session, subscription, is_leaving=True) as publisher:
+            tables = publisher.retention(subscription.slot_name)
+    except PostgresError:
+        return []
+    return retention_lines(subscription.name, tables)
 
 
 def _subscription_row(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from replctl.lsn import format_lsn
 from replctl.psql.print_table import Alignment, Table
+from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ def show_status(
         print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
     else:
         rows = [row for status in found for row in _rows(status)]
-        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS))
+        lines = [line for status in found for line in _retention(status)]
+        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, notes=lines))
     return not any(
         status.state == "broken"
         or (status.enabled and any(limit.is_exceeded(status.lag) for limit in limits))
@@ -115,6 +117,11 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
             ]
         )
     return rows
+
+
+def _retention(status: SubscriptionStatus) -> list[str]:
+    found = [table.retention for table in status.tables if table.retention is not None]
+    return retention_lines(status.name, found)
 
 
 def _verified(table: TableStatus) -> list[str | None]:

@@ -111,14 +111,19 @@ def _copy(
     slot_name = _slot_name(subscriber, subscription, relation)
     if relation.snapshot is None:
         drop_slot(publisher, slot_name)  # of an attempt before
-        publisher.create_slot(slot_name, two_phase=False, failover=subscription.failover)
+        publisher.create_slot(
+            slot_name,
+            two_phase=False,
+            failover=subscription.failover,
+            publications=subscription.publications,
+        )
         relation = subscriber.begin_copy(relation, publisher.snapshot(*name))
     begun = relation.snapshot
     assert begun is not None
     snapshot = Snapshot(begun.lsn, begun.publisher_state)
     client = client_name(subscriber.synchronization_id, subscription.oid)
     application = application_name(subscription.conninfo, slot_name)
-    publisher.start_replication(slot_name, client, application)
+    publisher.start_replication(slot_name, client, application, subscription.publications)
     try:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         remote, rows = publisher.copy(subscription.publications, *name, snapshot)
