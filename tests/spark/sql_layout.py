@@ -13,7 +13,7 @@ _INDENT = "  "
 _QUOTED = r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`"
 _CLAUSES = (
     r"SELECT\b|WITH\b|FROM\b|WHERE\b|GROUP BY\b|HAVING\b|ORDER BY\b|LIMIT\b|UNION ALL\b"
-    r"|EXCEPT ALL\b|(?:LEFT |LEFT SEMI |LEFT ANTI |FULL |INNER )?JOIN\b|USING\b"
+    r"|EXCEPT ALL\b|LATERAL VIEW\b|(?:LEFT |LEFT SEMI |LEFT ANTI |FULL |INNER )?JOIN\b|USING\b"
     r"|WHEN (?:NOT )?MATCHED\b|MERGE INTO\b"
 )
 _TOKEN = re.compile(rf"{_QUOTED}|[()]|\b(?:{_CLAUSES})|[^\s'`()]+|\s+")
@@ -50,6 +50,9 @@ def _clauses(sql: str) -> Iterator[tuple[int, str]]:
         elif within and _CLAUSE.fullmatch(text) and clause.strip():
             yield sum(is_query), clause.strip()
             clause = text
+        elif within and "\n" in text and text.isspace() and clause.strip():
+            yield sum(is_query), clause.strip()
+            clause = ""
         else:
             clause += text
     yield 0, clause.strip()
