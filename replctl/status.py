@@ -21,6 +21,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
 from replctl.replication.node import PendingChanges, Publisher
+from replctl.replication.reconcile_rules import has_changed
 from replctl.session import Session
 from replctl.shown_error import may_see_rows
 
@@ -47,12 +48,18 @@ UNKNOWN = Lag(None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """A table of a subscription: `state` is that of pg_subscription_rel."""
+    """A table of a subscription.
+
+    Attributes:
+        state: that of pg_subscription_rel.
+        is_changed: its row filter or column list has changed since it was copied.
+    """
 
     schema: str
     name: str
     state: str
     lag: Lag
+    is_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,7 @@ def _status(
         error = subscription_error(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
     starts: dict[tuple[str, str], int] = {}
+    changed: set[tuple[str, str]] = set()
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
@@ -124,6 +132,7 @@ def _status(
                         subscription.publications, starts, subscription.origin, end
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
+                    changed = _changed(publisher, subscriber, subscription)
             except PostgresError as failure:
                 if subscription.enabled:
                     error = error or SubscriptionError.of(failure)
@@ -136,7 +145,8 @@ def _status(
                 found = pending.get((schema, name))
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
-            tables.append(TableStatus(schema, name, relation.state.value, table_lag))
+            is_changed = (schema, name) in changed
+            tables.append(TableStatus(schema, name, relation.state.value, table_lag, is_changed))
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(
@@ -148,6 +158,30 @@ def _status(
         error,
         tuple(tables),
     )
+
+
+def changed_tables(session: Session, subscription: Subscription) -> list[tuple[str, str]]:
+    """Return the tables, by schema and name, whose row filter or column list has changed since they
+    were copied; none, if the publisher cannot be asked."""
+    try:
+        with (
+            open_subscriber(session, subscription) as subscriber,
+            open_publisher(session, subscription) as publisher,
+        ):
+            return sorted(_changed(publisher, subscriber, subscription))
+    except PostgresError:  # the publisher's errors are those of sync and status
+        return []
+
+
+def _changed(
+    publisher: Publisher, subscriber: LakeSubscriber, subscription: Subscription
+) -> set[tuple[str, str]]:
+    members = subscriber.relations()
+    return {
+        name
+        for remote in publisher.published_relations(subscription.publications)
+        if (name := (remote.schema, remote.name)) in members and has_changed(members[name], remote)
+    }
 
 
 def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:

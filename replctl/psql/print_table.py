@@ -167,9 +167,14 @@ def _content(table: Table, options: PrintOptions) -> Content:
         alignments=alignments,
         title=None if options.tuples_only else title,
         footers=() if options.tuples_only or footers is None else footers,
-        row_count=f"({count} row{'' if count == 1 else 's'})" if has_row_count else None,
+        row_count=row_count(count) if has_row_count else None,
         options=options,
     )
+
+
+def row_count(count: int) -> str:
+    """Return the line below a table that says how many rows it has."""
+    return f"({count} row{'' if count == 1 else 's'})"
 
 
 def _grouped(number: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from replctl.psql.print_table import Alignment, Table
+from replctl.psql.describe_replication import changed_lines
+from replctl.psql.print_table import Alignment, Table, row_count
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
@@ -85,7 +86,15 @@ def show_status(
         print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
     else:
         rows = [row for status in found for row in _rows(status)]
-        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS))
+        notes = [
+            line
+            for status in found
+            for line in changed_lines(
+                status.name, [(t.schema, t.name) for t in status.tables if t.is_changed]
+            )
+        ]
+        footers = [row_count(len(rows)), *notes] if notes else None
+        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, footers=footers))
     return not any(
         status.state == "broken"
         or (status.enabled and any(limit.is_exceeded(status.lag) for limit in limits))
