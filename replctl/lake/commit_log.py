@@ -49,9 +49,16 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.lake.adopt import adopt_new_columns
+from replctl.lake.change_feed import with_feeds
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_files import is_empty_at
-from replctl.lake.delta_log import DeltaCommit, commits_after, latest_version, outside_checkpoint
+from replctl.lake.delta_log import (
+    DeltaCommit,
+    columns_of,
+    commits_after,
+    latest_version,
+    outside_checkpoint,
+)
 from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal
@@ -197,7 +204,9 @@ def commits_since(
     if marks:
         own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
-    return [commit for commit in commits if commit.version > first]
+    newer = [commit for commit in commits if commit.version > first]
+    with _reading_log(relation):
+        return with_feeds(relation.storage.location, newer)
 
 
 def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
@@ -212,18 +221,28 @@ def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
     location = relation.storage.location
     with _reading_log(relation):
         commits = list(commits_after(location, version))
-        if not commits or bool_in(relation.options.get(FOREIGN_FILES, "false")):
+        if not commits or has_foreign_files(relation):
             return commits
         for commit in commits:
             if commit.outside is not None:
-                raise _leads_out(relation, commit.outside, f"Version {commit.version}")
+                raise leads_out(relation, commit.outside, f"Version {commit.version}")
         outside = outside_checkpoint(location, version)
         if outside is not None:
-            raise _leads_out(relation, outside, "Its newest checkpoint")
+            raise leads_out(relation, outside, "Its newest checkpoint")
     return commits
 
 
-def _leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
+def has_foreign_files(relation: Relation) -> bool:
+    """Return whether the log of a table may name files outside the table's directory."""
+    return bool_in(relation.options.get(FOREIGN_FILES, "false"))
+
+
+def leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
+    """Return the error of a file outside a table's directory.
+
+    Args:
+        what: names the file.
+    """
     return InsufficientPrivilege(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
         detail=f"{what} names it.",
@@ -400,8 +419,9 @@ def enter_versions(
             break
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
-        if commit.changes_schema and xid is None:
-            adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
+        if commit.metadata is not None and xid is None:
+            found = columns_of(commit.metadata, storage.location, commit.version)
+            adopt_new_columns(catalog, relation.oid, found, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)
             continue

@@ -8,19 +8,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, cast
 
 from replctl.catalog.pg_class import Relation
-from replctl.lake.delta_log import table_properties
+from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.lake.table_read import numbered_as
 from replctl.lake.undo import commits_since
 from replctl.record import dataclass
 from replctl.replication.node import Rows
 from replctl.session import Session
-from replctl.spark import ForeignChanges, Mending
+from replctl.spark import FeedVersion, ForeignChanges, Mending
 
 if TYPE_CHECKING:
     from replctl.spark.staging import Staged
-
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Reconciliation:
         self, table: ReplicatedTable, mending: Mending, relations: Mapping[int, Relation]
     ) -> list[ForeignChanges] | None:
         """What others have done since the last comparison; None if everything has to be compared
-        again: rows are not matched by a key, or what has changed cannot be read."""
+        again: rows are not matched by a key, or others have changed the schema."""
         found = self._found
         assert found is not None
         if not table.target.key or not _is_narrower(mending, found.mending):
@@ -90,21 +88,22 @@ class Reconciliation:
         for relid, relation in relations.items():
             if relid in table.done or relation.storage is None:
                 continue
-            location = relation.storage.location
             commits = [
                 commit
                 for commit in commits_since(self._session, relation, found.versions.get(relid))
                 if not commit.is_of(self._xid)
             ]
-            if any(commit.changes_schema or not commit.has_feed for commit in commits):
+            if any(commit.changes_schema for commit in commits):
                 return None
-            changed = tuple(commit.version for commit in commits if commit.changes_data)
-            if not changed:
-                continue
-            if table_properties(location).get(_CHANGE_FEED) != "true":
-                return None
-            leaf = numbered_as(table.relation, relation)
-            result.append(ForeignChanges(leaf, changed))
+            changed = [
+                FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
+                for commit in commits
+                if commit.changes_data
+            ]
+            if changed:
+                leaf = numbered_as(table.relation, relation)
+                place = self._session.engine().place_log
+                result.append(ForeignChanges(leaf, chosen_feeds(relation, changed, place)))
         return result
 
 

@@ -98,10 +98,8 @@ def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> Replicatio
         name, retention = _shortest_retention(storage.location)
         age = time.time() - change.time / 1_000_000
         is_old = age > _ALARM * retention
-        is_there = is_in_log(storage.location, change.version) and (
-            not is_old or has_changes(storage.location, change.version)
-        )
-        if not is_there:
+        is_logged = is_in_log(storage.location, change.version)
+        if not (is_logged and has_changes(storage.location, change.version)):
             session.notice(
                 f'invalidating obsolete replication slot "{slot.name}"',
                 severity="WARNING",

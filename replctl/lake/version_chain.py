@@ -20,7 +20,7 @@ from replctl.catalog.storage import note_foreign_commit
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import adopt_new_columns
-from replctl.lake.delta_log import latest_version, version_digest
+from replctl.lake.delta_log import latest_version, stored_columns, version_digest
 
 
 def is_unbroken(table: LoggedTable, newest: int | None) -> bool:
@@ -61,7 +61,7 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     common = _common_version(catalog, relation)
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
-    adopt_new_columns(catalog, oid, location, newest)
+    adopt_new_columns(catalog, oid, stored_columns(location), newest)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     version = newest if newest > common else None
     digest = version_digest(location, newest) if newest > common else None

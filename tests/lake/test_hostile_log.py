@@ -293,7 +293,8 @@ _PIECES = [
 ]  # fmt: skip
 _WHOLE = commit_of(
     {"commitInfo": _INFO | {"operationMetrics": {"numOutputRows": "1"}, "userMetadata": "{}"}},
-    {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["x"]}},
+    {"protocol": {
+        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["columnMapping"]}},
     {"add": _ADD | {"stats": '{"numRecords":1}', "deletionVector": {
         "storageType": "p", "pathOrInlineDv": "a", "sizeInBytes": 1, "cardinality": 1}}},
     {"remove": {"path": "a", "dataChange": True, "deletionTimestamp": 1}},
