@@ -20,7 +20,7 @@ from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
-from replctl.replication.node import PendingChanges, Publisher
+from replctl.replication.node import PendingChanges, Publisher, TableRetention
 from replctl.replication.reconcile_rules import has_changed
 from replctl.session import Session
 from replctl.shown_error import may_see_rows
@@ -52,6 +52,7 @@ class TableStatus:
 
     Attributes:
         state: that of pg_subscription_rel.
+        retention: what the owner of the published table does to changes that are not applied yet.
         is_changed: its row filter or column list has changed since it was copied.
     """
 
@@ -59,6 +60,7 @@ class TableStatus:
     name: str
     state: str
     lag: Lag
+    retention: TableRetention | None = None
     is_changed: bool = False
 
 
@@ -120,6 +122,7 @@ def _status(
     with session.cluster.begin(write=False) as connection:
         error = subscription_error(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
+    retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
     changed: set[tuple[str, str]] = set()
     with open_subscriber(session, subscription) as subscriber:
@@ -133,6 +136,8 @@ def _status(
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)
+                    found_retentions = publisher.retention(subscription.slot_name)
+                    retentions = {(item.schema, item.name): item for item in found_retentions}
             except PostgresError as failure:
                 if subscription.enabled:
                     error = error or SubscriptionError.of(failure)
@@ -145,8 +150,16 @@ def _status(
                 found = pending.get((schema, name))
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
-            is_changed = (schema, name) in changed
-            tables.append(TableStatus(schema, name, relation.state.value, table_lag, is_changed))
+            tables.append(
+                TableStatus(
+                    schema,
+                    name,
+                    relation.state.value,
+                    table_lag,
+                    retentions.get((schema, name)),
+                    is_changed=(schema, name) in changed,
+                )
+            )
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(

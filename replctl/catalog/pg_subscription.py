@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
@@ -117,6 +117,8 @@ class SubscriptionRelation:
         applied: the row filters that its rows have passed since it was copied or reconciled.
         owned_since: the position in the database's own log since which all its rows are the
             subscription's, unless others have changed it after that; None: since it was made.
+        fault: what another program has done to the rows that were applied, if that stops the
+            subscription (note_fault).
     """
 
     subscription_oid: int
@@ -129,6 +131,7 @@ class SubscriptionRelation:
     definition: CopiedDefinition | None = None
     applied: tuple[AppliedFilter, ...] = ()
     owned_since: int | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,7 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             load_definition(row.definition),
             load_filters(row.applied_filters),
             row.owned_since,
+            row.fault,
         )
         for row in catalog.connection.execute(query)
     ]
@@ -253,7 +257,7 @@ def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 
 def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
     """Put a table's new state in the place of the old one, if it still belongs to the
-    subscription."""
+    subscription; its fault stays."""
     table = schema.pg_subscription_rel
     catalog.connection.execute(
         update(table)
@@ -272,6 +276,44 @@ def note_applied_filters(
         applied = merged_filters(relation.applied, filters)
         if applied != relation.applied:
             update_subscription_relation(catalog, replace(relation, applied=applied))
+
+
+def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
+    """Return whether a subscription has copied rows into one of some tables, and goes on writing
+    it."""
+    table = schema.pg_subscription_rel
+    query = select(table.c.srrelid).where(table.c.srrelid.in_(list(relids)), _is_copied())
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def note_fault(
+    connection: Connection,
+    relids: Collection[int],
+    fault: str,
+    subscription_oids: Collection[int] | None = None,
+) -> None:
+    """Note what another program has done to the rows that subscriptions, all or some, have written
+    into tables: they stop until the tables are copied again.  An earlier fault stays."""
+    table = schema.pg_subscription_rel
+    where = [table.c.srrelid.in_(list(relids)), _is_copied(), table.c.fault.is_(None)]
+    if subscription_oids is not None:
+        where.append(table.c.srsubid.in_(list(subscription_oids)))
+    connection.execute(update(table).where(*where).values(fault=fault))
+
+
+def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> None:
+    """Note that a table's rows are right again."""
+    table = schema.pg_subscription_rel
+    connection.execute(
+        update(table)
+        .where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
+        .values(fault=None)
+    )
+
+
+def _is_copied() -> ColumnElement[bool]:
+    states = [state.value for state in RelState if state.is_copied]
+    return schema.pg_subscription_rel.c.srsubstate.in_(states)
 
 
 def _state(relation: SubscriptionRelation) -> dict[str, Any]:
@@ -415,6 +457,27 @@ def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: 
     """Let the next number be greater than `step`, which a forgotten write has taken."""
     known = func.max(schema.apply_step.c.step, step)
     _put_apply_step(catalog, subscription_oid, relid, known, first=step)
+
+
+def note_written_steps(
+    connection: Connection, subscription_oid: int, steps: Mapping[int, int]
+) -> None:
+    """Note the steps that a subscription has written into tables, by OID."""
+    table = schema.apply_step
+    for relid, step in steps.items():
+        connection.execute(
+            update(table)
+            .where(table.c.subid == subscription_oid, table.c.relid == relid)
+            .values(written=step)
+        )
+
+
+def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
+    """Return, for each subscription that has written a table, its newest step that is in the log,
+    and the newest one that was taken."""
+    table = schema.apply_step
+    rows = connection.execute(select(table).where(table.c.relid == relid))
+    return {int(row.subid): (row.written, int(row.step)) for row in rows}
 
 
 def _put_apply_step(

@@ -264,6 +264,13 @@ def last_entered_version(connection: Connection, relid: int) -> tuple[int, str |
     return None if row is None else (int(row.version), row.digest)
 
 
+def last_action(connection: Connection, relid: int) -> str | None:
+    """Return what the newest entry of a relation does to rows."""
+    wal = schema.pg_wal
+    query = select(wal.c.action).where(wal.c.relid == relid).order_by(wal.c.lsn.desc()).limit(1)
+    return connection.execute(query).scalar_one_or_none()
+
+
 def forget_versions(connection: Connection, relid: int, after: int) -> None:
     """Remove the entries of versions of a relation newer than `after`: the table does not have them
     any more."""

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126b"
+REVISION = "20261126e"
 
 metadata = MetaData()
 
@@ -447,6 +447,7 @@ pg_subscription_rel = Table(
     _text("definition", nullable=True),  # filters and columns when it was copied last, as JSON
     _text("applied_filters", nullable=True),  # that its rows have passed since then, as JSON
     _int("owned_since", nullable=True),  # the LSN since which all rows are the subscription's
+    _text("fault", nullable=True),  # what another program did: the table must be refreshed
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -573,6 +574,7 @@ storage_table = Table(
     # Commits with unknown marks of this cluster are another writer's, at the next look
     _bool("accepts_marks"),
     _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
+    _text("table_id", nullable=True),  # metaData.id of the newest version in the log
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
@@ -630,6 +632,8 @@ pg_replication_slots = Table(
     _int("inactive_since", nullable=True),
     _text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
     _text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
+    _text("publications", nullable=True),  # what its reader subscribes to, as JSON
+    _text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
 )
 
 #: What SQL has read from slots.
@@ -675,6 +679,7 @@ apply_step = Table(
     _int("subid"),
     _int("relid"),
     _int("step"),
+    _int("written", nullable=True),  # the newest step whose write is in the log
 )
 Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)
 

@@ -480,6 +480,7 @@ def _create_slot(publisher: Publisher, subscription: Subscription, slot_name: st
             slot_name,
             two_phase=subscription.two_phase_state == "e",
             failover=subscription.failover,
+            publications=subscription.publications,
         )
     except PostgresError as error:
         raise ProtocolViolation(

@@ -12,6 +12,7 @@ from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     SubscriptionRelation,
+    clear_fault,
     delete_subscription_relation,
     subscription_relations,
     update_subscription_relation,
@@ -76,6 +77,7 @@ def refresh_tables(
                 new = _to_copy(member, method, options.delete)
             elif member.state is RelState.READY:
                 new = replace(member, lsn=lsn)
+                clear_fault(catalog.connection, subscription.oid, oid)
             else:
                 raise _in_progress(member, relation)
             update_subscription_relation(catalog, new)

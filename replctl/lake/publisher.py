@@ -30,6 +30,7 @@ from replctl.catalog.pg_replication_slots import (
     delete_slot,
     find_slot,
     get_slot,
+    note_publications,
 )
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
@@ -73,9 +74,10 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.delta_files import table_size
+from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
-from replctl.lake.retention import check_slot
+from replctl.lake.retention import check_slot, slot_retention
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
@@ -91,6 +93,7 @@ from replctl.replication.node import (
     RemoteTransaction,
     Rows,
     Snapshot,
+    TableRetention,
     Truncation,
 )
 from replctl.replication.published_relation import (
@@ -165,8 +168,10 @@ class LakePublisher:
             )
         return position
 
-    def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
-        """Make a slot at the end of the log.
+    def create_slot(
+        self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
+    ) -> int:
+        """Make a slot at the end of the log, for who subscribes to some publications.
 
         Raises:
             DuplicateObject: there is a slot of that name (42710).
@@ -185,6 +190,7 @@ class LakePublisher:
                 two_phase=two_phase,
                 failover=failover,
             )
+            note_publications(connection, name, publications)
         return slot.confirmed_flush_lsn
 
     def alter_slot(
@@ -213,8 +219,10 @@ class LakePublisher:
             check_droppable(connection, get_slot(connection, name))
             delete_slot(connection, name)
 
-    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
-        """Hold a slot, for the subscription that `client` names.
+    def start_replication(
+        self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
+    ) -> None:
+        """Hold a slot, for the subscription that `client` names, to some publications.
 
         Raises:
             ObjectInUse: another process does (55006).
@@ -225,6 +233,8 @@ class LakePublisher:
         sender = Walsender(slot_name, client, name, role)
         maximum = int(self._session.setting("max_wal_senders"))
         claim_walsender(self._session.cluster, sender, maximum=maximum)
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            note_publications(connection, slot_name, publications)
 
     def report_end(self, slot_name: str) -> None:
         """The subscription that holds a slot is at the end of the log."""
@@ -254,6 +264,13 @@ class LakePublisher:
             check_not_synced(connection, slot)
         check_not_invalidated(check_slot(self._session, slot))
         return slot.confirmed_flush_lsn
+
+    def retention(self, slot_name: str) -> list[TableRetention]:
+        """Return what the owners of adopted tables do to what a slot needs, as far as the log has
+        it."""
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+        return [] if slot is None else slot_retention(self._session, slot)
 
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm changes up to `lsn`."""
@@ -501,7 +518,11 @@ class LakePublisher:
         for entry in wanted:
             if entry.action == BREAK:
                 item = published[entry.relid]
-                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
+                error = replaced(item.relation, entry.detail.get("cleaned"))
+                raise DecodingFailure(error, _name(item.published_as))
+        for relid, versions in _versions_to_read(wanted).items():
+            item = published[relid]
+            _check_in_log(item.relation, versions, _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):
@@ -780,6 +801,31 @@ def _no_rows(table: TableToCopy) -> str:
 
 def _name(relation: Relation) -> tuple[str, str]:
     return (relation.schema, relation.name)
+
+
+def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
+    """Return the versions of each table, by OID, whose changes are to be decoded."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for entry in entries:
+        if entry.action == CHANGE and entry.version is not None:
+            found[entry.relid].append(entry.version)
+    return found
+
+
+def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:
+    """Check that versions of a table can be decoded.
+
+    Args:
+        name: of the published table.
+
+    Raises:
+        DecodingFailure: one was cleaned out of the table's log.
+    """
+    assert relation.storage is not None
+    there = set(log_versions(relation.storage.location))
+    missing = [version for version in versions if version not in there]
+    if missing:
+        raise DecodingFailure(replaced(relation, min(missing) - 1), name)
 
 
 def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:

@@ -391,7 +391,9 @@ def _written_steps(
         if storage is None or latest_version(storage.location) is None:
             continue
         with session.cluster.read(session.database_oid) as catalog:
-            commits = commits_since(catalog, session.cluster, tables[relid], version)
+            commits = commits_since(
+                catalog, session.cluster, tables[relid], version, reads_files=False
+            )
         undone = {number for commit in commits for number in commit.undoes}
         for commit in commits:
             found = applied_step(storage.location, application(relid), commit.version)

@@ -21,7 +21,7 @@ from replctl.replication.reconcile_rules import (
     scope_of,
     undecided_reasons,
 )
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.replication.refresh_hint import refresh_statement
 
 
 def row_ownership(
@@ -99,18 +99,14 @@ def check_deletion(
         raise ObjectNotInPrerequisiteState(
             f'rows of table "{name}" cannot be deleted: no publication of subscription'
             f' "{subscription.name}" publishes its deletes',
-            hint=f"To keep them, use {refresh_statement(subscription, relation, Deletion.NONE)}"
-            " To copy the table as a whole, use"
-            f" {_statement(subscription, relation, 'replace = true')}",
+            hint=_statement(subscription, relation, "delete = none"),
         )
     if said is Deletion.SCOPE and ownership.scope.problem is not None:
         raise ObjectNotInPrerequisiteState(
             f'it cannot be told which rows of table "{name}" pass the row filters of subscription'
             f' "{subscription.name}"',
             detail=ownership.scope.problem,
-            hint=f"To keep them, use {refresh_statement(subscription, relation, Deletion.NONE)} To"
-            " delete all that the publisher does not send, use"
-            f" {refresh_statement(subscription, relation, Deletion.ALL)}",
+            hint=_statement(subscription, relation, "delete = none"),
         )
 
 
@@ -133,21 +129,9 @@ def undecided(
         f'it is not known which rows of table "{relation.qualified_name}" are those of subscription'
         f' "{subscription.name}"',
         detail=f"{' '.join(known)} {', '.join(shown)}.",
-        hint=f"Say which rows to delete: {refresh_statement(subscription, relation, choice)}",
+        hint=_statement(subscription, relation, f"delete = {choice.value}"),
     )
-
-
-def refresh_statement(
-    subscription: Subscription, relation: Relation, deletion: Deletion | None = None
-) -> str:
-    """Return the statement that reconciles a table, with a full stop."""
-    option = "" if deletion is None else f"delete = {deletion.value}"
-    return _statement(subscription, relation, option)
 
 
 def _statement(subscription: Subscription, relation: Relation, option: str) -> str:
-    name = quote_qualified_identifier(relation.schema, relation.name)
-    options = f" WITH ({option})" if option else ""
-    return (
-        f"ALTER SUBSCRIPTION {quote_identifier(subscription.name)} REFRESH TABLE {name}{options}."
-    )
+    return refresh_statement(subscription.name, relation.schema, relation.name, option)

@@ -30,6 +30,7 @@ from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     SubscriptionRelation,
+    clear_fault,
     count_conflicts,
     count_error,
     delete_apply_batch,
@@ -38,16 +39,12 @@ from replctl.catalog.pg_subscription import (
     insert_apply_batch,
     next_apply_step,
     note_applied_filters,
-    raise_apply_step,
+    note_written_steps,
     subscription_relations,
     update_subscription,
     update_subscription_relation,
 )
-from replctl.catalog.pg_wal import (
-    acknowledge_changes,
-    has_forgotten_changes,
-    last_logged_version,
-)
+from replctl.catalog.pg_wal import acknowledge_changes, last_logged_version
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import (
     Catalog,
@@ -57,7 +54,6 @@ from replctl.catalog.transaction import (
 )
 from replctl.errors import (
     ConnectionFailure,
-    DataCorrupted,
     Notice,
     PostgresError,
     SerializationFailure,
@@ -65,7 +61,7 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
-from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
@@ -81,7 +77,6 @@ from replctl.lake.replicated_table import (
 from replctl.lake.row_owner import (
     check_deletion,
     copied_member,
-    refresh_statement,
     row_ownership,
     undecided,
 )
@@ -93,6 +88,8 @@ from replctl.lake.table_write import (
     undo_or_leave,
     undo_relation,
 )
+from replctl.lake.target_check import TargetCheck
+from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import (
     Families,
     TargetRelations,
@@ -125,10 +122,6 @@ class _Locked:
     versions: dict[int, int | None]
 
 
-#: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
-_LARGEST_STEP = 2**62
-
-
 class LakeSubscriber:
     """The subscriber that a session's database is, for one subscription
     (replication.node.Subscriber).
@@ -147,6 +140,7 @@ class LakeSubscriber:
         self._subscription = subscription
         self._table = table
         self._local = TargetRelations(session, subscription)
+        self._check = TargetCheck(session, subscription)
 
     # -- state
 
@@ -215,6 +209,10 @@ class LakeSubscriber:
         with self._writing() as catalog:
             advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
 
+    def check_targets(self) -> None:
+        """Check that what was applied is still there, as TargetCheck.check_targets."""
+        self._check.check_targets()
+
     def unfinished_batch(self) -> ApplyBatch | None:
         """The batch that a crash has left half written."""
         with self._session.read() as catalog:
@@ -281,11 +279,10 @@ class LakeSubscriber:
         with self._writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
+            self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
             for leaf in leaves:
-                self._pass_forgotten_steps(catalog, leaf)
-                commit_log.enter_versions(catalog, self._session.cluster, leaf)
                 if relation.method is CopyMethod.APPEND:
-                    self._check_history(catalog, leaf)
+                    self._check.check_history(catalog, leaf)
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
@@ -328,11 +325,12 @@ class LakeSubscriber:
         assert copied is not None
         families = self._local.families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
-        with self._locked(families) as locked, ExitStack() as stack:
+        is_replaced = relation.method is CopyMethod.REPLACE
+        with self._locked(families, is_replaced=is_replaced) as locked, ExitStack() as stack:
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
-            done = written_leaves(self._session, tables, copied.targets, self._application)
+            done = written_leaves(self._session, tables, copied.targets, self._check.application)
             writer = self._writer(locked, copied.xid)
             table = ReplicatedTable(
                 self._session,
@@ -362,7 +360,7 @@ class LakeSubscriber:
                 injection_point("tablesync.after-copy")
             injection_point("tablesync.before-finishedcopy")
             writer.origin_lsn = copied.lsn
-            self._finish_copy(writer, relation, copied.lsn, remote, deletion)
+            self._finish_copy(writer, relation, copied, remote, deletion)
         injection_point("tablesync.after-finishedcopy")
         return outcome.row_counts
 
@@ -409,7 +407,7 @@ class LakeSubscriber:
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
     ) -> CopySnapshot:
         """The copy, with new steps for tables in which it was undone."""
-        undone = undone_leaves(self._session, tables, copied.targets, self._application)
+        undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
         if not undone:
             return copied
         with self._writing() as catalog:
@@ -422,23 +420,25 @@ class LakeSubscriber:
         self,
         writer: TableWriter,
         relation: SubscriptionRelation,
-        remote_lsn: int,
+        copied: CopySnapshot,
         remote: RemoteRelation,
         deletion: Deletion | None,
     ) -> None:
         """State f, with the place in the log of what was copied, and progress of the table's
         own."""
-        finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=remote_lsn, snapshot=None)
+        finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=copied.lsn, snapshot=None)
 
         def note_state(catalog: Catalog, local_lsn: int) -> None:
             name = self.of_table(relation).origin_name
-            copied = copied_member(finished, remote, deletion, local_lsn)
-            update_subscription_relation(catalog, copied)
+            member = copied_member(finished, remote, deletion, local_lsn)
+            update_subscription_relation(catalog, member)
+            clear_fault(catalog.connection, self._subscription.oid, relation.relid)
+            self._note_written(catalog, writer, copied.targets)
             if relation.method is not CopyMethod.APPEND:
                 origins = (self._subscription.origin_name, name)
-                acknowledge_changes(catalog, set(writer.relations), origins, remote_lsn)
+                acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
             drop_origin(catalog.connection, name)  # of a synchronization that was not finished
-            create_origin(catalog.connection, name, remote_lsn)
+            create_origin(catalog.connection, name, copied.lsn)
 
         commit(writer, note_state)
 
@@ -475,7 +475,7 @@ class LakeSubscriber:
         assert copied is not None
         with self._session.read() as catalog:
             tables = load_relations(catalog, copied.targets)
-        if written_leaves(self._session, tables, copied.targets, self._application):
+        if written_leaves(self._session, tables, copied.targets, self._check.application):
             return
         with self._writing() as catalog:
             current = self._current(catalog, relation)
@@ -560,12 +560,15 @@ class LakeSubscriber:
         with self._locked(part.families) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
+                if unfinished is None:
+                    roots = [root.oid for root, _family in part.families.values()]
+                    check_faults(catalog, self._subscription, roots)
                 for leaf in tables.values():
-                    self._check_history(catalog, leaf)
+                    self._check.check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             if unfinished is not None:
                 take_over(self._session, unfinished.xid, targets)
-            done = written_leaves(self._session, tables, targets, self._application)
+            done = written_leaves(self._session, tables, targets, self._check.application)
             works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
@@ -583,7 +586,7 @@ class LakeSubscriber:
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
                 # ended its write since its tables were looked at.  Others may have written, too.
-                undone = undone_leaves(self._session, tables, targets, self._application)
+                undone = undone_leaves(self._session, tables, targets, self._check.application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
@@ -598,7 +601,7 @@ class LakeSubscriber:
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
-            self._finish_batch(writer, to_lsn, conflicts)
+            self._finish_batch(writer, unfinished, to_lsn, conflicts)
         return sum((work.outcome.row_counts for work in works), RowCounts())
 
     @contextmanager
@@ -613,7 +616,7 @@ class LakeSubscriber:
         part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
         targets = {} if unfinished is None else unfinished.targets
         done = written_leaves(
-            self._session, leaves_of_families(part.families), targets, self._application
+            self._session, leaves_of_families(part.families), targets, self._check.application
         )
         with ExitStack() as stack:
             yield [work.outcome for work in part.works(done, stack)]
@@ -662,7 +665,9 @@ class LakeSubscriber:
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or written_leaves(self._session, tables, batch.targets, self._application):
+        if not is_own or written_leaves(
+            self._session, tables, batch.targets, self._check.application
+        ):
             return
         with self._writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
@@ -680,7 +685,11 @@ class LakeSubscriber:
         return extended
 
     def _finish_batch(
-        self, writer: TableWriter, to_lsn: int, conflicts: Mapping[ConflictType, int]
+        self,
+        writer: TableWriter,
+        batch: ApplyBatch,
+        to_lsn: int,
+        conflicts: Mapping[ConflictType, int],
     ) -> None:
         """Enter the versions, the commit and the progress, all at once."""
 
@@ -688,11 +697,22 @@ class LakeSubscriber:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
             advance_origin(catalog.connection, self.origin_name, to_lsn, local_lsn)
             count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
+            self._note_written(catalog, writer, batch.targets)
 
         injection_point("apply.before-progress")
         writer.origin_lsn = to_lsn
         commit(writer, note_progress)
         injection_point("apply.after-progress")
+
+    def _note_written(
+        self,
+        catalog: Catalog,
+        writer: TableWriter,
+        targets: Mapping[int, tuple[int | None, int]],
+    ) -> None:
+        """Note the steps of the tables that this transaction has written rows into."""
+        steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
+        note_written_steps(catalog.connection, self._subscription.oid, steps)
 
     def _finish_empty(self, to_lsn: int, conflicts: Mapping[ConflictType, int]) -> None:
         """Note progress over changes that write nothing, and the conflicts among them."""
@@ -739,7 +759,7 @@ class LakeSubscriber:
         with writer.commit_to(
             relid,
             changes_keys=outcome.changes_keys,
-            application=self._application(relid),
+            application=self._check.application(relid),
             step=step,
         ) as note:
             outcome.write(number, writer.relations, note)
@@ -777,7 +797,7 @@ class LakeSubscriber:
                 with writer.commit_to(
                     leaf.oid,
                     truncates=True,
-                    application=self._application(leaf.oid),
+                    application=self._check.application(leaf.oid),
                     step=step,
                     may_be_nothing=True,
                 ) as note:
@@ -786,18 +806,20 @@ class LakeSubscriber:
                     raise commit_log.not_carried_out(leaf)
 
     @contextmanager
-    def _locked(self, families: Families) -> Iterator[_Locked]:
+    def _locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[_Locked]:
         """Hold the locks of all tables that may be written, and know what others have done to
-        them."""
+        them.
+
+        Args:
+            is_replaced: as for TargetCheck.enter.
+        """
         relids = sorted(leaves_of_families(families))
         with ExitStack() as stack:
             when_free(self._session, lambda: self._session.lock_relations(relids, stack))
             recover(self._session, relids)
             with self._writing() as catalog:
-                for relation in load_relations(catalog, relids).values():
-                    if commit_log.has_unlogged_versions(catalog, relation):
-                        self._pass_forgotten_steps(catalog, relation)
-                        commit_log.enter_versions(catalog, self._session.cluster, relation)
+                found = load_relations(catalog, relids).values()
+                self._check.enter(catalog, found, is_replaced=is_replaced)
                 current = load_relations(catalog, relids)
                 check_writable(catalog, current.values())
             versions = {
@@ -809,33 +831,6 @@ class LakeSubscriber:
                 families[name] = (fresh[root.oid], fresh)
             with removing_leftovers(self._session, current, versions):
                 yield _Locked(current, versions)
-
-    def _check_history(self, catalog: Catalog, leaf: Relation) -> None:
-        """Whether the catalog knows how all that this subscription has written into a table came
-        there.
-
-        Raises:
-            DataCorrupted: it does not, as after a restore of an older copy of it: how far the table
-                is cannot be told (XX001).
-        """
-        known, name = self._subscription, leaf.qualified_name
-        origins = (known.origin_name, known.table_origin_name(leaf.oid))
-        if has_forgotten_changes(catalog, leaf.oid, origins):
-            raise DataCorrupted(
-                f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
-                " not know of",
-                detail="The catalog is of an earlier time than the table.",
-                hint=f"To reconcile the table, use {refresh_statement(known, leaf)}",
-            )
-
-    def _pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
-        """Take no step again that the table has, but the catalog does not know of."""
-        assert leaf.storage is not None
-        application = self._application(leaf.oid)
-        for unlogged in commit_log.unlogged_commits(catalog, self._session.cluster, leaf):
-            step = applied_step(leaf.storage.location, application, unlogged.version)
-            if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
-                raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
 
     def _writer(self, locked: _Locked, xid: int) -> TableWriter:
         """A transaction that is finished after a crash, not undone: its batch, or its copy, tells
@@ -851,11 +846,6 @@ class LakeSubscriber:
             origin=self.origin_name,
             nonces=nonces,
         )
-
-    def _application(self, relid: int) -> str:
-        """Delta's name for what this subscription writes into a table."""
-        identifier = self._session.cluster.system_identifier
-        return f"replctl-{identifier}-{self._subscription.oid}-{relid}"
 
     @contextmanager
     def _writing(self) -> Iterator[Catalog]:

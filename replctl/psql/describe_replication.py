@@ -8,10 +8,11 @@ from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, p
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.psql.describe import Described
 from replctl.psql.pattern import parse_pattern
-from replctl.psql.print_table import Table, row_count
+from replctl.psql.print_table import Table
 from replctl.psql.variables import PsqlError
 from replctl.types.array_ import array_out
 
@@ -133,11 +134,10 @@ def list_subscriptions(
         _subscription_row(subscription, owners, verbose)
         for subscription in sorted(found, key=lambda subscription: subscription.name)
     ]
-    notes = [
-        line for subscription in found if verbose for line in _changed_tables(target, subscription)
-    ]
-    footers = [row_count(len(rows)), *notes] if notes else None
-    target.print(Table(columns, rows, title="List of subscriptions", footers=footers))
+    notes: list[str] = []
+    for item in found if verbose else ():
+        notes += _retention(target, item) + _changed_tables(target, item)
+    target.print(Table(columns, rows, title="List of subscriptions", notes=notes))
     return True
 
 
@@ -163,6 +163,22 @@ def changed_lines(name: str, tables: Sequence[tuple[str, str]]) -> list[str]:
         return []
     title = f'Tables of subscription "{name}" with a changed row filter or column list:'
     return [title, *(f'    "{schema}.{table}"' for schema, table in tables)]
+
+
+def _retention(target: Described, subscription: Subscription) -> list[str]:
+    """Return what PostgreSQL's psql has not: when owners of published tables take changes that the
+    subscription needs.  A publisher that cannot be asked says nothing."""
+    if subscription.slot_name is None:
+        return []
+    from replctl.open_node import open_publisher
+    from replctl.psql.retention import retention_lines
+
+    try:
+        with open_publisher(target.session, subscription, is_leaving=True) as publisher:
+            tables = publisher.retention(subscription.slot_name)
+    except PostgresError:
+        return []
+    return retention_lines(subscription.name, tables)
 
 
 def _subscription_row(

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from replctl.psql.describe_replication import changed_lines
-from replctl.psql.print_table import Alignment, Table, row_count
+from replctl.psql.print_table import Alignment, Table
+from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
@@ -86,15 +87,8 @@ def show_status(
         print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
     else:
         rows = [row for status in found for row in _rows(status)]
-        notes = [
-            line
-            for status in found
-            for line in changed_lines(
-                status.name, [(t.schema, t.name) for t in status.tables if t.is_changed]
-            )
-        ]
-        footers = [row_count(len(rows)), *notes] if notes else None
-        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, footers=footers))
+        lines = [line for status in found for line in (*_retention(status), *_changed(status))]
+        settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, notes=lines))
     return not any(
         status.state == "broken"
         or (status.enabled and any(limit.is_exceeded(status.lag) for limit in limits))
@@ -113,6 +107,17 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
             [status.name, status.database, shown, None, table.state, None, *_lag(table.lag), None]
         )
     return rows
+
+
+def _retention(status: SubscriptionStatus) -> list[str]:
+    found = [table.retention for table in status.tables if table.retention is not None]
+    return retention_lines(status.name, found)
+
+
+def _changed(status: SubscriptionStatus) -> list[str]:
+    """The lines for tables whose row filter or column list has changed since their copy."""
+    changed = [(table.schema, table.name) for table in status.tables if table.is_changed]
+    return changed_lines(status.name, changed)
 
 
 def _lag(lag: Lag) -> list[str | None]:

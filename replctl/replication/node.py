@@ -159,6 +159,26 @@ class PendingChanges:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class TableRetention:
+    """What the owner of a published table does to changes that a slot has still to send.
+
+    Attributes:
+        schema, name: of the table as it is published.
+        is_lost: some of them are gone.
+        until: when the first of them may be removed, in microseconds since 1970.
+        setting: the property of the table that says so.
+        retention: its value, in seconds.
+    """
+
+    schema: str
+    name: str
+    is_lost: bool
+    until: int | None
+    setting: str
+    retention: float
+
+
 class Publisher(Protocol):
     """A node that changes are read from."""
 
@@ -188,8 +208,11 @@ class Publisher(Protocol):
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """The relations of the publications, by name."""
 
-    def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
-        """Make a slot; the LSN that changes are sent from."""
+    def create_slot(
+        self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
+    ) -> int:
+        """Make a slot for who subscribes to some publications; the LSN that changes are sent
+        from."""
 
     def alter_slot(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
@@ -199,8 +222,10 @@ class Publisher(Protocol):
     def drop_slot(self, name: str) -> None:
         """Drop a slot."""
 
-    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
-        """Hold a slot, for the subscription that `client` names.
+    def start_replication(
+        self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
+    ) -> None:
+        """Hold a slot, for the subscription that `client` names, to some publications.
 
         Raises:
             ObjectInUse: another process does (55006).
@@ -217,6 +242,10 @@ class Publisher(Protocol):
 
     def slot_position(self, name: str) -> int:
         """The LSN that a slot has confirmed."""
+
+    def retention(self, slot_name: str) -> list[TableRetention]:
+        """Return the tables whose owners have removed changes that a slot has still to send, or may
+        do so at some time; none, if there is no such slot."""
 
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm that changes up to an LSN are written."""
@@ -326,6 +355,14 @@ class Subscriber(Protocol):
 
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Note a table's new state."""
+
+    def check_targets(self) -> None:
+        """Check that the rows that were applied are still in the tables.
+
+        Raises:
+            ObjectNotInPrerequisiteState: another program has replaced those of a table (55000).
+            PostgresError: a table cannot be read.
+        """
 
     def begin_copy(
         self, relation: SubscriptionRelation, snapshot: Snapshot

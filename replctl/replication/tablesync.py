@@ -134,7 +134,12 @@ def _begun_copy(
         return relation
     slot_name = _slot_name(subscriber, subscription, relation)
     drop_slot(publisher, slot_name)  # of an attempt before
-    publisher.create_slot(slot_name, two_phase=False, failover=subscription.failover)
+    publisher.create_slot(
+        slot_name,
+        two_phase=False,
+        failover=subscription.failover,
+        publications=subscription.publications,
+    )
     return subscriber.begin_copy(relation, publisher.snapshot(*name))
 
 
@@ -151,7 +156,7 @@ def _copy_begun(
     slot_name = _slot_name(subscriber, subscription, relation)
     client = client_name(subscriber.synchronization_id, subscription.oid)
     application = application_name(subscription.conninfo, slot_name)
-    publisher.start_replication(slot_name, client, application)
+    publisher.start_replication(slot_name, client, application, subscription.publications)
     try:
         _check_slot(publisher, slot_name)
         remote, rows = publisher.copy(subscription.publications, *name, snapshot)

@@ -84,8 +84,7 @@ def test_what_does_not_continue_the_log_is_a_break(
     error = caught.value.reported("my sub")
     assert error.message == 'table "public.t" was replaced or put back by another program'
     assert error.sqlstate == "55000"
-    assert error.hint is not None
-    assert error.hint.endswith('use ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t.')
+    assert error.hint == 'ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t;'
 
     # The chain goes on from there, and is not broken again
     lake.update()
