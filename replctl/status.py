@@ -15,6 +15,7 @@ from replctl.catalog.pg_subscription import (
     list_subscriptions,
     subscription_error,
 )
+from replctl.catalog.table_verification import Verification, verifications
 from replctl.catalog.worker import APPLY, Worker, live_workers
 from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
@@ -54,6 +55,7 @@ class TableStatus:
         state: that of pg_subscription_rel.
         retention: what the owner of the published table does to changes that are not applied yet.
         is_changed: its row filter or column list has changed since it was copied.
+        verified: when `replctl verify` has found it equal to what is published, last.
     """
 
     schema: str
@@ -61,6 +63,7 @@ class TableStatus:
     state: str
     lag: Lag
     retention: TableRetention | None = None
+    verified: Verification | None = None
     is_changed: bool = False
 
 
@@ -121,6 +124,7 @@ def _status(
 ) -> SubscriptionStatus:
     with session.cluster.begin(write=False) as connection:
         error = subscription_error(connection, subscription.oid)
+        found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
     retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
@@ -157,7 +161,8 @@ def _status(
                     relation.state.value,
                     table_lag,
                     retentions.get((schema, name)),
-                    is_changed=(schema, name) in changed,
+                    found_equal.get(relation.relid),
+                    (schema, name) in changed,
                 )
             )
     key = (subscription.oid, APPLY)
