@@ -110,7 +110,7 @@ from replctl.replication.node import (
     Snapshot,
     Truncation,
 )
-from replctl.replication.reconcile_rules import deletion_of
+from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import Comparison, LeafChange, Mending, cancel_jobs, estimated_path
@@ -398,12 +398,7 @@ class LakeSubscriber:
         if deletion is None:
             counts = table.count_unpublished(rows(), ownership.scope)
             raise undecided(self._subscription, root, ownership, counts)
-        conditions = {
-            Deletion.ALL: (),
-            Deletion.SCOPE: ownership.scope.filters,
-            Deletion.NONE: None,
-        }
-        return deletion, Mending("U" in remote.actions, conditions[deletion])
+        return deletion, Mending("U" in remote.actions, owned_conditions(ownership, deletion))
 
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
@@ -495,7 +490,18 @@ class LakeSubscriber:
         Raises:
             PostgresError: they cannot be compared.
         """
-        return compared(self._session, pinned, remote, rows, actions, limit)
+        members = self.relations()
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog,
+                self._subscription,
+                members[remote.schema, remote.name],
+                remote,
+                pinned.relation,
+                pinned.family,
+            )
+        owned = owned_conditions(ownership)
+        return compared(self._session, pinned, remote, rows, actions, owned, limit)
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a

@@ -92,6 +92,26 @@ def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | No
     return None if undecided_reasons(ownership) else Deletion.SCOPE
 
 
+def owned_conditions(
+    ownership: RowOwnership, said: Deletion | None = None
+) -> tuple[nodes.Expr, ...] | None:
+    """Return the conditions of which a row satisfies one that a reconcile deletes if the publisher
+    does not send it; () for all rows, None for none.
+
+    Where the statement has to say it and does not, the rows of the scope count, if it is known.
+
+    Args:
+        said: as in `deletion_of`.
+    """
+    match deletion_of(ownership, said):
+        case Deletion.ALL:
+            return ()
+        case Deletion.NONE:
+            return None
+        case _:
+            return ownership.scope.filters
+
+
 def undecided_reasons(ownership: RowOwnership) -> list[str]:
     """Return why it cannot be told by a row's values whether it is the subscription's."""
     reasons = []

@@ -12,6 +12,7 @@ from replctl.replication.reconcile_rules import (
     RowOwnership,
     Scope,
     deletion_of,
+    owned_conditions,
     scope_of,
     undecided_reasons,
 )
@@ -73,6 +74,22 @@ def test_the_statement_decides_unless_deletes_are_not_published(
     case: str, facts: RowOwnership, expected: Deletion | None, said: Deletion
 ) -> None:
     assert deletion_of(facts, said) is (said if facts.publishes_delete else NONE)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (ownership(is_own=True), ()),
+        (ownership(), (is_null(1),)),
+        (ownership(publishes_delete=False), None),
+        (ownership(has_other_feeds=True), (is_null(1),)),
+        (ownership(scope=UNKNOWN), ()),
+    ],
+)
+def test_the_rows_that_are_a_difference_if_they_are_not_published(
+    facts: RowOwnership, expected: tuple[nodes.Expr, ...] | None
+) -> None:
+    assert owned_conditions(facts) == expected
 
 
 REMOTE = RemoteRelation(
