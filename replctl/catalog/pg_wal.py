@@ -161,6 +161,19 @@ def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]
     return row is not None and row.origin_lsn is None
 
 
+def acknowledge_changes(
+    catalog: Catalog, relids: Collection[int], origins: Collection[str], origin_lsn: int
+) -> None:
+    """Take changes of relations from some origins, which the catalog had forgotten, for applied up
+    to an LSN: the tables were reconciled with what the origin had there."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)
+    forgotten = update(xact).where(
+        xact.c.xid.in_(xids), xact.c.origin.in_(origins), xact.c.origin_lsn.is_(None)
+    )
+    catalog.connection.execute(forgotten.values(origin_lsn=origin_lsn))
+
+
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
     """How far a committed transaction has brought its origin; None if it is not known, or has
     none."""

@@ -87,7 +87,7 @@ class TargetCheck:
                 commit_log.enter_versions(catalog, self._session.cluster, relation)
 
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
-        """Return the statement that replaces the rows of the table that a leaf belongs to."""
+        """Return the statement that replaces the rows of a leaf's table, which cannot be read."""
         above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
         members = subscription_relations(catalog, self._subscription.oid)
         for root in load_relations(catalog, above & {item.relid for item in members}).values():
@@ -95,6 +95,7 @@ class TargetCheck:
                 self._subscription.name,
                 root.schema,
                 root.name,
+                "replace = true",
                 is_disabled=self._subscription.disable_on_error,
             )
         return None
