@@ -21,6 +21,7 @@ from replctl.catalog.pg_wal import (
     last_entered_version,
 )
 from replctl.catalog.storage import (
+    keep_versions,
     known_table_id,
     note_foreign_commit,
     note_lost_columns,
@@ -109,6 +110,15 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     version = newest if newest > common else None
     digest = version_digest(location, newest) if newest > common else None
     enter(catalog, xid, oid, version, BREAK, digest=digest)
+    commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def enter_loss(catalog: Catalog, relation: Relation) -> None:
+    """Enter a break where a relation's Delta table is gone: its next write makes it again."""
+    forget_versions(catalog.connection, relation.oid, after=-1)
+    keep_versions(catalog.connection, relation.oid, -1)
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    enter(catalog, xid, relation.oid, None, BREAK)
     commit_transaction(catalog.connection, xid, changes_catalog=False)
 
 
