@@ -25,8 +25,9 @@ from replctl.commands.table import (
     table_place,
 )
 from replctl.errors import DuplicateColumn, DuplicateObject, FeatureNotSupported, UndefinedTable
-from replctl.lake import commit_log
-from replctl.lake.adopt import DeltaColumn, collation_of, delta_columns, delta_settings
+from replctl.lake.adopt import DeltaColumn, collation_of
+from replctl.lake.adoption import enter_adopted, newest_version
+from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
@@ -36,15 +37,13 @@ from replctl.parser import ast
 from replctl.session import Session
 
 _TAG = "CREATE TABLE"
-_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     """Adopt the Delta table at a location, or with column definitions have one made there.
 
-    What its log has so far is entered in the commit log, so that replication starts behind it; if
-    it has no change data feed yet, that is switched on, and replication starts there.  Every check
-    comes before that: a statement that is refused writes nothing.
+    Adoption only reads the table.  Its newest version is entered in the commit log, so that
+    replication starts there.
 
     Raises:
         InsufficientPrivilege: the role may not read files of the server, or not write them where
@@ -74,10 +73,9 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
     if not exists and not has_columns:
         raise UndefinedTable(f'there is no Delta table at "{location}"')
     if not exists:
-        check_is_empty(location)
-    if not (exists and _has_change_feed(location)):
         with session.read() as catalog:
             check_location_role(session.privileges(catalog), writes=True)
+        check_is_empty(location)
     return carry_out(session, lambda ddl: _create(ddl, statement, location, exists=exists))
 
 
@@ -98,25 +96,6 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
 
 
-def _has_change_feed(location: str) -> bool:
-    return delta_settings(location).get(_CHANGE_FEED, "").lower() == "true"
-
-
-def _switch_change_feed_on(session: Session, location: str) -> int | None:
-    """Set a property of the table, in a commit of its own that changes no row, and name all that
-    changes with it; the newest version then."""
-    before = delta_settings(location)
-    session.engine().set_properties(location, {_CHANGE_FEED: "true"})
-    after = delta_settings(location)
-    for name in sorted(after):
-        if before.get(name) != after[name]:
-            session.notice(
-                f'property "{name}" of the Delta table at "{location}" is changed from'
-                f" {before.get(name, 'unset')} to {after[name]}"
-            )
-    return latest_version(location)
-
-
 def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool) -> str:
     place = table_place(ddl, statement)
     if place is None:
@@ -126,9 +105,9 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     relation = new_relation(ddl, place, statement.relation.name, "r")
     relation = replace(relation, options=table_options(statement.options, is_adopted=exists))
     constraints = [e for e in statement.elements if isinstance(e, ast.Constraint)]
-    if exists:
-        found = delta_columns(location)
-        columns = _columns(found)
+    found = newest_version(location) if exists else None
+    if found is not None:
+        columns = _columns(found.columns)
         names: Sequence[str] = [column.name for column in columns]
         relation = replace(relation, columns=columns)
     else:
@@ -136,21 +115,21 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
         constraints = [*own, *constraints]
         names = [column.name for column in relation.columns]
     check_column_count(len(names))
-    drafts = sorted_constraints(relation.name, constraints, names)
+    drafts = sorted_constraints(relation.name, constraints, names, is_adopted=exists)
     insert_relation(ddl.catalog, relation)
     insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
-    if exists:
+    if found is not None:
         ddl.made.discard(relation.oid)  # it has rows, which its constraints have to hold for
         for column in relation.columns:
             insert_storage_column(ddl.catalog, relation.oid, column.attnum, column.name, 0)
-        commit_log.enter_versions(ddl.catalog, ddl.session.cluster, ddl.relation(relation.oid))
+        if found.outside is not None and not has_foreign_files(relation):
+            raise leads_out(relation, *found.outside)
+        enter_adopted(ddl.catalog, relation, found.commit)
     else:
         for column in relation.columns:
             give_storage_column(ddl.catalog, relation.oid, column)
     add_checks(ddl, ddl.relation(relation.oid), drafts.checks, merges=False)
     add_indexes_and_references(ddl, relation.oid, drafts)
-    if exists and not _has_change_feed(location):
-        ddl.write_last(relation.oid, lambda: _switch_change_feed_on(ddl.session, location))
     return _TAG
 
 

@@ -23,6 +23,7 @@ from replctl.catalog.pg_class import (
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands import alter_column, alter_constraint, alter_type, attach
 from replctl.commands.ddl import Ddl, carry_out
+from replctl.commands.delta_property import is_delta_property, set_delta_properties
 from replctl.commands.policy import set_row_security
 from replctl.commands.reloptions import changed_options
 from replctl.commands.role import role_oid
@@ -192,6 +193,9 @@ def _carry_out(ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recu
 def _change_options(
     ddl: Ddl, relation: Relation, changes: Sequence[ast.DefElem], *, resets: bool
 ) -> None:
+    properties = [change for change in changes if is_delta_property(change)]
+    set_delta_properties(ddl, relation, properties, resets=resets)
+    changes = [change for change in changes if not is_delta_property(change)]
     is_adopted = relation.storage is not None and relation.storage.is_adopted
     options = changed_options(
         relation.options, changes, relation.kind, resets=resets, is_adopted=is_adopted

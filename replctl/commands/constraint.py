@@ -50,11 +50,14 @@ def sorted_constraints(
     table: str,
     constraints: Sequence[ast.Constraint],
     column_names: Collection[str],
+    *,
+    is_adopted: bool = False,
 ) -> ConstraintDrafts:
     """Constraints as drafts; indexes that would be alike are one, the primary key comes first.
 
     Args:
         column_names: the columns that keys may name.
+        is_adopted: the table is one that others have made.
 
     Raises:
         InvalidTableDefinition: there are two primary keys.
@@ -66,6 +69,12 @@ def sorted_constraints(
     unique: list[IndexDraft] = []
     for constraint in constraints:
         _refuse(constraint)
+        if constraint.not_enforced and not is_adopted:
+            raise FeatureNotSupported(
+                "NOT ENFORCED is only supported where a table is adopted",
+                hint="Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta LOCATION.",
+                position=constraint.pos,
+            )
         match constraint.kind:
             case "check":
                 checks.append(constraint)
@@ -134,6 +143,7 @@ def _index_draft(
         is_unique=True,
         including=constraint.including,
         nulls_not_distinct=constraint.nulls_not_distinct,
+        is_enforced=not constraint.not_enforced,
     )
 
 

@@ -59,6 +59,7 @@ class IndexDraft:
     Attributes:
         kind: p(rimary key) or u(nique) for the index of a constraint, '' for one of its own.
         predicate: over the table's columns.
+        is_enforced: rows that are there have to satisfy it.
     """
 
     name: str | None
@@ -68,6 +69,7 @@ class IndexDraft:
     including: tuple[str, ...] = ()
     nulls_not_distinct: bool = False
     predicate: nodes.Expr | None = None
+    is_enforced: bool = True
 
 
 def create_index(session: Session, statement: ast.CreateIndex) -> str:
@@ -190,9 +192,10 @@ def define_index(
     if draft.kind == "p":
         for column in relation.index_columns(index):
             if not column.not_null:
-                require_not_null(ddl, relation, column)
+                if draft.is_enforced:
+                    require_not_null(ddl, relation, column)
                 update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
-    if draft.is_unique:
+    if draft.is_unique and draft.is_enforced:
         require_unique(ddl, relation, index)
     if relation.is_partitioned and recurses:
         for child_oid in children_of(ddl.catalog, relation.oid):

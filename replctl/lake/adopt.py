@@ -4,6 +4,7 @@ some."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replctl.catalog import schema
@@ -49,7 +50,7 @@ def delta_columns(location: str) -> list[DeltaColumn]:
         UndefinedTable: there is none.
         FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
     """
-    return [_delta_column(location, field) for field in stored_columns(location)]
+    return [delta_column(field) for field in stored_columns(location)]
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -63,11 +64,20 @@ def delta_settings(location: str) -> dict[str, str]:
     return {**table_properties(location), **asked}
 
 
-def adopt_new_columns(catalog: Catalog, relid: int, location: str, version: int) -> None:
-    """Enter columns that another writer has added to a table, from that commit on."""
+def adopt_new_columns(
+    catalog: Catalog, relid: int, found: Sequence[Mapping[str, Any]], version: int
+) -> None:
+    """Enter columns that another writer has added to a table, from that commit on.
+
+    Args:
+        found: the columns that the table has at that version (delta_log.columns_of).
+
+    Raises:
+        FeatureNotSupported: the type of a new one has no counterpart in PostgreSQL.
+    """
     attribute = schema.pg_attribute
     known = storage_names(catalog, relid)
-    new = [column for column in delta_columns(location) if column.name.lower() not in known]
+    new = [delta_column(field) for field in found if field["name"].lower() not in known]
     if not new:
         return
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
@@ -95,14 +105,19 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
-def _delta_column(location: str, field: dict[str, Any]) -> DeltaColumn:
+def delta_column(field: Mapping[str, Any]) -> DeltaColumn:
+    """Return a column of a Delta schema as one of PostgreSQL's.
+
+    Raises:
+        FeatureNotSupported: its type has no counterpart there; it is named.
+    """
     name, declared = field["name"], field["type"]
     found = _type(declared)
     if found is None:
         shown = declared if isinstance(declared, str) else declared.get("type", "?")
         raise FeatureNotSupported(
-            f'column "{name}" of the Delta table "{location}" has the type {shown}, which has no'
-            " counterpart in PostgreSQL"
+            f'column "{name}" of the Delta table has the type {shown}, which has no counterpart in'
+            " PostgreSQL"
         )
     return DeltaColumn(name, found[0], found[1], not_null=not field.get("nullable", True))
 

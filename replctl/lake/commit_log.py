@@ -56,10 +56,12 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.lake.adopt import adopt_new_columns
+from replctl.lake.change_feed import with_feeds
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
     DeltaCommit,
+    columns_of,
     commits_after,
     latest_version,
     outside_checkpoint,
@@ -172,7 +174,11 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         database = current_database(catalog)
-        place = f'Table "{relation.qualified_name}" of database "{database}" is stored there.'
+        assert relation.storage is not None
+        place = (
+            f'Table "{relation.qualified_name}" of database "{database}" is stored at'
+            f' "{relation.storage.location}".'
+        )
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
         if isinstance(error, UndefinedFile) and error.hint is None:
@@ -235,7 +241,9 @@ def commits_since(
     if marks:
         own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
-    return [commit for commit in commits if commit.version > first]
+    newer = [commit for commit in commits if commit.version > first]
+    with reading_log(catalog, relation):
+        return with_feeds(relation.storage.location, newer)
 
 
 def _read_commits(
@@ -253,14 +261,14 @@ def _read_commits(
     location = relation.storage.location
     with reading_log(catalog, relation):
         commits = list(commits_after(location, version))
-        if not commits or not reads_files or _trusts_log(relation):
+        if not commits or not reads_files or has_foreign_files(relation):
             return commits
         found = next((commit for commit in commits if commit.outside is not None), None)
         outside, what = outside_checkpoint(location, version), "Its newest checkpoint"
         if found is not None:
             outside, what = found.outside, f"Version {found.version}"
         if outside is not None and has_files_elsewhere(location):
-            raise _leads_out(relation, outside, what)
+            raise leads_out(relation, outside, what)
     return commits
 
 
@@ -269,11 +277,17 @@ class ForeignFiles(InsufficientPrivilege):
     trusted."""
 
 
-def _trusts_log(relation: Relation) -> bool:
+def has_foreign_files(relation: Relation) -> bool:
+    """Return whether the log of a table may name files outside the table's directory."""
     return bool_in(relation.options.get(FOREIGN_FILES, "false"))
 
 
-def _leads_out(relation: Relation, path: str, what: str) -> ForeignFiles:
+def leads_out(relation: Relation, path: str, what: str) -> ForeignFiles:
+    """Return the error of a file outside a table's directory.
+
+    Args:
+        what: names the file.
+    """
     name = quote_qualified_identifier(relation.schema, relation.name)
     return ForeignFiles(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
@@ -456,10 +470,11 @@ def enter_versions(
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
             note_replacement(catalog, relation, commit)
-        if commit.table_id is not None:
-            note_table_id(catalog.connection, relation.oid, commit.table_id)
-        if commit.changes_schema and xid is None:
-            adopt_new_columns(catalog, relation.oid, storage.location, commit.version)
+        if commit.metadata is not None:
+            note_table_id(catalog.connection, relation.oid, commit.metadata["id"])
+        if commit.metadata is not None and xid is None:
+            found = columns_of(commit.metadata, storage.location, commit.version)
+            adopt_new_columns(catalog, relation.oid, found, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)
             continue
@@ -499,7 +514,7 @@ def _enter(
     """
     assert relation.storage is not None
     action = NONE if is_undone else _action(relation.storage.location, commit)
-    if commit.outside is not None and not _trusts_log(relation):
+    if commit.outside is not None and not has_foreign_files(relation):
         action = BREAK  # the files are not the table's any more, and must not be read
     enter(
         catalog,

@@ -12,7 +12,7 @@ Delta's names and are old: their commit may be on its way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,6 +37,17 @@ from replctl.lake.delta_names import (
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
+
+#: All that a checkpoint tells of a file that is there.
+_WHOLE_ADD = [
+    "add.path",
+    "add.partitionValues",
+    "add.size",
+    "add.modificationTime",
+    "add.deletionVector",
+    "add.baseRowId",
+    "add.defaultRowCommitVersion",
+]
 
 
 def unneeded_files(location: str, version: int, untracked_before: float | None) -> list[str]:
@@ -115,7 +126,7 @@ def table_size(location: str) -> int:
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
-def files_at(location: str, version: int) -> list[dict[str, Any]]:
+def active_files(location: str, version: int) -> list[dict[str, Any]]:
     """Return the files that a table consists of at a version, as the log describes them.
 
     Raises:
@@ -131,29 +142,49 @@ def has_files_elsewhere(location: str) -> bool:
         ObjectNotInPrerequisiteState: the log does not say which files it has.
     """
     newest, paths = max(_commits(log_names(location)), default=0), TablePaths(location)
-    bodies = files_at(location, newest)
+    bodies = active_files(location, newest)
     return any(paths.leads_out(uri) for body in bodies for uri in file_uris(body))
 
 
 def is_empty_at(location: str, version: int) -> bool:
     """Whether a table has no files at a version; not, where the log does not say it."""
     try:
-        return not files_at(location, version)
+        return not active_files(location, version)
     except ObjectNotInPrerequisiteState:
         return False
 
 
 def has_changes(location: str, version: int) -> bool:
-    """Whether the files are still there that tell what a version has changed."""
+    """Return whether files are still there that tell what a version has changed: those of its
+    change data feed, or those that it added and removed.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
+    return has_feed_files(location, version) or _has_files(location, version, ("add", "remove"))
+
+
+def has_feed_files(location: str, version: int) -> bool:
+    """Return whether the files are still there that Delta reads the change data feed of a version
+    from.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
     actions = read_actions(location, version)
-    bodies = [action["cdc"] for action in actions if "cdc" in action]
-    if not bodies:
-        bodies = [
-            action[kind] for action in actions for kind in ("add", "remove") if kind in action
-        ]
-    folder, places = TableFolder.of(location), TablePaths(location)
-    paths = {places.relative(uri) or unquote(uri) for body in bodies for uri in file_uris(body)}
-    return all(folder.has(path) for path in paths)
+    has_own = any("cdc" in action for action in actions)
+    return _has_files(location, version, ("cdc",) if has_own else ("add", "remove"))
+
+
+def _has_files(location: str, version: int, kinds: Sequence[str]) -> bool:
+    bodies = [
+        action[kind]
+        for action in read_actions(location, version)
+        for kind in kinds
+        if kind in action and (kind == "cdc" or action[kind]["dataChange"])
+    ]
+    places = TablePaths(location)
+    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
 
 
 def remove_versions(location: str, first: int) -> None:
@@ -262,7 +293,7 @@ def _files_of(
         for row in read_checkpoint(location, start, FILE_COLUMNS):
             met += [row[kind] for kind in ("add", "remove") if row[kind] is not None]
             if row["add"] is not None:
-                active[_key(row["add"])] = row["add"]
+                active[file_key(row["add"])] = row["add"]
     versions = _commits(names)
     first = 0 if start is None else start + 1
     if any(number not in versions for number in range(first, version + 1)):
@@ -273,10 +304,38 @@ def _files_of(
         for action in read_actions(location, number):
             met += [action[kind] for kind in ("add", "remove", "cdc") if kind in action]
             if "remove" in action:
-                active.pop(_key(action["remove"]), None)
+                active.pop(file_key(action["remove"]), None)
             elif "add" in action:
-                active[_key(action["add"])] = action["add"]
+                active[file_key(action["add"])] = action["add"]
     return list(active.values())
+
+
+def files_at(
+    location: str, version: int, paths: Collection[str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return those of a table's files at a version that have one of some paths, by `file_key`.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say what the table was then (55000).
+    """
+    names = log_names(location)
+    start = _checkpoint_before(names, version)
+    first = 0 if start is None else start + 1
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    rows = [] if start is None else read_checkpoint(location, start, _WHOLE_ADD, paths)
+    for row in rows:
+        if row["add"] is not None and row["add"]["path"] in paths:
+            found[file_key(row["add"])] = row["add"]
+    for number in range(first, version + 1):
+        for action in read_actions(location, number):
+            body = action.get("add") or action.get("remove")
+            if body is None or body["path"] not in paths:
+                continue
+            if "add" in action:
+                found[file_key(body)] = body
+            else:
+                found.pop(file_key(body), None)
+    return found
 
 
 def _checkpoint_before(names: list[str], version: int) -> int | None:
@@ -287,8 +346,9 @@ def _commits(names: list[str]) -> set[int]:
     return {int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.json", name)}
 
 
-def _key(body: dict[str, Any]) -> tuple[str, str]:
-    """What identifies a file of a table: the same data with other deletion vectors is another."""
+def file_key(body: dict[str, Any]) -> tuple[str, str]:
+    """Return what identifies a file of a table: the same data with other deletion vectors is
+    another."""
     vector = body.get("deletionVector")
     return body["path"], "" if not vector else f"{vector['storageType']}{vector['pathOrInlineDv']}"
 

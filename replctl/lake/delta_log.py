@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 from replctl.errors import (
     DataCorrupted,
-    FeatureNotSupported,
     IoError,
     ObjectNotInPrerequisiteState,
     UndefinedFile,
@@ -35,12 +34,11 @@ from replctl.lake.delta_actions import (
     parse_columns,
 )
 from replctl.lake.delta_names import LOG_FOLDER, SIDECAR_FOLDER
+from replctl.lake.delta_protocol import check_protocol
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
-#: The newest versions of Delta's protocol: what is newer is not known to Delta here, either.
-_KNOWN_PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7}
 #: What a checkpoint tells of files.
 FILE_COLUMNS = [
     "add.path",
@@ -51,6 +49,7 @@ FILE_COLUMNS = [
     "remove.deletionVector.storageType",
     "remove.deletionVector.pathOrInlineDv",
 ]
+_METADATA = b'"metaData"'
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
@@ -87,9 +86,10 @@ class DeltaCommit:
         outside: the path of a file that it names outside the table's directory; None if there is
             none.
         feed_size: bytes of the files that its change feed is read from.
-        has_feed: Delta can read its changes; else the versions before and after are compared.
+        has_feed: Delta can read its change feed, as far as its commit says it; else the versions
+            before and after are compared (change_feed.with_feeds).
         parameters: those of the operation, by Delta's names.
-        table_id: metaData.id, if it has a metaData action.
+        metadata: its metaData action; None, if it has none.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -107,7 +107,7 @@ class DeltaCommit:
     outside: str | None = None
     has_feed: bool = True
     parameters: dict[str, Any] = field(default_factory=dict, hash=False)
-    table_id: str | None = None
+    metadata: dict[str, Any] | None = field(default=None, hash=False)
     mark: CommitMark | None = None
 
     @property
@@ -196,9 +196,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         FeatureNotSupported: it asks for a protocol that is not known here.
     """
     info: dict[str, Any] = {}
-    changes_data = False
-    table_id: str | None = None
-    has_feed = True
+    metadata: dict[str, Any] | None = None
+    changes_data, has_feed = False, True
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
     content = _read_version(location, version)
@@ -207,10 +206,10 @@ def read_commit(location: str, version: int) -> DeltaCommit:
             info = info or action["commitInfo"]
             has_feed = has_feed and is_readable(action["commitInfo"])
         elif "metaData" in action:
-            _columns(action["metaData"], location, version)
-            table_id = action["metaData"]["id"]
+            metadata = action["metaData"]
+            columns_of(action["metaData"], location, version)
         elif "protocol" in action:
-            _check_protocol(action["protocol"], location, version)
+            check_protocol(action["protocol"], location, version)
         elif "add" in action or "remove" in action:
             body = action["add"] if "add" in action else action["remove"]
             changes_data = changes_data or body["dataChange"]
@@ -226,14 +225,14 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         operation if isinstance(operation, str) else "",
         info.get("userMetadata"),
         changes_data or not has_feed,  # no feed is read across it
-        table_id is not None,
+        metadata is not None,
         counts_in(info),
         _file_rows(files),
         sum(body.get("size", 0) for body in change_files or files),
         _outside(location, files + change_files),
         has_feed,
         parameters if isinstance(parameters, dict) else {},
-        table_id,
+        metadata,
     )
 
 
@@ -243,16 +242,6 @@ def _file_time(location: str, version: int) -> int:
     except OSError as error:
         raise _unreadable(location, error) from error
     return changed // 1_000_000
-
-
-def _check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> None:
-    for name, known in _KNOWN_PROTOCOL.items():
-        if protocol[name] > known:
-            raise FeatureNotSupported(
-                f'the protocol of the Delta table "{location}" is not supported',
-                detail=f"Version {version} asks for {name} {protocol[name]}; the newest one that is"
-                f" known here is {known}.",
-            )
 
 
 def _version_file(version: int) -> str:
@@ -287,6 +276,60 @@ def _file_rows(files: Sequence[dict[str, Any]]) -> int | None:
             return None
         rows[body["path"]] = abs(alive - rows.get(body["path"], 0))
     return sum(rows.values())
+
+
+def version_state(location: str, version: int) -> tuple[int, int, int] | None:
+    """Return what tells a version's file from another one in its place (TableFolder.state); None,
+    if it is not in the log.
+
+    Raises:
+        IoError: that cannot be seen.
+    """
+    try:
+        return TableFolder.of(location).state(_version_file(version))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
+def metadata_of(location: str, version: int) -> dict[str, Any] | None:
+    """Return the metaData action of one version; None, if it has none.
+
+    Raises:
+        As `read_actions`.
+    """
+    content = _read_version(location, version)
+    if _METADATA not in content and b"\\u" not in content:  # most versions need not be parsed
+        return None
+    actions = _actions(content, location, version)
+    return next((action["metaData"] for action in actions if "metaData" in action), None)
+
+
+def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
+    """Return the metaData action that the checkpoint at a version has; None, if there is no
+    checkpoint.
+
+    Raises:
+        As `read_checkpoint`.
+    """
+    return _in_checkpoint(location, version, "metaData")
+
+
+def check_checkpoint_protocol(location: str, version: int) -> None:
+    """
+    Raises:
+        FeatureNotSupported: the checkpoint at a version asks for a protocol that is not known here.
+        As `read_checkpoint`.
+    """
+    protocol = _in_checkpoint(location, version, "protocol")
+    if protocol is not None:
+        check_protocol(protocol, location, version)
+
+
+def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
+    rows = read_checkpoint(location, version, [kind])
+    return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
 
 
 def version_digest(location: str, version: int) -> str | None:
@@ -325,12 +368,17 @@ def stored_columns(location: str) -> list[dict[str, Any]]:
         UndefinedTable: there is no Delta table.
         DataCorrupted: it has no schema of Delta's form.
     """
-    return _columns(schema_at(location), location, None)
+    return columns_of(schema_at(location), location, None)
 
 
-def _columns(
+def columns_of(
     metadata: Mapping[str, Any], location: str, version: int | None
 ) -> list[dict[str, Any]]:
+    """Return the columns that a metaData action of a version describes, as `stored_columns`.
+
+    Raises:
+        DataCorrupted: it has no schema of Delta's form (XX001).
+    """
     try:
         return parse_columns(metadata)
     except BrokenLogError as error:
@@ -351,9 +399,9 @@ def _newest_action(location: str, kind: str) -> dict[str, Any]:
         for action in read_actions(location, version):
             if kind in action:
                 return dict(action[kind])
-    for row in read_checkpoint(location, None, [kind]):  # the log was cleaned up to it
-        if row[kind] is not None:
-            return dict(row[kind])
+    found = _in_checkpoint(location, None, kind)  # the log was cleaned up to it
+    if found is not None:
+        return found
     raise UndefinedTable(f'there is no Delta table at "{location}"')
 
 
@@ -441,21 +489,27 @@ def _broken(location: str, version: int | None, what: str) -> DataCorrupted:
     )
 
 
-def read_checkpoint(location: str, version: int | None, columns: list[str]) -> list[dict[str, Any]]:
+def read_checkpoint(
+    location: str,
+    version: int | None,
+    columns: list[str],
+    paths: Collection[str] | None = None,
+) -> list[dict[str, Any]]:
     """The rows of the checkpoint at a version, or of the newest (None); none, if there is none.
 
     Args:
         columns: only these, by their paths: `add.path`.
+        paths: of files in Parquet, only those with one of these `add.path`; None for all.
     """
     found = checkpoints(log_names(location))
     newest = max(found, default=None) if version is None else version
     names = found.get(-1 if newest is None else newest, ())
     try:
-        rows = [row for name in names for row in _checkpoint_rows(location, name, columns)]
+        rows = [row for name in names for row in _checkpoint_rows(location, name, columns, paths)]
         return rows + [
             row
             for sidecar in _sidecars(rows)
-            for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns)
+            for row in _checkpoint_rows(location, f"{_SIDECARS}/{sidecar}", columns, paths)
         ]
     except OSError as error:
         raise _unreadable(location, error) from error
@@ -471,14 +525,16 @@ def _sidecars(rows: list[dict[str, Any]]) -> list[str]:
     return [str(sidecar["path"]).rpartition("/")[2] for sidecar in found if sidecar is not None]
 
 
-def _checkpoint_rows(location: str, name: str, columns: list[str]) -> list[dict[str, Any]]:
+def _checkpoint_rows(
+    location: str, name: str, columns: list[str], paths: Collection[str] | None
+) -> list[dict[str, Any]]:
     """Return the rows of one file of a checkpoint, with a key for each action that is asked for."""
     folder, wanted = TableFolder.of(location), [*columns, "sidecar.path"]
     nothing = dict.fromkeys(column.partition(".")[0] for column in wanted)
     try:
         if name.endswith(".json"):
             return [nothing | row for row in parse_checkpoint(folder.read(f"{LOG_FOLDER}/{name}"))]
-        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted)
+        rows = folder.read_parquet(f"{LOG_FOLDER}/{name}", wanted, paths)
         return [nothing | check_row(row) for row in rows]
     except BrokenLogError as error:
         raise DataCorrupted(

@@ -24,6 +24,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
+from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.file_access import check_readable
 from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
@@ -219,9 +220,10 @@ class _Batch:
         return result
 
     def _rows_of(self, table: _Table, entries: Sequence[LogEntry]) -> Iterator[RowChange]:
-        source = change_source(
-            table.published, [feed_version(entry, entry.lsn) for entry in entries]
-        )
+        versions = [feed_version(entry, entry.lsn) for entry in entries]
+        relation = table.published.relation
+        place = self._session.engine().place_log
+        source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
         for lsn, word, *values in self._session.engine().listed_changes(source, sent):
             action = Action(word)

@@ -72,6 +72,7 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes
+from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.delta_files import table_size
 from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
@@ -552,7 +553,9 @@ class LakePublisher:
             item = published[relid]
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
-            for piece, versions in _pieces(item, _feed_versions(leaf_entries)):
+            place = self._session.engine().place_log
+            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            for piece, versions in _pieces(item, feeds):
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)
         if retyped:

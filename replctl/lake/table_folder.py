@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 from typing import Any
@@ -76,8 +76,14 @@ class TableFolder:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return 0, int(info.size or 0), int(info.mtime_ns or 0)
 
-    def read_parquet(self, path: str, columns: list[str]) -> list[dict[str, Any]]:
-        """The rows of a Parquet file."""
+    def read_parquet(
+        self, path: str, columns: list[str], added: Collection[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """The rows of a Parquet file of a log that have something in some columns.
+
+        Args:
+            added: of rows with an `add`, only those with one of these paths; None for all.
+        """
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
@@ -87,10 +93,10 @@ class TableFolder:
                     open(f"{self.location}/{path}", "rb", opener=_open_regular) as source,
                     ParquetFile(source) as file,
                 ):
-                    return list(file.read(columns=columns).to_pylist())
+                    return _rows(file.read(columns=columns), added)
             system, place = self._remote(path)
             with system.open_input_file(place) as source, ParquetFile(source) as file:
-                return list(file.read(columns=columns).to_pylist())
+                return _rows(file.read(columns=columns), added)
         except (ArrowException, ValueError, OverflowError) as error:  # as of text that is not UTF-8
             raise OSError(errno.EIO, f"not a valid Parquet file: {error}", path) from error
 
@@ -261,6 +267,22 @@ class TableFolder:
             message = f'no file system for "{scheme}:" is known'
             raise OSError(errno.EPROTONOSUPPORT, message) from error
         return system, place
+
+
+def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
+    """The rows of an Arrow table, as TableFolder.read_parquet: a checkpoint has a row for each file
+    of a table, of which few may matter."""
+    from pyarrow import array, compute, string
+
+    kept = None
+    for number, name in enumerate(table.column_names):  # a hostile file has some twice
+        column = table.column(number)
+        is_there = compute.is_valid(column)
+        if name == "add" and added is not None:
+            path = compute.struct_field(column, "path")
+            is_there = compute.is_in(path, value_set=array(sorted(added), string()))
+        kept = is_there if kept is None else compute.or_(kept, is_there)
+    return list((table if kept is None else table.filter(kept)).to_pylist())
 
 
 def _open_regular(path: str, flags: int) -> int:

@@ -35,6 +35,18 @@ class TablePaths:
             found = path
         return None if {"", ".", ".."} & set(found.split("/")) or "\0" in found else found
 
+    def has(self, uri: str) -> bool:
+        """Return whether the file of a path is there, wherever it lies.
+
+        Raises:
+            OSError: that cannot be seen.
+        """
+        path = self.relative(uri)
+        if path is not None:
+            return self._folder.has(path)
+        folder, _, name = uri.rpartition("/")
+        return TableFolder.of(folder).has(unquote(name))
+
     def leads_out(self, uri: str) -> bool:
         """Return whether a path leads out of the table's directory, by itself or by links."""
         path = self.relative(uri)
@@ -62,6 +74,11 @@ class TablePaths:
             own = os.path.abspath(self._folder.location)
             return [("file", "", root) for root in (own, self._folder.location, self._real_root)]
         return [_parts(self._folder.location)]
+
+
+def has_scheme(uri: str) -> bool:
+    """Return whether a path says by itself where it starts: `file:/t/x`."""
+    return _SCHEME.match(uri) is not None
 
 
 def _parts(uri: str) -> tuple[str, str, str]:

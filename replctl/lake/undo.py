@@ -64,12 +64,8 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
             session,
             xid,
             relation,
-            [commit.version for commit in pending],
-            [
-                FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
-                for commit in commits
-                if commit.changes_data and not commit.is_of(xid)
-            ],
+            [_feed_version(commit) for commit in pending],
+            [_feed_version(c) for c in commits if c.changes_data and not c.is_of(xid)],
         )
     injection_point("undo.after-restore")
 
@@ -78,22 +74,27 @@ def _undo_by_inverse(
     session: Session,
     xid: int,
     relation: Relation,
-    own: Sequence[int],
+    own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
 ) -> None:
     """Take back versions of a table with which others' lie: those at once of which the rows have
     a key, else one by one, the newest first."""
     storage, engine = storage_of(relation), session.engine()
-    source = written_source(relation, own[0])
+    versions = [version.version for version in own]
+    source = written_source(relation, versions[0])
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]
     if key and numbers.issuperset(key):
-        with _undoing(session, xid, relation, own, may_be_nothing=True) as note:
+        with _undoing(session, xid, relation, versions, may_be_nothing=True) as note:
             engine.revert(source, key, own, foreign, note)
         return
     for version in reversed(own):
-        with _undoing(session, xid, relation, [version], may_be_nothing=True) as note:
-            engine.revert(written_source(relation, version), (), [version], (), note)
+        with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
+            engine.revert(written_source(relation, version.version), (), [version], (), note)
+
+
+def _feed_version(commit: DeltaCommit) -> FeedVersion:
+    return FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
 
 
 def pending_commits(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:

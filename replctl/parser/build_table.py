@@ -345,7 +345,7 @@ class TableBuilder:
     key_effect = set_effect = _joined
 
     def _attribute(self, *words: Token) -> Attribute:
-        return Attribute(words[0], " ".join(words))
+        return Attribute(words[0], " ".join(words), start_of(words[-1]))
 
     constraint_attribute = table_constraint_attribute = _attribute
 

@@ -1,5 +1,5 @@
-"""DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT after constraints, and what contradicts
-them.
+"""DEFERRABLE, INITIALLY DEFERRED, NOT VALID, NO INHERIT, NOT ENFORCED after constraints, and what
+contradicts them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,26 @@ _KIND_NAMES = {
 _ALLOWED = {
     "check": {"not valid", "no inherit"},
     "unique": {"deferrable", "initially deferred"},
-    "primary": {"deferrable", "initially deferred"},
+    "primary": {"deferrable", "initially deferred", "not enforced"},
     "exclusion": {"deferrable", "initially deferred"},
     "foreign": {"deferrable", "initially deferred", "not valid"},
 }
 _MARKS = {"initially deferred": "DEFERRABLE"}
 
 
+_ATTRIBUTES = {
+    "deferrable", "not deferrable", "initially deferred", "initially immediate", "not valid",
+    "no inherit", "not enforced",
+}  # fmt: skip
+
+
 class Attribute(NamedTuple):
-    """`name` is its words in lower case, `word` the first of them."""
+    """`name` is its words in lower case, `word` the first of them, `last` where the last one
+    begins."""
 
     word: Token
     name: str
+    last: int
 
     @property
     def pos(self) -> int:
@@ -54,6 +62,9 @@ def with_table_attributes(
     names: set[str] = set()
     for attribute in attributes:
         names.add(attribute.name)
+        if attribute.name not in _ATTRIBUTES:  # NOT and any word
+            word = attribute.name.partition(" ")[2]
+            raise SqlSyntaxError(f'syntax error at or near "{word}"', position=attribute.last)
         if {"not deferrable", "initially deferred"} <= names:
             raise SqlSyntaxError(
                 "constraint declared INITIALLY DEFERRED must be DEFERRABLE", position=attribute.pos
@@ -63,7 +74,7 @@ def with_table_attributes(
             "initially deferred",
         } <= names:
             raise SqlSyntaxError("conflicting constraint properties", position=attribute.pos)
-    for name in ("deferrable", "initially deferred", "not valid", "no inherit"):
+    for name in ("deferrable", "initially deferred", "not valid", "no inherit", "not enforced"):
         if name in names and name not in _ALLOWED[constraint.kind]:
             mark = _MARKS.get(name, name.upper())
             raise FeatureNotSupported(
@@ -75,6 +86,7 @@ def with_table_attributes(
         initially_deferred="initially deferred" in names,
         skip_validation="not valid" in names,
         no_inherit="no inherit" in names,
+        not_enforced="not enforced" in names,
     )
 
 

@@ -6,8 +6,7 @@ by which the two versions of the table are joined.  A delete and an insert of on
 are an UPDATE. In a table of others without row ids an image that has no partner is an update that
 leaves, or one that enters.
 
-Where Delta cannot read the feed of a commit, because its `commitInfo` is not what Delta writes, the
-rows before and after it are compared.
+Where a commit has no feed that Delta can read, the rows before and after it are compared.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from itertools import groupby
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
@@ -29,6 +29,7 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
+_FLOATS = ("float4", "float8", "_float4", "_float8")
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 _FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
@@ -121,11 +122,11 @@ def pairs_of_columns_sql(source: TableSource, view: str) -> str:
     return f"SELECT version, {_NOWHERE} AS place, kind, {', '.join(images)} FROM {view}"
 
 
-def inverse_sql(source: TableSource, version: int) -> str:
+def inverse_sql(source: TableSource, version: FeedVersion) -> str:
     """SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in source.columns)
     new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
-    feed = _feed(source, [FeedVersion(version, 1)])
+    feed = _feed(source, [version])
     nothing = [f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in source.columns]
     no_old = "".join(
         f", {null} AS o{c.attnum}" for null, c in zip(nothing, source.columns, strict=True)
@@ -141,7 +142,10 @@ def inverse_sql(source: TableSource, version: int) -> str:
 
 
 def without_own_sql(
-    source: TableSource, key: Sequence[int], own: Sequence[int], foreign: Sequence[FeedVersion]
+    source: TableSource,
+    key: Sequence[int],
+    own: Sequence[FeedVersion],
+    foreign: Sequence[FeedVersion],
 ) -> str:
     """SQL of the changes that undo commits, as `inverse_sql`, where others have committed since:
     each row that they have changed becomes what the others' commits alone make of it.
@@ -154,9 +158,8 @@ def without_own_sql(
         foreign: the others' versions.
     """
     row, keys = _row(source), ", ".join(f"c{attnum}" for attnum in key)
-    versions = [*(FeedVersion(version, 1) for version in own), *foreign]
-    versions.sort(key=lambda version: version.version)
-    is_own = f"version IN ({', '.join(map(str, own))})"
+    versions = sorted([*own, *foreign], key=lambda version: version.version)
+    is_own = f"version IN ({', '.join(str(version.version) for version in own)})"
     of_versions = (
         f"SELECT {keys}, version, {is_own} AS is_own,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
@@ -233,7 +236,7 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         )
     key = ", ".join(f"c{attnum}" for attnum in change_source.key)
     grouped = (
-        "SELECT version, min(place) AS place,"
+        f"SELECT version, {key}, min(place) AS place,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
@@ -246,8 +249,15 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         f'table "{change_source.name}" has several rows with one key',
         f"Rows are not unique in ({names}), so changes of them cannot be told apart.",
     )
+    missing = raise_error_sql(
+        "23502",
+        f'table "{change_source.name}" has a row without a key',
+        f"There is NULL in ({names}).",
+    )
+    has_null = " OR ".join(f"c{attnum} IS NULL" for attnum in change_source.key)
     kind = (
-        f"CASE WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
+        f"CASE WHEN {has_null} THEN {missing}"
+        f" WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
         " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
         " 'I' ELSE 'D' END"
     )
@@ -308,10 +318,10 @@ def _feed(
     assert source.location is not None
     unreadable = [version.version for version in among or versions if version.is_compared]
     feeds = groupby(
-        (version.version for version in versions if not version.is_compared),
-        key=lambda version: bisect(unreadable, version),
+        (version for version in versions if not version.is_compared),
+        key=lambda version: (bisect(unreadable, version.version), version.run),
     )
-    runs = [list(run) for _place, run in feeds]
+    runs = [[version.version for version in run] for _place, run in feeds]
     columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     parts = [
@@ -321,21 +331,56 @@ def _feed(
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
     ]
-    parts += [_compared(source, v.version, place) for v in versions if v.is_compared]
+    parts += [_compared(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
 
 
-def _compared(source: TableSource, version: int, place: str) -> str:
-    """As `_feed`, of one version, from the rows before and after it."""
-    after = scan(_at(source, version))
-    before = scan(_at(source, version - 1)) if version else f"SELECT * FROM ({after}) WHERE FALSE"
-    columns = "".join(f", c{column.attnum}" for column in source.columns)
-    sides = (("delete", before, after), ("insert", after, before))
-    return " UNION ALL ".join(
-        f"SELECT {version}L AS version, {quote(kind)} AS kind, {place} AS place{columns}"
-        f" FROM ({these} EXCEPT ALL {those})"
-        for kind, these, those in sides
+def _compared(source: TableSource, version: FeedVersion, place: str) -> str:
+    """As `_feed`, of one version, from the rows before and after it: rows that are stored alike on
+    both sides cancel, as a multiset."""
+    before, after = _sides(source, version)
+    shown = [("kind", "kind"), (place, "place"), *((f"c{c.attnum}",) * 2 for c in source.columns)]
+    head = f"SELECT {version.version}L AS version, {selected(shown)}"
+    if before is None or after is None:
+        kind = quote("insert" if before is None else "delete")
+        rows = query(f"SELECT * FROM ({after or before or scan(_nowhere(source))})")
+        return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
+    # Spark takes -0.0 for 0.0 where it groups, and gives 0.0 back
+    stored = [(c.attnum, c.type in _FLOATS) for c in source.columns]
+    groups = ", ".join(f"CAST(c{n} AS STRING)" if is_float else f"c{n}" for n, is_float in stored)
+    kept = [(f"any_value(c{n})" if is_float else f"c{n}", f"c{n}") for n, is_float in stored]
+    copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
+    result = query(
+        f"{head} FROM differences LATERAL VIEW {copies}",
+        removed=before,
+        added=after,
+        images="SELECT -1 AS side, * FROM removed UNION ALL SELECT 1 AS side, * FROM added",
+        differences=(
+            f"SELECT {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
+            " if(sum(side) > 0, 'insert', 'delete') AS kind"
+            f" FROM images GROUP BY {groups or 'TRUE'} HAVING sum(side) <> 0"
+        ),
     )
+    return f"SELECT * FROM ({result})"
+
+
+def _sides(source: TableSource, version: FeedVersion) -> tuple[Query | None, Query | None]:
+    """The rows before and after a version, all or those of the files that changed; None where there
+    are none."""
+    number, files = version.version, version.files
+    old, new = _at(source, number - 1), _at(source, number)
+    if files is None:
+        return (table_rows(old) if number else None), table_rows(new)
+    before = None if files.before is None else replace(old, location=files.before, version=None)
+    after = None if files.after is None else replace(new, location=files.after, version=None)
+    return (
+        None if before is None else table_rows(before),
+        None if after is None else table_rows(after),
+    )
+
+
+def _nowhere(source: TableSource) -> TableSource:
+    return replace(source, location=None)
 
 
 def feeds_in(text: str) -> list[str]:

@@ -6,12 +6,13 @@ import atexit
 import logging
 import os
 import re
+import secrets
 import signal
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,9 @@ from replctl.spark import (
     uniqueness,
 )
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
-from replctl.spark.data_type import table_name, text_of_wire, wire
+from replctl.spark.data_type import quote_name, table_name, text_of_wire, wire
 from replctl.spark.errors import translated
+from replctl.spark.log_folder import LogFolder
 from replctl.spark.merge import LeafChange, WritePath
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
@@ -139,6 +141,8 @@ _LEAN_SETTINGS = (
 _CANCEL_INTERVAL = 0.1
 #: PySpark sends a token without TLS to this name alone.
 _LOOPBACK = re.compile(r"(?<=^sc://)(127\.0\.0\.1|\[::1\])(?=[:/]|$)")
+#: An address of this machine, as far as the name says it.
+_NEAR = re.compile(r"sc://(localhost|127\.0\.0\.1|\[::1\])(?=[:/]|$)")
 
 
 class Engine:
@@ -162,6 +166,7 @@ class Engine:
         self._first = first
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
+        self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
         self._sessions = {threading.current_thread(): first}
         self._giving = threading.Lock()
@@ -326,7 +331,7 @@ class Engine:
         self,
         source: TableSource,
         key: Sequence[int],
-        own: Sequence[int],
+        own: Sequence[FeedVersion],
         foreign: Sequence[FeedVersion],
         note: CommitNote,
     ) -> None:
@@ -334,6 +339,28 @@ class Engine:
         revert(self, source, key, own, foreign, note)
 
     # -- replication
+
+    def place_log(self, log: str) -> str | None:
+        """Make a Delta table of files that lie elsewhere (LogFolder.place); None, if Spark does not
+        see the files of this machine.
+
+        Args:
+            log: the table's only commit.
+        """
+        return self._log_folder.place(log) if self._sees_our_files else None
+
+    @cached_property
+    def _sees_our_files(self) -> bool:
+        if self._conf.remote is None:
+            master = self._conf.master or dict(self._conf.properties).get("spark.master", "local")
+            return not jvm.has_executors(master)
+        if not _NEAR.match(self._conf.remote):
+            return False
+        place = Path(self._log_folder.place(secrets.token_hex(16)), "_delta_log")
+        try:
+            return bool(self.run(f"SELECT * FROM text.{quote_name(str(place))}"))
+        except PostgresError:  # the address leads to another machine
+            return False
 
     def copied(
         self, target: Target, sent: Sequence[SentColumn], rows: str
@@ -531,6 +558,7 @@ class Engine:
         """End the sessions with a Connect server; a JVM that was started here ends with this
         process."""
         self._sessions = {}
+        self._log_folder.close()
         connected, self._connected = self._connected, []
         for session in connected:
             session.client.set_retry_policies([])  # a server that has gone knows no session

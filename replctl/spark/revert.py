@@ -19,7 +19,7 @@ def revert(
     engine: Engine,
     source: TableSource,
     key: Sequence[int],
-    own: Sequence[int],
+    own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
     note: CommitNote,
 ) -> None:

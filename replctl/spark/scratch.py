@@ -70,6 +70,14 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
     return Scratch(folder, local, (lock, *locks))
 
 
+def make_folder(parent: Path | None) -> tuple[Path, int]:
+    """Make a scratch directory for this process, in `parent` as `make_scratch`; the directory, and
+    the descriptor of the file whose lock says that it is in use."""
+    place = Path(tempfile.gettempdir()) if parent is None else parent
+    place.mkdir(mode=0o700, exist_ok=True)
+    return _make(place)
+
+
 def _make(place: Path) -> tuple[Path, int]:
     """Make a directory, and lock the file next to it."""
     _remove_abandoned(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,7 @@ class SharedFeeds:
 
     def _rows(self, engine: Engine, change_source: ChangeSource, count: int) -> Staged:
         source, key = change_source.source, change_source.key
-        versions = tuple(
-            (version.version, version.changes_keys, version.is_compared)
-            for version in change_source.versions
-        )
+        versions = tuple(replace(version, position=0) for version in change_source.versions)
         feed = (source, key, versions)
         with self._opening:
             reading = self._reading.setdefault(feed, Lock())

@@ -208,18 +208,34 @@ class SentColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """The files that a version removed and those that it added, as two Delta tables.
+
+    Attributes:
+        before, after: their locations; None where there are no files.
+    """
+
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class FeedVersion:
     """A version of a table to decode, with its position in the batch.
 
     Attributes:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
+        files: what is compared then; None: the whole table before and after.
+        run: feeds of one run can be read at once: nothing between them changes the metadata.
     """
 
     version: int
     position: int
     changes_keys: bool = False
     is_compared: bool = False
+    files: ChangedFiles | None = None
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True)

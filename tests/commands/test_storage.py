@@ -20,6 +20,7 @@ from replctl.errors import (
     InvalidSchemaName,
     NotNullViolation,
     ObjectNotInPrerequisiteState,
+    PostgresError,
     UndefinedColumn,
     UndefinedTable,
     UniqueViolation,
@@ -171,22 +172,86 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
     assert DeltaTable(plain).version() == 0
 
 
-def test_an_adoption_names_what_it_changes(session: Session, tmp_path: Path) -> None:
+def _contents(location: str) -> dict[str, tuple[int, bytes]]:
+    """Name, time and content of each file."""
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in Path(location).rglob("*")
+        if path.is_file()
+    }
+
+
+def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     location = _foreign_table(tmp_path / "plain")
+    before = _contents(location)
     engine = _Engine()
     told = _with_engine(session, engine)
     _run(session, f"create table t (primary key (id)) using delta location '{location}'")
-    assert DeltaTable(location).version() == 1
+    assert engine.looked == 2  # NULLs and duplicates
+    _run(session, "create publication p for table t")
+    assert told == []
+    _run(session, "drop table t")
+    assert told == [f'NOTICE: files of table "t" remain in "{location}"']
+    assert _contents(location) == before
+
+
+def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    place = f"using delta location '{location}'"
+    engine = _Engine(["1"])
+    _with_engine(session, engine)
+    _run(session, f"create table t (primary key (id) not enforced) {place}")
+    assert engine.looked == 0
+    keys = "select conname from pg_constraint where conrelid = 't'::regclass and contype = 'p'"
+    assert _run(session, keys) == [["t_pkey"]]
+    _run(session, "drop table t")
+    for statement, message in (
+        ("create table u (a int, primary key (a) not enforced)", "where a table is adopted"),
+        ("create table u (a int, check (a > 0) not enforced)", "cannot be marked NOT ENFORCED"),
+        ("create table u (a int, primary key (a) not there)", 'at or near "there"'),
+    ):
+        with pytest.raises(PostgresError, match=message):
+            _run(session, statement)
+
+
+def test_the_owner_switches_the_change_feed_on(session: Session, tmp_path: Path) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    told = _with_engine(session, _Engine())
+    _run(session, f"create table t using delta location '{location}'")
+    _run(session, "alter table t set (delta.enableChangeDataFeed = true, fillfactor = 70)")
     changed = f'of the Delta table at "{location}" is changed from'
     assert told == [
         f'NOTICE: property "delta.enableChangeDataFeed" {changed} unset to true',
         f'NOTICE: property "minWriterVersion" {changed} 2 to 4',
     ]
-    assert engine.looked == 2  # NULLs and duplicates: the new version has the same rows
-    _run(session, "drop table t")
-    assert told[2:] == [f'NOTICE: files of table "t" remain in "{location}"']
-    _run(session, f"create table t using delta location '{location}'")
-    assert len(told) == 3
+    told.clear()
+    _run(session, "alter table t set (delta.enablechangedatafeed)")  # it is on
+    assert (told, DeltaTable(location).version()) == ([], 1)
+    _run(session, "alter table t set (delta.enableChangeDataFeed = off)")
+    assert told == [f'NOTICE: property "delta.enableChangeDataFeed" {changed} true to false']
+    options = _run(session, "select reloptions from pg_class where relname = 't'")
+    assert options == [["{fillfactor=70}"]]
+
+
+@pytest.mark.parametrize(
+    ("table", "action", "sqlstate"),
+    [
+        ("own", "set (delta.enableChangeDataFeed = true)", "42809"),
+        ("t", "set (delta.appendOnly = true)", "22023"),
+        ("t", "set (delta.enableChangeDataFeed = maybe)", "22023"),
+        ("t", "set (delta.enableChangeDataFeed, delta.enablechangedatafeed)", "22023"),
+        ("t", "reset (delta.enableChangeDataFeed)", "42601"),
+    ],
+)
+def test_other_properties_of_delta_are_refused(
+    session: Session, tmp_path: Path, table: str, action: str, sqlstate: str
+) -> None:
+    location = _foreign_table(tmp_path / "plain")
+    _run(session, f"create table t using delta location '{location}'", "create table own (a int)")
+    with pytest.raises(PostgresError) as caught:
+        _run(session, f"alter table {table} {action}")
+    assert caught.value.sqlstate == sqlstate
+    assert DeltaTable(location).version() == 0
 
 
 def test_where_the_files_of_a_dropped_database_are(session: Session, tmp_path: Path) -> None:

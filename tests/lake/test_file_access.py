@@ -64,7 +64,7 @@ _REFUSED = "permission denied to use LOCATION"
     [
         ("CREATE TABLE new (a int) USING delta LOCATION '{}/new'", "rw su", _REFUSED),
         ("CREATE TABLE new USING delta LOCATION '{}/fed'", "reader rw su", _REFUSED),
-        ("CREATE TABLE new USING delta LOCATION '{}/unfed'", "rw su", _REFUSED),
+        ("CREATE TABLE new USING delta LOCATION '{}/unfed'", "reader rw su", _REFUSED),
         ("COPY (SELECT 1) TO '{}/out'", "writer rw su", "permission denied to COPY to a file"),
         (
             "COPY nothing FROM '{}/in'",

@@ -34,6 +34,7 @@ class Constraint(Node):
     deferrable: bool = False
     initially_deferred: bool = False
     skip_validation: bool = False
+    not_enforced: bool = False  # the rows of an adopted table are believed to satisfy it
     no_inherit: bool = False
     options: tuple[DefElem, ...] = ()
     tablespace: str | None = None  # of its index

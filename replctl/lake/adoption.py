@@ -1,0 +1,97 @@
+"""The start of an adopted table: its newest version is entered in the commit log, and nothing
+before it.
+
+What Delta reads a table from, its newest checkpoint and the commits after it, is enough: the rest
+of the log may have been cleaned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_wal import NONE, enter
+from replctl.catalog.storage import note_foreign_commit
+from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
+from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
+from replctl.lake.adopt import DeltaColumn, delta_column
+from replctl.lake.delta_log import (
+    DeltaCommit,
+    check_checkpoint_protocol,
+    checkpoint_metadata,
+    checkpoints,
+    columns_of,
+    latest_version,
+    log_names,
+    outside_checkpoint,
+    read_commit,
+)
+from replctl.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NewestVersion:
+    """What a Delta table is at its newest version.
+
+    Attributes:
+        commit: of that version.
+        columns: as PostgreSQL's, in the table's order.
+        outside: the path of a file outside the table's directory that the log names, and what
+            names it; None, if there is none.
+    """
+
+    commit: DeltaCommit
+    columns: tuple[DeltaColumn, ...]
+    outside: tuple[str, str] | None
+
+
+def newest_version(location: str) -> NewestVersion:
+    """Read a Delta table's newest version from its newest checkpoint and the commits after it.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+        ObjectNotInPrerequisiteState: one of these commits is not in the log (55000).
+        FeatureNotSupported: it asks for a protocol that is not known here, or a column's type has
+            no counterpart in PostgreSQL.
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    newest = latest_version(location)
+    if newest is None:
+        raise UndefinedTable(f'there is no Delta table at "{location}"')
+    start = max((n for n in checkpoints(log_names(location)) if n <= newest), default=-1)
+    metadata: dict[str, Any] | None = None
+    if start >= 0:
+        check_checkpoint_protocol(location, start)
+        metadata = checkpoint_metadata(location, start)
+    outside = None
+    commits = [read_commit(location, n) for n in range(min(start + 1, newest), newest + 1)]
+    for commit in commits:
+        metadata = commit.metadata or metadata
+        if outside is None and commit.outside is not None:
+            outside = (commit.outside, f"Version {commit.version}")
+    if metadata is None:
+        raise ObjectNotInPrerequisiteState(
+            f'the log of the Delta table "{location}" does not say what columns it has'
+        )
+    if outside is None and start >= 0:
+        path = outside_checkpoint(location, start)
+        outside = None if path is None else (path, "Its newest checkpoint")
+    columns = tuple(_columns(metadata, location, newest))
+    return NewestVersion(commits[-1], columns, outside)
+
+
+def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[DeltaColumn]:
+    for field in columns_of(metadata, location, version):
+        yield delta_column(field)
+
+
+def enter_adopted(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
+    """Enter the version that a relation's table has when it is adopted: replication starts there,
+    and reads no version before it."""
+    note_foreign_commit(catalog.connection, relation.oid)
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    enter(catalog, xid, relation.oid, commit.version, NONE, digest=commit.digest)
+    commit_transaction(
+        catalog.connection, xid, changes_catalog=False, commit_time=commit.timestamp * 1000
+    )

@@ -1,0 +1,117 @@
+"""Which versions of a table are decoded from its change data feed, and which by comparing the rows
+before and after.
+
+The feed is used where a version has one that Delta can read.  Whether writers kept one is a
+property of each version's metadata; its files, or the schema that it was written with, may be gone
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.compared_files import compared_files
+from replctl.lake.delta_files import has_changes, has_feed_files
+from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
+from replctl.lake.table_metadata import TableMetadata, metadata_at
+from replctl.spark import ChangedFiles, FeedVersion
+
+
+def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
+    """Return successive commits, oldest first, with what the metadata in force says of their feeds.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
+        DataCorrupted, IoError: an older version is broken (XX001), or cannot be read.
+    """
+    result = []
+    metadata: TableMetadata | None = None
+    for commit in commits:
+        before = metadata
+        if commit.metadata is not None:
+            metadata = TableMetadata.of(commit.version, commit.metadata, location)
+        if not commit.changes_data:
+            result.append(commit)
+            continue
+        if metadata is None:
+            metadata = metadata_at(location, commit.version)
+        has_feed = commit.has_feed and metadata.has_feed
+        if has_feed and commit.metadata is not None and commit.version > 0:
+            before = before or metadata_at(location, commit.version - 1)
+            has_feed = before.is_readable_as(metadata)
+        result.append(replace(commit, has_feed=has_feed))
+    return result
+
+
+def chosen_feeds(
+    relation: Relation, versions: Sequence[FeedVersion], place: Callable[[str], str | None]
+) -> tuple[FeedVersion, ...]:
+    """Return versions of a relation's table, oldest first, each with the way in which its changes
+    can be read now.
+
+    Args:
+        place: makes a Delta table of a log (Engine.place_log); None, if Spark could not read it:
+            then the whole table before and after a version is compared.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one of them is not in the log any more (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    storage = relation.storage
+    if storage is None:
+        return tuple(versions)
+    # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
+    chosen = _readable(storage.location, versions) if storage.is_adopted else versions
+    return tuple(
+        replace(version, files=_changed_files(storage.location, version.version, place))
+        if version.is_compared
+        else version
+        for version in chosen
+    )
+
+
+def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
+    """Return versions; those whose feed Delta refuses, or whose feed has lost its files, are
+    compared."""
+    newest = metadata_at(location, latest_version(location) or 0)
+    result: list[FeedVersion] = []
+    run, previous = 0, None
+    for version in versions:
+        if version.is_compared or not _is_readable(location, version.version, newest):
+            result.append(replace(version, is_compared=True))
+            continue
+        if previous is not None and _changes_metadata(location, previous, version.version):
+            run += 1
+        result.append(replace(version, run=run))
+        previous = version.version
+    return result
+
+
+def _changed_files(
+    location: str, version: int, place: Callable[[str], str | None]
+) -> ChangedFiles | None:
+    logs = compared_files(location, version)
+    before = None if logs.before is None else place(logs.before)
+    after = None if logs.after is None else place(logs.after)
+    is_placed = (before is None, after is None) == (logs.before is None, logs.after is None)
+    return ChangedFiles(before, after) if is_placed else None
+
+
+def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
+    """Return whether Delta can read the feed of a version; also where neither its files nor others
+    are left that tell what has changed: Delta names them."""
+    if not metadata_at(location, version).is_readable_as(newest):
+        return False
+    return has_feed_files(location, version) or not has_changes(location, version)
+
+
+def _changes_metadata(location: str, after: int, until: int) -> bool:
+    """Return whether a version in (after, until] has metadata of its own; so, if one of them is
+    gone."""
+    try:
+        return any(metadata_of(location, v) is not None for v in range(after + 1, until + 1))
+    except ObjectNotInPrerequisiteState:
+        return True

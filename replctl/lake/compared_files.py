@@ -1,0 +1,163 @@
+"""The files that a version of a Delta table added and removed, as two small Delta tables: what one
+has and the other has not is what the version has changed.
+
+Each of the two consists of a log alone, whose `add` actions point at the files where they lie.  So
+Spark reads old rows under the schema before the version, new ones under the schema after, with
+column mapping, widened types, deletion vectors and row ids.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_actions import file_uris
+from replctl.lake.delta_files import file_key, files_at
+from replctl.lake.delta_log import metadata_of, read_actions
+from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_metadata import MAPPING_MODE, metadata_at
+from replctl.lake.table_paths import has_scheme
+from replctl.record import dataclass
+
+_FEATURES = ["columnMapping", "deletionVectors", "timestampNtz", "typeWidening"]
+_PROTOCOL = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": _FEATURES,
+    "writerFeatures": [*_FEATURES, "domainMetadata", "rowTracking"],
+}
+#: The properties that say how rows lie in files; Delta refuses others whose feature is missing.
+_PROPERTIES = (MAPPING_MODE, "delta.columnMapping.maxColumnId")
+_ROW_TRACKING = "delta.enableRowTracking"
+_ROW_ID_COLUMNS = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+#: Of what is noted at columns, that which says how they lie in files.
+_COLUMN_NOTES = ("delta.columnMapping.", "delta.typeChanges", "__CHAR_VARCHAR_TYPE_STRING")
+_KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFiles:
+    """The logs of the two tables, each one commit.
+
+    Attributes:
+        before: of the files that the version removed; None, if there are none.
+        after: of the files that it added, likewise.
+        size: bytes of all these files.
+    """
+
+    before: str | None
+    after: str | None
+    size: int
+
+
+def compared_files(location: str, version: int) -> ComparedFiles:
+    """Return what a version of a table changed as two tables.
+
+    A file that was there before, with the same deletion vector, adds nothing.  What a `remove`
+    leaves out comes from the `add` that it removes.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say which files these were (55000).
+        DataCorrupted, IoError: it is broken (XX001), or cannot be read.
+    """
+    actions = read_actions(location, version)
+    removes = [a["remove"] for a in actions if "remove" in a and a["remove"]["dataChange"]]
+    adds = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
+    paths = {body["path"] for body in [*removes, *adds]}
+    try:
+        earlier = files_at(location, version - 1, paths)
+        removed = [earlier[file_key(r)] for r in removes if file_key(r) in earlier]
+    except ObjectNotInPrerequisiteState:  # the log begins with this version
+        if not all(remove.get("extendedFileMetadata") for remove in removes):
+            raise
+        earlier, removed = {}, removes
+    added = [add for add in adds if file_key(add) not in earlier]
+    own = metadata_of(location, version)
+    is_first = own is None or version == 0
+    before = metadata_at(location, version if is_first else version - 1).action
+    places = _Places(location)
+    return ComparedFiles(
+        _log(before, removed, places) if removed else None,
+        _log(before if own is None else own, added, places) if added else None,
+        sum(body.get("size", 0) for body in [*removed, *added]),
+    )
+
+
+def _log(metadata: Mapping[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:
+    """Return the only commit of a table of some files."""
+    adds = [_add(body, places) for body in bodies]
+    has_row_ids = all("baseRowId" in add for add in adds)
+    shown = _metadata(metadata, has_row_ids=has_row_ids)
+    # Delta keeps the state of tables by their ids, too
+    shown["id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([shown, adds], sort_keys=True)))
+    actions = [{"protocol": _PROTOCOL}, {"metaData": shown}, *({"add": add} for add in adds)]
+    return "".join(f"{json.dumps(action)}\n" for action in actions)
+
+
+def _metadata(action: Mapping[str, Any], *, has_row_ids: bool) -> dict[str, Any]:
+    configuration = action.get("configuration", {})
+    names = list(_PROPERTIES)
+    if has_row_ids and configuration.get(_ROW_TRACKING, "").lower() == "true":
+        names += [_ROW_TRACKING, *_ROW_ID_COLUMNS]
+    return {
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(_stored_type(json.loads(action["schemaString"]))),
+        "partitionColumns": list(action.get("partitionColumns", ())),
+        "configuration": {name: configuration[name] for name in names if name in configuration},
+    }
+
+
+def _stored_type(declared: Any) -> Any:
+    """Return a type of Delta's without what its columns are checked for, or filled with."""
+    if isinstance(declared, list):
+        return [_stored_type(item) for item in declared]
+    if not isinstance(declared, dict):
+        return declared
+    found = {name: _stored_type(value) for name, value in declared.items() if name != "metadata"}
+    if "metadata" in declared:
+        notes = declared["metadata"].items()
+        found["metadata"] = {n: value for n, value in notes if n.startswith(_COLUMN_NOTES)}
+    return found
+
+
+def _add(body: Mapping[str, Any], places: _Places) -> dict[str, Any]:
+    data, *vectors = file_uris(body)
+    add = {name: body[name] for name in _KEPT if name in body}
+    add |= {"path": places.uri(data), "dataChange": True, "size": body.get("size", 0)}
+    add["modificationTime"] = body.get("modificationTime", 0)
+    add["partitionValues"] = body.get("partitionValues", {})
+    vector = body.get("deletionVector")
+    if vector:
+        add["deletionVector"] = dict(vector)
+    if vector and vectors:
+        placed = {"storageType": "p", "pathOrInlineDv": places.uri(vectors[0])}
+        add["deletionVector"] = {**vector, **placed}
+    return add
+
+
+class _Places:
+    """Where the files of a table lie.
+
+    Args:
+        location: the table's directory, a path or a URI.
+    """
+
+    def __init__(self, location: str) -> None:
+        folder = TableFolder.of(location)
+        self._scheme = "file://" if folder.is_local else ""
+        self._root = f"{self._scheme}{quote(folder.location) if folder.is_local else location}"
+
+    def uri(self, path: str) -> str:
+        """Return a path of the table's log as an absolute URI."""
+        if has_scheme(path):
+            return path
+        if path.startswith("/"):
+            return f"{self._scheme}{path}"
+        return f"{self._root.rstrip('/')}/{path}"

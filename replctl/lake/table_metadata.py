@@ -1,0 +1,128 @@
+"""What a table's metadata was at each version: schema, partition columns, and whether writers kept
+a change data feed.
+
+Delta's protocol, section "Change Metadata": a metaData action replaces the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_log import (
+    checkpoint_metadata,
+    checkpoints,
+    columns_of,
+    log_names,
+    metadata_of,
+    version_state,
+)
+from replctl.record import dataclass
+
+CHANGE_FEED = "delta.enableChangeDataFeed"
+MAPPING_MODE = "delta.columnMapping.mode"
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+#: How many versions are remembered.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """The metadata that is in force at some versions of a table.
+
+    Attributes:
+        version: the first of them, whose commit, or whose checkpoint, has the metaData action.
+        has_feed: writers keep a change data feed.
+        columns: name, type, physical name and nullability of each column.
+        layout: how the columns lie in files: partition columns and column mapping.
+        action: the metaData action.
+    """
+
+    version: int
+    has_feed: bool
+    columns: tuple[tuple[str, str, str, bool], ...]
+    layout: tuple[str, ...]
+    action: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @staticmethod
+    def of(version: int, action: Mapping[str, Any], location: str) -> TableMetadata:
+        """Return what a metaData action says.
+
+        Raises:
+            DataCorrupted: it has no schema of Delta's form (XX001).
+        """
+        configuration = action.get("configuration", {})
+        fields = columns_of(action, location, version)
+        return TableMetadata(
+            version,
+            configuration.get(CHANGE_FEED, "").lower() == "true",
+            tuple(map(_column, fields)),
+            (configuration.get(MAPPING_MODE, "none"), *action.get("partitionColumns", ())),
+            dict(action),
+        )
+
+    def is_readable_as(self, later: TableMetadata) -> bool:
+        """Return whether Delta reads a change data feed of these versions while the table has later
+        metadata: columns may have been added, or allowed to be NULL, and nothing else.
+
+        Delta reads a feed by the newest schema (CDCReaderBase).
+        """
+        if self.layout != later.layout:
+            return False
+        old = {(name, *rest): nullable for name, *rest, nullable in self.columns}
+        new = {(name, *rest): nullable for name, *rest, nullable in later.columns}
+        kept = all(column in new and new[column] >= nullable for column, nullable in old.items())
+        return kept and all(nullable for column, nullable in new.items() if column not in old)
+
+
+def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:
+    details = found.get("metadata")
+    physical = details.get(_PHYSICAL_NAME, "") if isinstance(details, dict) else ""
+    return found["name"], repr(found["type"]), str(physical), bool(found.get("nullable", True))
+
+
+#: What was found, by location, version and the state of the version's file.
+_remembered: dict[tuple[str, int, tuple[int, int, int]], TableMetadata] = {}
+
+
+def metadata_at(location: str, version: int) -> TableMetadata:
+    """Return the metadata that is in force at a version: of its commit or the newest one before it
+    that has some, or of a checkpoint on the way.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    whole: Collection[int] | None = None
+    passed = []
+    for number in range(version, -1, -1):
+        state = version_state(location, number)
+        if state is None and number < version:
+            break
+        if state is not None:
+            passed.append((location, number, state))
+        found = None if state is None else _remembered.get((location, number, state))
+        action = None
+        if found is None and state is not None:
+            action = metadata_of(location, number)
+        if found is None and action is None:
+            whole = checkpoints(log_names(location)) if whole is None else whole
+            action = checkpoint_metadata(location, number) if number in whole else None
+        if found is None and action is not None:
+            found = TableMetadata.of(number, action, location)
+        if found is not None:
+            _remember(passed, found)
+            return found
+    raise ObjectNotInPrerequisiteState(
+        f'the log of the Delta table "{location}" does not say what version {version} was'
+    )
+
+
+def _remember(
+    places: Sequence[tuple[str, int, tuple[int, int, int]]], found: TableMetadata
+) -> None:
+    if len(_remembered) + len(places) > _REMEMBERED:
+        _remembered.clear()
+    _remembered.update(dict.fromkeys(places[:1], found))

@@ -1,0 +1,63 @@
+"""Delta tables that consist of a log alone, which names files of other tables: Spark reads these
+files as one table, in the way that the log says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from pathlib import Path
+from threading import Lock
+
+from replctl.spark.scratch import make_folder
+
+#: After so many seconds without use a table may go, where there are many.
+_IDLE = 3600
+_MANY = 200
+
+
+class LogFolder:
+    """A scratch directory of this process with such tables.
+
+    Args:
+        parent: where to make it; None: in the system's directory for temporary files.
+    """
+
+    def __init__(self, parent: Path | None) -> None:
+        self._parent = parent
+        self._folder: Path | None = None
+        self._placing = Lock()
+
+    def place(self, log: str) -> str:
+        """Write the only commit of a table, unless it is there; where the table is.
+
+        The same commit has the same place, so that it is also the same table for Spark.
+        """
+        with self._placing:
+            if self._folder is None:
+                self._folder, _lock = make_folder(self._parent)
+            table = self._folder / hashlib.sha256(log.encode()).hexdigest()[:32]
+            commit = table / "_delta_log" / f"{0:020d}.json"
+            if commit.exists():
+                os.utime(table)
+            else:
+                self._remove_idle()
+                commit.parent.mkdir(parents=True)
+                commit.write_text(log, encoding="utf-8")
+            return str(table)
+
+    def _remove_idle(self) -> None:
+        assert self._folder is not None
+        tables = list(self._folder.iterdir())
+        for table in tables if len(tables) > _MANY else ():
+            if table.stat().st_mtime < time.time() - _IDLE:
+                shutil.rmtree(table)
+
+    def close(self) -> None:
+        """Remove the directory."""
+        with self._placing:
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder.with_suffix(".lock").unlink(missing_ok=True)
+                self._folder = None

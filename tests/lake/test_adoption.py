@@ -1,0 +1,218 @@
+"""Tables are adopted as they are: whatever form of Delta's log is left, their newest version is
+where replication starts, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from golden_script import answer_of
+
+from replctl.catalog.pg_wal import entered_versions
+from replctl.errors import PostgresError
+from replctl.lake.adoption import newest_version
+from replctl.lake.publisher import LakePublisher
+from replctl.session import Session
+
+_UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
+_NEWEST = 4
+
+
+def _make(folder: Path) -> None:
+    """Versions 0 to 4, with a checkpoint at 3 and a column that version 2 has added."""
+    for number in range(4):
+        columns = {"id": pa.array([number], pa.int32())}
+        columns |= {"more": pa.array(["x"])} if number > 1 else {}
+        write_deltalake(folder, pa.table(columns), mode="append", schema_mode="merge")
+    DeltaTable(folder).create_checkpoint()
+    write_deltalake(folder, pa.table(columns), mode="append")
+
+
+def _log(folder: Path) -> Path:
+    return folder / "_delta_log"
+
+
+def _commit(folder: Path, version: int) -> Path:
+    return _log(folder) / f"{version:020d}.json"
+
+
+def _checkpoint(folder: Path) -> Path:
+    return _log(folder) / f"{3:020d}.checkpoint.parquet"
+
+
+def _clean(folder: Path) -> None:
+    for version in range(3):
+        _commit(folder, version).unlink()
+
+
+def _clean_all_before_the_newest(folder: Path) -> None:
+    DeltaTable(folder).create_checkpoint()
+    for version in range(_NEWEST):
+        _commit(folder, version).unlink()
+    _checkpoint(folder).unlink()
+
+
+def _in_parts(folder: Path) -> None:
+    _clean(folder)
+    found = pq.read_table(_checkpoint(folder))
+    for part in (1, 2, 3):
+        name = f"{3:020d}.checkpoint.{part:010d}.{3:010d}.parquet"
+        rows = found.slice((part - 1) * 2, None if part == 3 else 2)
+        pq.write_table(rows, _log(folder) / name)
+    _checkpoint(folder).unlink()
+
+
+def _with_an_unfinished_checkpoint(folder: Path) -> None:
+    _clean(folder)
+    (_log(folder) / f"{4:020d}.checkpoint.{1:010d}.{2:010d}.parquet").write_bytes(b"PAR1")
+
+
+def _v2(folder: Path) -> pa.Table:
+    """Move the files of the checkpoint into a sidecar; the rows of the checkpoint then."""
+    _clean(folder)
+    rows = pq.read_table(_checkpoint(folder))
+    place = _log(folder) / "_sidecars" / f"{_UUID}.parquet"
+    place.parent.mkdir()
+    pq.write_table(rows.filter(pa.compute.is_valid(rows["add"])).select(["add"]), place)
+    sidecar = {"path": place.name, "sizeInBytes": place.stat().st_size, "modificationTime": 1}
+    others = rows.filter(pa.compute.is_null(rows["add"])).drop_columns(["add"])
+    own = [pa.table({"checkpointMetadata": [{"version": 3}]}), pa.table({"sidecar": [sidecar]})]
+    _checkpoint(folder).unlink()
+    return pa.concat_tables([*own, others], promote_options="default")
+
+
+def _v2_as_json(folder: Path, change: Callable[[str], str] = lambda text: text) -> None:
+    actions = [
+        {kind: _without_nulls(body) for kind, body in row.items() if body is not None}
+        for row in _v2(folder).to_pylist()
+    ]
+    text = "\n".join(json.dumps(action) for action in actions if action)
+    (_log(folder) / f"{3:020d}.checkpoint.{_UUID}.json").write_text(change(text))
+
+
+def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in body.items() if value is not None}
+    if "configuration" in fields:
+        fields["configuration"] = dict(fields["configuration"])
+    return fields
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """The same type, of which every field may be NULL."""
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct([pa.field(field.name, _nullable(field.type)) for field in kind])
+
+
+def _v2_as_parquet(folder: Path) -> None:
+    rows = _v2(folder)
+    columns = {
+        field.name: pa.array(rows[field.name].to_pylist(), _nullable(field.type))
+        for field in rows.schema
+    }
+    pq.write_table(pa.table(columns), _log(folder) / f"{3:020d}.checkpoint.{_UUID}.parquet")
+
+
+def _without_a_hint(folder: Path) -> None:
+    _clean(folder)
+    (_log(folder) / "_last_checkpoint").unlink()
+
+
+def _with_a_wrong_hint(folder: Path) -> None:
+    _clean(folder)
+    (_log(folder) / "_last_checkpoint").write_text('{"version":99,"size":1}')
+
+
+def _with_a_broken_hint(folder: Path) -> None:
+    _clean(folder)
+    (_log(folder) / "_last_checkpoint").write_bytes(b"\0" * 100)
+
+
+def _with_a_compacted_log(folder: Path) -> None:
+    text = "\n".join(_commit(folder, version).read_text() for version in range(3))
+    kept = [line for line in text.splitlines() if "commitInfo" not in line]
+    (_log(folder) / f"{0:020d}.{2:020d}.compacted.json").write_text("\n".join(kept))
+    _clean(folder)
+
+
+def _with_broken_commits_before_the_checkpoint(folder: Path) -> None:
+    for version in range(3):
+        _commit(folder, version).write_text("{")
+
+
+_FORMS = [
+    _clean, _clean_all_before_the_newest, _in_parts, _with_an_unfinished_checkpoint, _v2_as_json,
+    _v2_as_parquet, _without_a_hint, _with_a_wrong_hint, _with_a_broken_hint,
+    _with_a_compacted_log, _with_broken_commits_before_the_checkpoint,
+]  # fmt: skip
+
+
+def _files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in paths}
+
+
+@pytest.mark.parametrize("form", _FORMS, ids=lambda form: form.__name__[1:])
+def test_replication_starts_at_the_newest_version(
+    session: Session, tmp_path: Path, form: Callable[[Path], None]
+) -> None:
+    folder = tmp_path / "t"
+    _make(folder)
+    form(folder)
+    before = _files(folder)
+    adopt = f"create table t using delta location '{folder}'"
+    assert answer_of(session, adopt) == ("CREATE TABLE",)
+    publisher = LakePublisher(session)
+    publisher.current_lsn([("public", "t")])
+    columns = "select attname from pg_attribute where attrelid = 't'::regclass and attnum > 0"
+    assert answer_of(session, columns)[:2] == ("| id", "| more")
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, "t")
+        assert oid is not None
+        assert list(entered_versions(catalog.connection, oid, -1)) == [_NEWEST]
+    snapshot = publisher.snapshot("public", "t")
+    assert list(snapshot.state["versions"].values()) == [_NEWEST]
+    assert _files(folder) == before
+
+
+def _hole(folder: Path) -> None:
+    _commit(folder, 4).rename(_commit(folder, 5))
+
+
+def _no_start(folder: Path) -> None:
+    _clean(folder)
+    _checkpoint(folder).unlink()
+
+
+def _reader_of_tomorrow(folder: Path) -> None:
+    _v2_as_json(folder, lambda text: text.replace('"minReaderVersion": 1', '"minReaderVersion": 9'))
+
+
+def _no_metadata(folder: Path) -> None:
+    _v2_as_json(folder, lambda text: text.replace('"metaData"', '"unknown"'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "sqlstate", "message"),
+    [
+        (_hole, "55000", "does not have version 4 any more"),
+        (_no_start, "55000", "does not have version 0 any more"),
+        (_reader_of_tomorrow, "0A000", "protocol"),
+        (_no_metadata, "55000", "does not say what columns it has"),
+    ],
+)
+def test_a_log_that_does_not_say_what_the_table_is(
+    tmp_path: Path, damage: Callable[[Path], None], sqlstate: str, message: str
+) -> None:
+    folder = tmp_path / "t"
+    _make(folder)
+    damage(folder)
+    with pytest.raises(PostgresError, match=message) as caught:
+        newest_version(str(folder))
+    assert caught.value.sqlstate == sqlstate

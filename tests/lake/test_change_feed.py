@@ -1,0 +1,185 @@
+"""Which versions of a table have a change data feed that can be read, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from fix_lake import Lake
+
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_wal import entries_between
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake import change_feed
+from replctl.lake.change_feed import with_feeds
+from replctl.lake.delta_log import commits_after
+from replctl.lake.table_metadata import TableMetadata, metadata_at
+from replctl.spark import FeedVersion
+
+
+def _switch(lake: Lake, *, on: bool) -> None:
+    value = "true" if on else "false"
+    DeltaTable(lake.location).alter.set_table_properties({"delta.enableChangeDataFeed": value})
+
+
+def _append(lake: Lake, rows: pa.Table, **options: Any) -> None:
+    write_deltalake(lake.location, rows, mode="append", **options)
+
+
+def _rows(number: int = 9) -> pa.Table:
+    return pa.table({"id": pa.array([number], pa.int32()), "v": ["x"]})
+
+
+def _relation(lake: Lake, *, is_adopted: bool = True) -> Relation:
+    with lake.session.read() as catalog:
+        relation = get_relation(catalog, lake.oid)
+    assert relation is not None
+    assert relation.storage is not None
+    return replace(relation, storage=replace(relation.storage, is_adopted=is_adopted))
+
+
+def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedVersion, ...]:
+    return change_feed.chosen_feeds(relation, versions, lambda _log: None)
+
+
+def _compared(lake: Lake) -> dict[int, bool]:
+    """Version to whether it is to be compared, as the commit log has it."""
+    end = lake.enter()
+    with lake.session.read() as catalog:
+        entries = entries_between(catalog, 0, end)
+    return {e.version: bool(e.detail.get("compared")) for e in entries if e.version is not None}
+
+
+def test_a_feed_is_there_as_long_as_it_is_switched_on(lake: Lake) -> None:
+    _append(lake, _rows(4))
+    _switch(lake, on=False)
+    _append(lake, _rows(5))
+    _append(lake, _rows(6))
+    assert _compared(lake) == {0: False, 1: False, 3: True, 4: True}
+    _append(lake, _rows(7))  # its metadata is found in the log before
+    _switch(lake, on=True)
+    _append(lake, _rows(8))
+    assert _compared(lake) == {0: False, 1: False, 3: True, 4: True, 5: True, 7: False}
+
+
+def test_the_metadata_of_a_cleaned_log_is_its_checkpoint_s(lake: Lake) -> None:
+    _switch(lake, on=False)
+    _append(lake, _rows(4))
+    lake.enter()
+    DeltaTable(lake.location).create_checkpoint()
+    for version in range(2):
+        (Path(lake.location) / "_delta_log" / f"{version:020d}.json").unlink()
+    _append(lake, _rows(5))
+    assert _compared(lake)[3]
+    assert not metadata_at(lake.location, 3).has_feed
+    with pytest.raises(ObjectNotInPrerequisiteState, match="does not say what version 1 was"):
+        metadata_at(lake.location, 1)
+
+
+def test_columns_may_be_added_under_a_feed(lake: Lake) -> None:
+    rows = _rows().append_column("more", pa.array([1]))
+    _append(lake, rows, schema_mode="merge")
+    write_deltalake(lake.location, rows, mode="overwrite")
+    write_deltalake(lake.location, rows.drop(["v"]), mode="overwrite", schema_mode="overwrite")
+    commits = with_feeds(lake.location, commits_after(lake.location, 0))
+    assert [commit.has_feed for commit in commits] == [True, True, False]
+    versions = [FeedVersion(version, 1) for version in (1, 2)]
+    chosen = chosen_feeds(_relation(lake), versions)
+    assert [version.is_compared for version in chosen] == [True, True]
+    assert chosen_feeds(_relation(lake, is_adopted=False), versions) == tuple(versions)
+
+
+def _remove(lake: Lake, kind: str) -> None:
+    """Remove the files that the newest version names in its actions of a kind."""
+    log = max((Path(lake.location) / "_delta_log").glob("*.json"))
+    for line in log.read_text().splitlines():
+        if kind in json.loads(line):
+            (Path(lake.location) / json.loads(line)[kind]["path"]).unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "is_compared"),
+    [
+        ((), False),
+        (("cdc",), True),
+        (("cdc", "remove"), False),  # Delta names the file that is missing
+        (("remove",), False),
+    ],
+)
+def test_a_feed_whose_files_are_gone(
+    lake: Lake, damage: tuple[str, ...], *, is_compared: bool
+) -> None:
+    lake.update()
+    for kind in damage:
+        _remove(lake, kind)
+    (chosen,) = chosen_feeds(_relation(lake), [FeedVersion(1, 1)])
+    assert chosen.is_compared == is_compared
+
+
+def _nothing(_lake: Lake) -> None:
+    pass
+
+
+def _off_and_on(lake: Lake) -> None:
+    _switch(lake, on=False)
+    _switch(lake, on=True)
+
+
+def _compact(lake: Lake) -> None:
+    DeltaTable(lake.location).optimize.compact()
+
+
+@pytest.mark.parametrize(
+    ("between", "runs"), [(_nothing, [0, 0]), (_off_and_on, [0, 1]), (_compact, [0, 0])]
+)
+def test_feeds_are_read_at_once_where_nothing_is_switched_between(
+    lake: Lake, between: Callable[[Lake], None], runs: list[int]
+) -> None:
+    _append(lake, _rows(4))
+    between(lake)
+    _append(lake, _rows(5))
+    last = DeltaTable(lake.location).version()
+    chosen = chosen_feeds(_relation(lake), [FeedVersion(1, 1), FeedVersion(last, 2)])
+    assert [version.run for version in chosen] == runs
+    assert not any(version.is_compared for version in chosen)
+
+
+_INT = {"name": "a", "type": "integer", "nullable": True, "metadata": {}}
+
+
+def _metadata(*fields: dict[str, Any], **changed: Any) -> TableMetadata:
+    schema = json.dumps({"type": "struct", "fields": fields})
+    action = {"schemaString": schema, "partitionColumns": [], "configuration": {}, **changed}
+    return TableMetadata.of(0, action, "/t")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_readable"),
+    [
+        (_metadata(_INT), _metadata(_INT), True),
+        (_metadata(_INT), _metadata(_INT, _INT | {"name": "b"}), True),
+        (_metadata(_INT), _metadata(_INT | {"name": "b"}, _INT), True),
+        (_metadata(_INT), _metadata(_INT | {"metadata": {"comment": "x"}}), True),
+        (_metadata(_INT | {"nullable": False}), _metadata(_INT), True),
+        (_metadata(_INT), _metadata(_INT | {"nullable": False}), False),
+        (_metadata(_INT), _metadata(_INT, _INT | {"name": "b", "nullable": False}), False),
+        (_metadata(_INT), _metadata(_INT | {"type": "long"}), False),
+        (_metadata(_INT, _INT | {"name": "b"}), _metadata(_INT), False),
+        (_metadata(_INT), _metadata(_INT, partitionColumns=["a"]), False),
+        (
+            _metadata(_INT),
+            _metadata(_INT, configuration={"delta.columnMapping.mode": "name"}),
+            False,
+        ),
+    ],
+)
+def test_what_metadata_delta_reads_a_feed_with(
+    before: TableMetadata, after: TableMetadata, *, is_readable: bool
+) -> None:
+    assert before.is_readable_as(after) == is_readable

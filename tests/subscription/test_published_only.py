@@ -1,0 +1,189 @@
+"""A table that is only published is only read, whether it has a change data feed or not, and its
+copy equals it whatever its owner does."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fix_replication import connect
+
+from replctl.catalog.cluster import Cluster
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_FEED = "delta.enableChangeDataFeed"
+
+
+class Owner:
+    """Writes a table with Spark, as somebody who does not know replctl."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self.folder = folder
+
+    def run(self, *statements: str) -> None:
+        for statement in statements:
+            self._engine.run(statement.format(t=f"delta.`{self.folder}`"))
+
+    def files(self) -> dict[str, tuple[int, int, str]]:
+        """Name, time, size and digest of each file."""
+        return {
+            str(path): (
+                path.stat().st_mtime_ns,
+                path.stat().st_size,
+                hashlib.sha256(path.read_bytes()).hexdigest(),
+            )
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        }
+
+
+class Replica:
+    """A table of others, adopted and published, and its copy."""
+
+    def __init__(self, cluster: Cluster, engine: Engine) -> None:
+        self.source = connect(cluster, "source", engine)
+        self.target = connect(cluster, "target", engine)
+
+    def adopt(self, folder: Path, *, has_key: bool = True) -> None:
+        key, identity = ("(PRIMARY KEY (id)) ", "") if has_key else ("", " REPLICA IDENTITY FULL")
+        self.source.run(f"CREATE TABLE t {key}USING delta LOCATION '{folder}'")
+        if identity:
+            self.source.run(f"ALTER TABLE t{identity}")
+        self.source.run("CREATE PUBLICATION p FOR TABLE t")
+        shown = "int PRIMARY KEY" if has_key else "int"
+        self.target.run(f"CREATE TABLE t (id {shown}, r text, v double precision)")
+        self.target.run(
+            "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=source' PUBLICATION p"
+        )
+
+    def check(self) -> None:
+        assert self.target.sync() == []
+        rows = "SELECT id, r, v FROM t ORDER BY id, r, v"
+        assert self.target.rows(rows) == self.source.rows(rows)
+
+
+@pytest.fixture
+def owner(engine: Engine, tmp_path: Path) -> Owner:
+    return Owner(engine, tmp_path / "table")
+
+
+@pytest.fixture
+def replica(cluster: Cluster, engine: Engine) -> Replica:
+    return Replica(cluster, engine)
+
+
+def _made(owner: Owner, properties: str = "") -> None:
+    shown = f" TBLPROPERTIES ({properties})" if properties else ""
+    owner.run(
+        f"CREATE TABLE {{t}} (id INT, r STRING, v DOUBLE) USING delta{shown}",
+        "INSERT INTO {t} SELECT id, if(id % 2 = 0, 'n', 's'), id FROM range(1, 9)",
+    )
+
+
+#: What an owner does, in one history; each ends with equal copies.
+_HISTORY: tuple[tuple[str, ...], ...] = (
+    ("UPDATE {t} SET v = -v WHERE id < 3", "DELETE FROM {t} WHERE id = 4"),
+    ("UPDATE {t} SET id = id + 100 WHERE id = 5", "UPDATE {t} SET v = v"),
+    ("INSERT INTO {t} VALUES (20, NULL, 0.0), (21, 'n', double('NaN'))",),
+    ("UPDATE {t} SET v = -0.0 WHERE id = 20", "OPTIMIZE {t}"),
+    (
+        "MERGE INTO {t} t USING (SELECT 1 AS id UNION ALL SELECT 30) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET r = 'm' WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    ),
+    ("RESTORE TABLE {t} TO VERSION AS OF 2",),
+    ("INSERT OVERWRITE {t} SELECT id, 'o', v FROM {t} WHERE id <> 2",),
+    (
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED} = true)",
+        "DELETE FROM {t} WHERE id = 1",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED} = false)",
+        "DELETE FROM {t} WHERE id = 3",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED} = true)",
+        "INSERT INTO {t} VALUES (1, 'again', 1)",
+    ),
+    (
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.enableDeletionVectors = true)",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED} = false)",
+        "INSERT INTO {t} SELECT id, 'dv', id FROM range(1000, 1100)",
+        "DELETE FROM {t} WHERE id % 7 = 0",
+        "UPDATE {t} SET r = 'w' WHERE id % 11 = 0",
+        "REORG TABLE {t} APPLY (PURGE)",
+    ),
+    (
+        "CREATE OR REPLACE TABLE {t} (id INT, r STRING, v DOUBLE) USING delta PARTITIONED BY (r)",
+        "INSERT INTO {t} SELECT id, if(id % 2 = 0, 'a b', NULL), id FROM range(1, 9)",
+        "UPDATE {t} SET r = 'c' WHERE id = 2",
+    ),
+)
+
+
+@pytest.mark.parametrize("properties", ["", f"{_FEED} = true"], ids=["no feed", "feed"])
+def test_copies_equal_a_table_that_is_only_read(
+    owner: Owner, replica: Replica, properties: str
+) -> None:
+    _made(owner, properties)
+    before = owner.files()
+    replica.adopt(owner.folder)
+    replica.check()
+    assert owner.files() == before
+    for statements in _HISTORY:
+        owner.run(*statements)
+        before = owner.files()
+        replica.check()
+        assert owner.files() == before
+
+
+def test_a_log_that_was_cleaned_before_and_behind(owner: Owner, replica: Replica) -> None:
+    _made(owner, "delta.checkpointInterval = 2")
+    owner.run(*(f"UPDATE {{t}} SET v = {n} WHERE id = {n}" for n in range(1, 5)))
+    _clean(owner)
+    replica.adopt(owner.folder)
+    replica.check()
+    owner.run("UPDATE {t} SET v = 50 WHERE id = 5")
+    replica.check()
+    _clean(owner)  # so that no version before the next one can be read
+    owner.run("UPDATE {t} SET v = 60 WHERE id = 6", "DELETE FROM {t} WHERE id = 1")
+    replica.check()
+
+
+def _clean(owner: Owner) -> None:
+    """Leave only what the newest checkpoint and the commits after it need."""
+    log = owner.folder / "_delta_log"
+    newest = max(int(path.name[:20]) for path in log.glob("*.checkpoint.parquet"))
+    for path in log.glob("*"):
+        if path.name[:20].isdigit() and int(path.name[:20]) < newest:
+            path.unlink()
+
+
+def test_a_feed_whose_files_were_removed(owner: Owner, replica: Replica) -> None:
+    _made(owner, f"{_FEED} = true")
+    replica.adopt(owner.folder)
+    replica.check()
+    owner.run("UPDATE {t} SET v = 0 WHERE id = 2", "INSERT INTO {t} VALUES (90, 'x', 1)")
+    for path in (owner.folder / "_change_data").rglob("*"):
+        path.unlink()
+    replica.check()
+
+
+def test_rows_without_a_key_are_a_multiset(owner: Owner, replica: Replica) -> None:
+    owner.run(
+        "CREATE TABLE {t} (id INT, r STRING, v DOUBLE) USING delta",
+        "INSERT INTO {t} VALUES (1, 'a', 1), (1, 'a', 1), (1, 'a', 1), (NULL, 'n', NULL)",
+        "INSERT INTO {t} VALUES (NULL, 'n', NULL)",
+    )
+    replica.adopt(owner.folder, has_key=False)
+    replica.check()
+    for statement in (
+        "INSERT INTO {t} VALUES (1, 'a', 1), (2, 'b', 2)",
+        "INSERT OVERWRITE {t} VALUES (1, 'a', 1), (1, 'a', 1), (NULL, 'n', NULL),"
+        " (2, 'b', -0.0), (2, 'b', 0.0)",
+        "UPDATE {t} SET v = 3 WHERE id = 2",
+    ):
+        owner.run(statement)
+        replica.check()
