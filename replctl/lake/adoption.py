@@ -83,7 +83,7 @@ def newest_version(location: str) -> NewestVersion:
 
 def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[DeltaColumn]:
     for field in columns_of(metadata, location, version):
-        yield delta_column(field)
+        yield delta_column(location, field)
 
 
 def enter_adopted(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:

@@ -472,9 +472,9 @@ def enter_versions(
             note_replacement(catalog, relation, commit)
         if commit.metadata is not None:
             note_table_id(catalog.connection, relation.oid, commit.metadata["id"])
-        if commit.metadata is not None and xid is None:
-            found = columns_of(commit.metadata, storage.location, commit.version)
-            adopt_new_columns(catalog, relation.oid, found, commit.version)
+            if xid is None:
+                found = columns_of(commit.metadata, storage.location, commit.version)
+                adopt_new_columns(catalog, relation.oid, storage.location, found, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)
             continue

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_actions import file_uris
-from replctl.lake.delta_files import file_key, files_at
+from replctl.lake.delta_files import file_key, files_by_key
 from replctl.lake.delta_log import metadata_of, read_actions
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_metadata import MAPPING_MODE, metadata_at
@@ -72,7 +72,7 @@ def compared_files(location: str, version: int) -> ComparedFiles:
     adds = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
     paths = {body["path"] for body in [*removes, *adds]}
     try:
-        earlier = files_at(location, version - 1, paths)
+        earlier = files_by_key(location, version - 1, paths)
         removed = [earlier[file_key(r)] for r in removes if file_key(r) in earlier]
     except ObjectNotInPrerequisiteState:  # the log begins with this version
         if not all(remove.get("extendedFileMetadata") for remove in removes):

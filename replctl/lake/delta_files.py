@@ -126,7 +126,7 @@ def table_size(location: str) -> int:
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
-def active_files(location: str, version: int) -> list[dict[str, Any]]:
+def files_at(location: str, version: int) -> list[dict[str, Any]]:
     """Return the files that a table consists of at a version, as the log describes them.
 
     Raises:
@@ -142,14 +142,14 @@ def has_files_elsewhere(location: str) -> bool:
         ObjectNotInPrerequisiteState: the log does not say which files it has.
     """
     newest, paths = max(_commits(log_names(location)), default=0), TablePaths(location)
-    bodies = active_files(location, newest)
+    bodies = files_at(location, newest)
     return any(paths.leads_out(uri) for body in bodies for uri in file_uris(body))
 
 
 def is_empty_at(location: str, version: int) -> bool:
     """Whether a table has no files at a version; not, where the log does not say it."""
     try:
-        return not active_files(location, version)
+        return not files_at(location, version)
     except ObjectNotInPrerequisiteState:
         return False
 
@@ -310,7 +310,7 @@ def _files_of(
     return list(active.values())
 
 
-def files_at(
+def files_by_key(
     location: str, version: int, paths: Collection[str]
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Return those of a table's files at a version that have one of some paths, by `file_key`.

@@ -88,8 +88,8 @@ class DeltaCommit:
         feed_size: bytes of the files that its change feed is read from.
         has_feed: Delta can read its change feed, as far as its commit says it; else the versions
             before and after are compared (change_feed.with_feeds).
-        parameters: those of the operation, by Delta's names.
         metadata: its metaData action; None, if it has none.
+        parameters: those of the operation, by Delta's names.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -106,8 +106,8 @@ class DeltaCommit:
     feed_size: int = 0
     outside: str | None = None
     has_feed: bool = True
-    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
     metadata: dict[str, Any] | None = field(default=None, hash=False)
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
     mark: CommitMark | None = None
 
     @property
@@ -231,8 +231,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         sum(body.get("size", 0) for body in change_files or files),
         _outside(location, files + change_files),
         has_feed,
-        parameters if isinstance(parameters, dict) else {},
         metadata,
+        parameters if isinstance(parameters, dict) else {},
     )
 
 

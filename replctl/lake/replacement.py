@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.delta_files import active_files
+from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import DeltaCommit, read_actions
 
 #: Operations that replace all rows, whatever their parameters say.
@@ -94,7 +94,7 @@ def _replaces_files(location: str, version: int) -> bool:
     if not removed or not added:
         return False
     try:
-        before = {body["path"] for body in active_files(location, version - 1)}
+        before = {body["path"] for body in files_at(location, version - 1)}
     except ObjectNotInPrerequisiteState:  # the log does not say it any more
         return False
     return before <= removed - added

@@ -9,7 +9,7 @@ from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.storage import storage_locations
 from replctl.errors import DataCorrupted, PostgresError, UndefinedFile
 from replctl.lake.commit_log import put_back_hint
-from replctl.lake.delta_files import active_files
+from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
@@ -119,7 +119,7 @@ def _is_complete(location: str) -> bool:
     folder, paths = TableFolder.of(location), TablePaths(location)
     if newest is None:
         return False
-    found = [paths.relative(body["path"]) for body in active_files(location, newest)]
+    found = [paths.relative(body["path"]) for body in files_at(location, newest)]
     return all(path is None or folder.has(path) for path in found)
 
 

@@ -104,7 +104,7 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     note_break(catalog, relation, _sentence(location, known, found))
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
-    adopt_new_columns(catalog, oid, stored_columns(location), newest)
+    adopt_new_columns(catalog, oid, location, stored_columns(location), newest)
     note_lost_columns(catalog.connection, oid, stored_names(location), newest)
     note_table_id(catalog.connection, oid, found)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

@@ -205,8 +205,8 @@ def test_a_column_of_another_kind_of_type_stops_what_needs_the_table(lake: Lake)
         lake.enter()
     assert caught.value.sqlstate == "0A000"
     assert caught.value.message == (
-        'column "extra" of the Delta table has the type struct, which has no counterpart in'
-        " PostgreSQL"
+        f'column "extra" of the Delta table "{lake.location}" has the type struct, which has no'
+        " counterpart in PostgreSQL"
     )
     assert caught.value.detail == (
         f'Table "public.t" of database "postgres" is stored at "{lake.location}".'
