@@ -32,6 +32,7 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import (
     checkpoints,
+    file_state_of,
     latest_version,
     log_names,
     readable_after,
@@ -63,23 +64,25 @@ def chain_of(table: LoggedTable, newest: int | None) -> Chain:
         return Chain.WHOLE
     if newest < table.version:
         return Chain.BROKEN
-    found = version_digest(table.location, table.version)
-    if found is None:
+    state = file_state_of(table.location, table.version)
+    if state is None:
         return Chain.CLEANED
+    if state == table.file_state:  # it has not to be read again
+        return Chain.WHOLE
+    found = version_digest(table.location, table.version)
     return Chain.WHOLE if table.digest in (None, found) else Chain.BROKEN
 
 
 def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
     """As `chain_of`; a cleaned log of another Delta table than the one that is known is broken."""
     assert relation.storage is not None
-    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
     location = relation.storage.location
-    table = LoggedTable(relation.oid, location, version, digest)
+    table = last_entered_version(catalog.connection, relation.oid, location)
     chain = chain_of(table, latest_version(location))
-    if chain is Chain.WHOLE and version is not None:
+    if chain is Chain.WHOLE and table.version is not None:
         # What follows it may be gone alone; without a checkpoint such a log is broken
-        floor = readable_after(location, version)
-        if floor > version and max(checkpoints(log_names(location)), default=-1) >= floor:
+        floor = readable_after(location, table.version)
+        if floor > table.version and max(checkpoints(log_names(location)), default=-1) >= floor:
             chain = Chain.CLEANED
     if chain is Chain.CLEANED:
         known = known_table_id(catalog.connection, relation.oid)
@@ -130,7 +133,8 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
-    last, _digest = last_entered_version(catalog.connection, oid) or (-1, None)
+    entered = last_entered_version(catalog.connection, oid, location).version
+    last = -1 if entered is None else entered
     floor = readable_after(location, last)
     skipped = floor if floor > last else None
     if skipped is None and last_action(catalog.connection, oid) == BREAK:

@@ -4,6 +4,7 @@ error, word for word, makes the rows equal again."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +31,7 @@ class Target:
         return max(int(path.stem) for path in self.log.glob("*.json"))
 
     def run(self, statement: str) -> None:
-        self.engine.run(statement.replace("T", f"delta.`{self.location}`"))
+        self.engine.run(re.sub(r"\bT\b", f"delta.`{self.location}`", statement))
 
 
 def restore(target: Target) -> None:
