@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126e"
+REVISION = "20261126g"
 
 metadata = MetaData()
 
@@ -505,6 +505,7 @@ pg_wal = Table(
     _text("action"),
     _text("detail", nullable=True),
     _text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
+    _text("file_state", nullable=True),  # what that file's number, size and time were then
     _text("mark", nullable=True),  # nonce and number of a commit of replctl's own
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
