@@ -22,6 +22,9 @@ class PostgresError(Exception):
         position: 0-based offset of the offending character in the statement, or -1.
         statement: the text that ``position`` counts in, where it is not the statement itself.
         constraint, table: names of the objects concerned, where there are any.
+
+    Attributes:
+        path: the file, or the directory, that Spark says it is about, if it says one.
     """
 
     sqlstate: ClassVar[str] = "XX000"
@@ -53,6 +56,7 @@ class PostgresError(Exception):
         self.position = position
         self.constraint = constraint
         self.table = table
+        self.path: str | None = None
 
 
 # Class 08: connection

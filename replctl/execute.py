@@ -17,6 +17,7 @@ from replctl.catalog.pg_control import check_connectable
 from replctl.catalog.pg_subscription import list_apply_batches
 from replctl.errors import (
     InFailedSqlTransaction,
+    PostgresError,
     ReadOnlySqlTransaction,
     SqlSyntaxError,
     TransactionInProgress,
@@ -59,7 +60,8 @@ def execute(session: Session, text: str) -> Iterator[Result]:
                 if len(statements) > 1 or isinstance(statement, _IN_STEPS):
                     _begin_implicitly(session)
             _check_block(session, statement)
-            result = _run_when_free(session, statement)
+            with _naming_tables(session):
+                result = _run_when_free(session, statement)
         if statement is statements[-1] and session.block is not None and session.block.is_implicit:
             from replctl.lake import block
 
@@ -107,6 +109,22 @@ def _failing_block(session: Session) -> Iterator[None]:
 
             block.fail(session)
         raise
+
+
+@contextmanager
+def _naming_tables(session: Session) -> Iterator[None]:
+    """Let errors of Spark about a file tell which table it belongs to."""
+    try:
+        yield
+    except PostgresError as error:
+        if error.path is None:
+            raise
+        from replctl.lake.table_error import named
+
+        told = named(session, error)
+        if told is error:
+            raise
+        raise told from error
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:

@@ -36,6 +36,7 @@ from replctl.errors import (
     UndefinedObject,
 )
 from replctl.lake.subscriber import LakeSubscriber
+from replctl.lake.table_error import named
 from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
@@ -408,7 +409,7 @@ class _Run:
             raise
         except PostgresError as error:
             if self.error is None:
-                self.error = error
+                self.error = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=_APPLY_WORKER)
             return False
 
@@ -433,7 +434,9 @@ class _Run:
             return
         client = client_name(cluster.system_identifier, subscription.oid)
         application = application_name(subscription.conninfo, subscription.name)
-        publisher.start_replication(subscription.slot_name, client, application)
+        publisher.start_replication(
+            subscription.slot_name, client, application, subscription.publications
+        )
 
     def _report(self, publisher: Publisher, subscriber: LakeSubscriber) -> None:
         """Note where the subscription is; at the end of the log, tell both ends."""
@@ -544,6 +547,7 @@ class _Run:
         """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's."""
         if isinstance(error, QueryCanceled):
             raise error
+        error = named(self._session, error, self._subscription)
         self.error = self.error or error
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from golden_script import answer_of
 
 from replctl.catalog.pg_class import get_relation
@@ -52,6 +54,32 @@ class Lake:
             table = DeltaTable(self.location)
             table.update(updates={"v": f"'{table.version()}-{number}'"}, predicate="id = 1")
         return self.enter()
+
+    def write(
+        self,
+        columns: Mapping[str, Sequence[object]],
+        *,
+        mode: Literal["append", "overwrite"] = "append",
+        predicate: str | None = None,
+        location: str | None = None,
+        step: tuple[str, int] | None = None,
+    ) -> None:
+        """Write rows, of which column v may be left out.
+
+        Args:
+            step: a transaction identifier, and its version.
+        """
+        numbers = columns["id"]
+        texts = columns.get("v", [f"row {number}" for number in numbers])
+        rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": pa.array(texts, pa.string())})
+        steps = None if step is None else [Transaction(*step)]
+        write_deltalake(
+            location or self.location,
+            rows,
+            mode=mode,
+            predicate=predicate,
+            commit_properties=CommitProperties(app_transactions=steps),
+        )
 
     def files(self) -> set[str]:
         """All files of the table, but check sums."""

@@ -3,6 +3,7 @@ progress."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -39,6 +40,9 @@ class ReplicationSlot:
         synced: slot synchronization has made it (slotsync.py); on a standby it is not to be used.
         standby_home: the directory of the standby that follows by a physical slot.
         owner: the session (Session.key) that a temporary slot goes with.
+        publications: what its reader subscribes to, as far as that is known.
+        retention: what owners of adopted tables have done to what it needs: lost (removed some of
+            it), unreserved (may do so); None: nothing.
     """
 
     name: str
@@ -54,6 +58,8 @@ class ReplicationSlot:
     standby_home: str | None = None
     inactive_since: int | None = None
     owner: str | None = None
+    publications: tuple[str, ...] | None = None
+    retention: str | None = None
 
     @property
     def is_logical(self) -> bool:
@@ -212,6 +218,21 @@ def alter_slot(
     given = {"failover": failover, "two_phase": two_phase}
     values = {key: value for key, value in given.items() if value is not None}
     connection.execute(update(table).where(table.c.slot_name == name).values(**values))
+
+
+def note_publications(connection: Connection, name: str, publications: Sequence[str]) -> None:
+    """Note what the reader of a slot subscribes to."""
+    table = schema.pg_replication_slots
+    text = json.dumps(list(publications), ensure_ascii=False)
+    is_other = or_(table.c.publications.is_(None), table.c.publications != text)
+    change = update(table).where(table.c.slot_name == name, is_other)
+    connection.execute(change.values(publications=text))
+
+
+def note_retention(connection: Connection, name: str, status: str | None) -> None:
+    """Note what owners of adopted tables have done to what a slot needs."""
+    table = schema.pg_replication_slots
+    connection.execute(update(table).where(table.c.slot_name == name).values(retention=status))
 
 
 def note_inactive(connection: Connection, name: str, since: int) -> None:
@@ -411,4 +432,6 @@ def _slot(row: Any) -> ReplicationSlot:
         standby_home=row.standby_home,
         inactive_since=row.inactive_since,
         owner=row.owner,
+        publications=None if row.publications is None else tuple(json.loads(row.publications)),
+        retention=row.retention,
     )

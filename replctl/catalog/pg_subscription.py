@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
@@ -13,6 +13,18 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from replctl.catalog import schema
+from replctl.catalog.table_copy import (
+    AppliedFilter,
+    CopiedDefinition,
+    CopyMethod,
+    Deletion,
+    dump_definition,
+    dump_filters,
+    load_definition,
+    load_filters,
+    merged_filters,
+)
+from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.record import dataclass
@@ -97,8 +109,17 @@ class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
     Changes of the table count from after `lsn`, a position in the publisher's log (None: from
-    wherever the subscription is).  `snapshot` is what state d has fixed for its copy, which
-    `replaces` the rows that are there, or is added to them.
+    wherever the subscription is).  `snapshot` is what state d has fixed for its copy.
+
+    Attributes:
+        method: what its copy does to the rows that are there.
+        deletion: which rows a reconcile deletes; None: those that are the subscription's.
+        definition: what was published of it when it was copied last; None before that.
+        applied: the row filters that its rows have passed since it was copied or reconciled.
+        owned_since: the position in the database's own log since which all its rows are the
+            subscription's, unless others have changed it after that; None: since it was made.
+        fault: what another program has done to the rows that were applied, if that stops the
+            subscription (note_fault).
     """
 
     subscription_oid: int
@@ -106,7 +127,12 @@ class SubscriptionRelation:
     state: RelState
     lsn: int | None = None
     snapshot: CopySnapshot | None = None
-    replaces: bool = False
+    method: CopyMethod = CopyMethod.APPEND
+    deletion: Deletion | None = None
+    definition: CopiedDefinition | None = None
+    applied: tuple[AppliedFilter, ...] = ()
+    owned_since: int | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +221,7 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
         (schema.apply_step, schema.apply_step.c.subid),
         (schema.logical_worker, schema.logical_worker.c.subid),
         (schema.subscription_error, schema.subscription_error.c.subid),
+        (schema.table_verification, schema.table_verification.c.subid),
     ):
         catalog.delete(table, column == oid)
 
@@ -210,7 +237,12 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             RelState(row.srsubstate),
             row.srsublsn,
             None if row.snapshot is None else _snapshot(row.snapshot),
-            bool(row.replaces),
+            CopyMethod(row.method),
+            None if row.deletion is None else Deletion(row.deletion),
+            load_definition(row.definition),
+            load_filters(row.applied_filters),
+            row.owned_since,
+            row.fault,
         )
         for row in catalog.connection.execute(query)
     ]
@@ -227,7 +259,7 @@ def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 
 def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
     """Put a table's new state in the place of the old one, if it still belongs to the
-    subscription."""
+    subscription; its fault stays."""
     table = schema.pg_subscription_rel
     catalog.connection.execute(
         update(table)
@@ -236,13 +268,67 @@ def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
     )
 
 
+def note_applied_filters(
+    catalog: Catalog, subscription_oid: int, relid: int, filters: Sequence[AppliedFilter]
+) -> None:
+    """Note the row filters that rows of a table have passed which are about to be written."""
+    for relation in subscription_relations(catalog, subscription_oid):
+        if relation.relid != relid:
+            continue
+        applied = merged_filters(relation.applied, filters)
+        if applied != relation.applied:
+            update_subscription_relation(catalog, replace(relation, applied=applied))
+
+
+def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
+    """Return whether a subscription has copied rows into one of some tables, and goes on writing
+    it."""
+    table = schema.pg_subscription_rel
+    query = select(table.c.srrelid).where(table.c.srrelid.in_(list(relids)), _is_copied())
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def note_fault(
+    connection: Connection,
+    relids: Collection[int],
+    fault: str,
+    subscription_oids: Collection[int] | None = None,
+) -> None:
+    """Note what another program has done to the rows that subscriptions, all or some, have written
+    into tables: they stop until the tables are copied again.  An earlier fault stays."""
+    table = schema.pg_subscription_rel
+    where = [table.c.srrelid.in_(list(relids)), _is_copied(), table.c.fault.is_(None)]
+    if subscription_oids is not None:
+        where.append(table.c.srsubid.in_(list(subscription_oids)))
+    connection.execute(update(table).where(*where).values(fault=fault))
+
+
+def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> None:
+    """Note that a table's rows are right again."""
+    table = schema.pg_subscription_rel
+    connection.execute(
+        update(table)
+        .where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
+        .values(fault=None)
+    )
+
+
+def _is_copied() -> ColumnElement[bool]:
+    states = [state.value for state in RelState if state.is_copied]
+    return schema.pg_subscription_rel.c.srsubstate.in_(states)
+
+
 def _state(relation: SubscriptionRelation) -> dict[str, Any]:
     snapshot = relation.snapshot
     return {
         "srsubstate": relation.state.value,
         "srsublsn": relation.lsn,
         "snapshot": None if snapshot is None else json.dumps(asdict(snapshot)),
-        "replaces": relation.replaces,
+        "method": relation.method.value,
+        "deletion": None if relation.deletion is None else relation.deletion.value,
+        "definition": dump_definition(relation.definition),
+        "applied_filters": dump_filters(relation.applied),
+        "owned_since": relation.owned_since,
     }
 
 
@@ -252,6 +338,7 @@ def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid:
     catalog.connection.execute(
         delete(table).where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
     )
+    delete_verification(catalog.connection, subscription_oid, relid)
 
 
 def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
@@ -373,6 +460,27 @@ def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: 
     """Let the next number be greater than `step`, which a forgotten write has taken."""
     known = func.max(schema.apply_step.c.step, step)
     _put_apply_step(catalog, subscription_oid, relid, known, first=step)
+
+
+def note_written_steps(
+    connection: Connection, subscription_oid: int, steps: Mapping[int, int]
+) -> None:
+    """Note the steps that a subscription has written into tables, by OID."""
+    table = schema.apply_step
+    for relid, step in steps.items():
+        connection.execute(
+            update(table)
+            .where(table.c.subid == subscription_oid, table.c.relid == relid)
+            .values(written=step)
+        )
+
+
+def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
+    """Return, for each subscription that has written a table, its newest step that is in the log,
+    and the newest one that was taken."""
+    table = schema.apply_step
+    rows = connection.execute(select(table).where(table.c.relid == relid))
+    return {int(row.subid): (row.written, int(row.step)) for row in rows}
 
 
 def _put_apply_step(

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126a"
+REVISION = "20261126g"
 
 metadata = MetaData()
 
@@ -442,7 +442,12 @@ pg_subscription_rel = Table(
     _text("srsubstate"),
     _int("srsublsn", nullable=True),
     _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
-    _bool("replaces"),  # the copy replaces the rows that are there
+    _text("method"),  # what the copy does to the rows that are there: append, replace, reconcile
+    _text("deletion", nullable=True),  # what a reconcile was told to delete: scope, all, none
+    _text("definition", nullable=True),  # filters and columns when it was copied last, as JSON
+    _text("applied_filters", nullable=True),  # that its rows have passed since then, as JSON
+    _int("owned_since", nullable=True),  # the LSN since which all rows are the subscription's
+    _text("fault", nullable=True),  # what another program did: the table must be refreshed
 )
 Index(
     "pg_subscription_rel_key_index",
@@ -500,6 +505,7 @@ pg_wal = Table(
     _text("action"),
     _text("detail", nullable=True),
     _text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
+    _text("file_state", nullable=True),  # what that file's number, size and time were then
     _text("mark", nullable=True),  # nonce and number of a commit of replctl's own
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)
@@ -569,6 +575,7 @@ storage_table = Table(
     # Commits with unknown marks of this cluster are another writer's, at the next look
     _bool("accepts_marks"),
     _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
+    _text("table_id", nullable=True),  # metaData.id of the newest version in the log
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
@@ -626,6 +633,8 @@ pg_replication_slots = Table(
     _int("inactive_since", nullable=True),
     _text("standby_home", nullable=True),  # of a physical slot: the cluster that follows by it
     _text("owner", nullable=True),  # the session (Session.key) that a temporary slot goes with
+    _text("publications", nullable=True),  # what its reader subscribes to, as JSON
+    _text("retention", nullable=True),  # owners of adopted tables: lost, unreserved (wal_status)
 )
 
 #: What SQL has read from slots.
@@ -671,6 +680,7 @@ apply_step = Table(
     _int("subid"),
     _int("relid"),
     _int("step"),
+    _int("written", nullable=True),  # the newest step whose write is in the log
 )
 Index("apply_step_key_index", apply_step.c.subid, apply_step.c.relid, unique=True)
 
@@ -700,6 +710,16 @@ walsender = Table(
     _int("backend_start"),
     _text("state"),
     _int("reply_time"),
+)
+
+#: When `replctl verify` has found a table of a subscription equal to what is published, last.
+table_verification = Table(
+    "table_verification",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    Column("relid", Integer, primary_key=True),
+    _int("time"),  # microseconds since 1970, UTC
+    _int("lsn"),  # the publisher's position at which it was compared
 )
 
 #: What has stopped a subscription in its last attempt; the next one that succeeds removes it.

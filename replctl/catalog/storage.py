@@ -68,6 +68,16 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
     ]
 
 
+def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
+    """Return OID, database and location of the Delta tables of all databases; relations that were
+    dropped may be among them."""
+    table, home = schema.storage_table, TableHome(connection)
+    return [
+        (int(row.relid), int(row.dbid), home.located(str(row.location)))
+        for row in connection.execute(select(table))
+    ]
+
+
 def relations_with_storage(connection: Connection) -> set[int]:
     """OIDs of the relations of all databases, dropped ones too, that have a Delta table or are
     going to."""
@@ -127,6 +137,36 @@ def note_foreign_commit(connection: Connection, relid: int) -> None:
     connection.execute(
         update(table).where(table.c.relid == relid, ~table.c.has_foreign).values(has_foreign=True)
     )
+
+
+def note_table_id(connection: Connection, relid: int, table_id: str) -> None:
+    """Note which Delta table (metaData.id) a relation's newest version in the log belongs to."""
+    table = schema.storage_table
+    change = update(table).where(table.c.relid == relid)
+    connection.execute(change.values(table_id=table_id))
+
+
+def known_table_id(connection: Connection, relid: int) -> str | None:
+    """Return what `note_table_id` has noted."""
+    table = schema.storage_table
+    query = select(table.c.table_id).where(table.c.relid == relid)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def note_lost_columns(
+    connection: Connection, relid: int, present: Collection[str], version: int
+) -> None:
+    """Note that a relation's Delta table was replaced by one that ends with a version, and has only
+    columns of these names, in lower case: the others are still to be made."""
+    column = schema.storage_column
+    rows = connection.execute(select(column).where(column.c.relid == relid)).all()
+    for row in rows:
+        if row.since_version is None:
+            continue
+        since = min(int(row.since_version), version) if row.name.lower() in present else None
+        if since != row.since_version:
+            this = (column.c.relid == relid, column.c.attnum == row.attnum)
+            connection.execute(update(column).where(*this).values(since_version=since))
 
 
 def forget_foreign_commit(connection: Connection, relid: int) -> None:

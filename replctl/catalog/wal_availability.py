@@ -57,7 +57,7 @@ class WalAvailability:
         status: reserved, extended, unreserved (behind the limit), lost; None if the slot holds
             nothing.
         safe_size: how many bytes the log may grow before the slot may be lost; None if it is, or
-            without a limit.
+            without a limit, or if owners of adopted tables decide it.
         excess: how many bytes it is behind the limit.
         is_close: the segment that comes next is too much for it.
     """
@@ -77,6 +77,8 @@ def wal_availability(
     if slot.restart_lsn == INVALID_LSN:  # it has never held anything back
         return WalAvailability(None, None)
     end = insert_lsn(connection)
+    if slot.retention is not None:  # what owners of adopted tables do knows no size
+        return WalAvailability(slot.retention, None)
     size = limits.segment_size
     current, target = end // size, slot.restart_lsn // size
     safe = None
@@ -123,7 +125,7 @@ def invalidate_obsolete_slots(
     lost = []
     for slot in list_slots(connection):
         found = wal_availability(connection, slot, limits)
-        if found.status == "unreserved" and slot.name not in held:
+        if found.status == "unreserved" and found.excess and slot.name not in held:
             lost.append((slot, found))
     for slot, _availability in lost:
         invalidate_slot(connection, slot, WAL_REMOVED)

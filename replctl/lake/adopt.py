@@ -50,7 +50,7 @@ def delta_columns(location: str) -> list[DeltaColumn]:
         UndefinedTable: there is none.
         FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
     """
-    return [delta_column(field) for field in stored_columns(location)]
+    return [delta_column(location, field) for field in stored_columns(location)]
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -65,7 +65,11 @@ def delta_settings(location: str) -> dict[str, str]:
 
 
 def adopt_new_columns(
-    catalog: Catalog, relid: int, found: Sequence[Mapping[str, Any]], version: int
+    catalog: Catalog,
+    relid: int,
+    location: str,
+    found: Sequence[Mapping[str, Any]],
+    version: int,
 ) -> None:
     """Enter columns that another writer has added to a table, from that commit on.
 
@@ -77,7 +81,7 @@ def adopt_new_columns(
     """
     attribute = schema.pg_attribute
     known = storage_names(catalog, relid)
-    new = [delta_column(field) for field in found if field["name"].lower() not in known]
+    new = [delta_column(location, field) for field in found if field["name"].lower() not in known]
     if not new:
         return
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
@@ -105,7 +109,7 @@ def collation_of(type_name: str) -> str | None:
     )
 
 
-def delta_column(field: Mapping[str, Any]) -> DeltaColumn:
+def delta_column(location: str, field: Mapping[str, Any]) -> DeltaColumn:
     """Return a column of a Delta schema as one of PostgreSQL's.
 
     Raises:
@@ -116,7 +120,8 @@ def delta_column(field: Mapping[str, Any]) -> DeltaColumn:
     if found is None:
         shown = declared if isinstance(declared, str) else declared.get("type", "?")
         raise FeatureNotSupported(
-            f'column "{name}" of the Delta table has the type {shown}, which has no counterpart'
+            f'column "{name}" of the Delta table "{location}" has the type {shown}, which has no'
+            " counterpart in PostgreSQL"
         )
     return DeltaColumn(name, found[0], found[1], not_null=not field.get("nullable", True))
 

@@ -16,7 +16,9 @@ from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
 from replctl.catalog.pg_class import FOREIGN_FILES, Relation
 from replctl.catalog.pg_control import check_timeline
+from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
+    BREAK,
     CHANGE,
     NONE,
     TRUNCATE,
@@ -32,7 +34,12 @@ from replctl.catalog.pg_wal import (
     last_logged_version,
     logged_tables,
 )
-from replctl.catalog.storage import accepts_marks, note_foreign_commit, set_acceptance
+from replctl.catalog.storage import (
+    accepts_marks,
+    note_foreign_commit,
+    note_table_id,
+    set_acceptance,
+)
 from replctl.catalog.transaction import (
     Catalog,
     begin_transaction,
@@ -51,17 +58,26 @@ from replctl.errors import (
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.change_feed import with_feeds
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
-from replctl.lake.delta_files import is_empty_at
+from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
     DeltaCommit,
     columns_of,
     commits_after,
     latest_version,
     outside_checkpoint,
+    readable_after,
 )
-from replctl.lake.version_chain import enter_break, is_broken, is_unbroken, replaced
+from replctl.lake.target_fault import note_replacement
+from replctl.lake.version_chain import (
+    Chain,
+    chain_of,
+    enter_break,
+    enter_cleaning,
+    relation_chain,
+    replaced,
+)
 from replctl.types.boolean import bool_in
-from replctl.types.quote import quote_literal
+from replctl.types.quote import quote_literal, quote_qualified_identifier
 
 #: What says that a table cannot be read, or must not be.
 UNREADABLE = (
@@ -85,9 +101,7 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
-    table = LoggedTable(relation.oid, storage.location, version, digest)
-    return _is_behind(relation.qualified_name, table)
+    return _is_behind(last_entered_version(catalog.connection, relation.oid, storage.location))
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -95,21 +109,20 @@ def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> li
     behind = []
     for table in logged_tables(catalog, relids):
         try:
-            if _is_behind("", table):
+            if _is_behind(table):
                 behind.append(table.relid)
         except IoError:
             behind.append(table.relid)
     return behind
 
 
-def _is_behind(name: str, table: LoggedTable) -> bool:
+def _is_behind(table: LoggedTable) -> bool:
     newest = latest_version(table.location)
     if newest is None:
-        raise UndefinedFile(
-            f'could not find the Delta table "{table.location}"',
-            detail=f'Table "{name}" is stored there.',
-        )
-    return table.version is None or newest > table.version or not is_unbroken(table, newest)
+        raise UndefinedFile(f'could not find the Delta table "{table.location}"')
+    if table.version is None or newest > table.version:
+        return True
+    return chain_of(table, newest) is not Chain.WHOLE
 
 
 def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
@@ -120,9 +133,12 @@ def check_readable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
     """
     for table in logged_tables(catalog, relations):
         relation = relations[table.relid]
-        with _reading_log(relation):
-            if _is_behind(relation.qualified_name, table):
-                _read_commits(relation, -1 if table.version is None else table.version)
+        with reading_log(catalog, relation):
+            if _is_behind(table):
+                version = -1 if table.version is None else table.version
+                if relation_chain(catalog, relation) is Chain.CLEANED:
+                    version = readable_after(table.location, version)
+                _read_commits(catalog, relation, version)
 
 
 def enter_readable(
@@ -141,7 +157,7 @@ def enter_readable(
     broken: dict[int, PostgresError] = {}
     for relation in relations:
         try:
-            with _reading_log(relation):
+            with reading_log(catalog, relation):
                 if has_unlogged_versions(catalog, relation):
                     enter_versions(catalog, cluster, relation, own_xid, ends=ends)
         except UNREADABLE as error:
@@ -150,15 +166,28 @@ def enter_readable(
 
 
 @contextmanager
-def _reading_log(relation: Relation) -> Iterator[None]:
-    """Errors tell which table it is."""
+def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
+    """Let errors tell which table it is."""
     try:
         yield
     except UNREADABLE as error:
-        place = f'Table "{relation.qualified_name}" is stored there.'
+        database = current_database(catalog)
+        assert relation.storage is not None
+        place = (
+            f'Table "{relation.qualified_name}" of database "{database}" is stored at'
+            f' "{relation.storage.location}".'
+        )
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
+        if isinstance(error, UndefinedFile) and error.hint is None:
+            error.hint = put_back_hint(relation)
         raise
+
+
+def put_back_hint(relation: Relation) -> str:
+    """Return what helps where the directory of a table is not there."""
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    return f"Put the directory back from a backup, or use DROP TABLE {name}."
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
@@ -169,7 +198,12 @@ def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> 
 
 
 def commits_since(
-    catalog: Catalog, cluster: Cluster, relation: Relation, version: int | None
+    catalog: Catalog,
+    cluster: Cluster,
+    relation: Relation,
+    version: int | None,
+    *,
+    reads_files: bool = True,
 ) -> list[DeltaCommit]:
     """Read the commits of a relation, and tell replctl's own from all others: they have a mark.
 
@@ -179,6 +213,7 @@ def commits_since(
 
     Args:
         version: only newer ones; None for all.
+        reads_files: the files that they name are going to be read; else these may lie elsewhere.
 
     Returns:
         The commits, oldest first.
@@ -195,7 +230,7 @@ def commits_since(
     first = -1 if version is None else version
     logged = last_logged_version(catalog.connection, relation.oid)
     start = first if logged is None else min(first, logged)
-    commits = _read_commits(relation, start)
+    commits = _read_commits(catalog, relation, start, reads_files=reads_files)
     marks = {
         commit.version: mark
         for commit in commits
@@ -205,31 +240,39 @@ def commits_since(
         own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
     newer = [commit for commit in commits if commit.version > first]
-    with _reading_log(relation):
+    with reading_log(catalog, relation):
         return with_feeds(relation.storage.location, newer)
 
 
-def _read_commits(relation: Relation, version: int) -> list[DeltaCommit]:
+def _read_commits(
+    catalog: Catalog, relation: Relation, version: int, *, reads_files: bool = True
+) -> list[DeltaCommit]:
     """Return the commits of a relation that are newer than a version.
 
     Raises:
         As `commits_since`.
-        InsufficientPrivilege: one of them, or the newest checkpoint, names a file outside the
-            table's directory, and the table was not adopted with foreign_files (42501).
+        ForeignFiles: one of them, or the newest checkpoint, names a file outside the table's
+            directory, such files belong to the newest version, too, and the table was not adopted
+            with foreign_files (42501).
     """
     assert relation.storage is not None
     location = relation.storage.location
-    with _reading_log(relation):
+    with reading_log(catalog, relation):
         commits = list(commits_after(location, version))
-        if not commits or has_foreign_files(relation):
+        if not commits or not reads_files or has_foreign_files(relation):
             return commits
-        for commit in commits:
-            if commit.outside is not None:
-                raise leads_out(relation, commit.outside, f"Version {commit.version}")
-        outside = outside_checkpoint(location, version)
-        if outside is not None:
-            raise leads_out(relation, outside, "Its newest checkpoint")
+        found = next((commit for commit in commits if commit.outside is not None), None)
+        outside, what = outside_checkpoint(location, version), "Its newest checkpoint"
+        if found is not None:
+            outside, what = found.outside, f"Version {found.version}"
+        if outside is not None and has_files_elsewhere(location):
+            raise leads_out(relation, outside, what)
     return commits
+
+
+class ForeignFiles(InsufficientPrivilege):
+    """A table has files outside its directory, and nobody has said that its log is to be
+    trusted."""
 
 
 def has_foreign_files(relation: Relation) -> bool:
@@ -237,17 +280,19 @@ def has_foreign_files(relation: Relation) -> bool:
     return bool_in(relation.options.get(FOREIGN_FILES, "false"))
 
 
-def leads_out(relation: Relation, path: str, what: str) -> InsufficientPrivilege:
+def leads_out(relation: Relation, path: str, what: str) -> ForeignFiles:
     """Return the error of a file outside a table's directory.
 
     Args:
         what: names the file.
     """
-    return InsufficientPrivilege(
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    return ForeignFiles(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
         detail=f"{what} names it.",
         hint="If the table is a shallow clone, or its log is to be trusted for another reason,"
-        f" adopt it with WITH ({FOREIGN_FILES} = on).",
+        f" adopt it with WITH ({FOREIGN_FILES} = on), or use ALTER TABLE {name} SET"
+        f" ({FOREIGN_FILES} = on).",
     )
 
 
@@ -382,7 +427,8 @@ def enter_versions(
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
     Columns that others have added are the relation's from their commit on.
 
-    Where the table does not have the newest version of our log any more, a break is entered.
+    Where the table does not have the newest version of our log any more, a break is entered.  What
+    stops the subscriptions that write the table is noted (target_fault).
 
     Args:
         ends: `own_xid` writes no more: what others have committed after it is left for later.
@@ -396,9 +442,11 @@ def enter_versions(
         return
     if is_logged_in_progress(catalog, relation.oid, but=own_xid or undone_xid):
         return
-    with _reading_log(relation):
-        is_replaced = is_broken(catalog, relation)
-    if is_replaced:
+    with reading_log(catalog, relation):
+        chain = relation_chain(catalog, relation)
+    if chain is Chain.CLEANED:
+        enter_cleaning(catalog, relation, cluster.system_identifier)
+    if chain is Chain.BROKEN:
         if own_xid is not None and has_entered(catalog.connection, relation.oid, own_xid):
             raise replaced(relation)
         enter_break(catalog, relation)
@@ -419,9 +467,12 @@ def enter_versions(
             break
         if xid is None:
             note_foreign_commit(catalog.connection, relation.oid)
-        if commit.metadata is not None and xid is None:
-            found = columns_of(commit.metadata, storage.location, commit.version)
-            adopt_new_columns(catalog, relation.oid, found, commit.version)
+            note_replacement(catalog, relation, commit)
+        if commit.metadata is not None:
+            note_table_id(catalog.connection, relation.oid, commit.metadata["id"])
+            if xid is None:
+                found = columns_of(commit.metadata, storage.location, commit.version)
+                adopt_new_columns(catalog, relation.oid, storage.location, found, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)
             continue
@@ -461,6 +512,8 @@ def _enter(
     """
     assert relation.storage is not None
     action = NONE if is_undone else _action(relation.storage.location, commit)
+    if commit.outside is not None and not has_foreign_files(relation):
+        action = BREAK  # the files are not the table's any more, and must not be read
     enter(
         catalog,
         xid,
@@ -469,6 +522,7 @@ def _enter(
         CHANGE if by_row and action == TRUNCATE else action,
         _detail(commit),
         digest=commit.digest,
+        file_state=commit.file_state,
         mark=None if commit.mark is None else commit.mark.place,
     )
 

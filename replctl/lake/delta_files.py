@@ -126,10 +126,30 @@ def table_size(location: str) -> int:
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
 
 
+def files_at(location: str, version: int) -> list[dict[str, Any]]:
+    """Return the files that a table consists of at a version, as the log describes them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say it.
+    """
+    return _files_of(location, log_names(location), version)
+
+
+def has_files_elsewhere(location: str) -> bool:
+    """Return whether a table's newest version has files outside the table's directory.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say which files it has.
+    """
+    newest, paths = max(_commits(log_names(location)), default=0), TablePaths(location)
+    bodies = files_at(location, newest)
+    return any(paths.leads_out(uri) for body in bodies for uri in file_uris(body))
+
+
 def is_empty_at(location: str, version: int) -> bool:
     """Whether a table has no files at a version; not, where the log does not say it."""
     try:
-        return not _files_of(location, log_names(location), version)
+        return not files_at(location, version)
     except ObjectNotInPrerequisiteState:
         return False
 
@@ -141,7 +161,16 @@ def has_changes(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    return has_feed_files(location, version) or _has_files(location, version, ("add", "remove"))
+    return has_feed_files(location, version) or has_row_files(location, version)
+
+
+def has_row_files(location: str, version: int) -> bool:
+    """Return whether the files are still there that a version has added and removed.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
+    return _has_files(location, version, ("add", "remove"))
 
 
 def has_feed_files(location: str, version: int) -> bool:
@@ -290,7 +319,7 @@ def _files_of(
     return list(active.values())
 
 
-def files_at(
+def files_by_key(
     location: str, version: int, paths: Collection[str]
 ) -> dict[tuple[str, str], dict[str, Any]]:
     """Return those of a table's files at a version that have one of some paths, by `file_key`.

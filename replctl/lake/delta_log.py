@@ -89,6 +89,8 @@ class DeltaCommit:
         has_feed: Delta can read its change feed, as far as its commit says it; else the versions
             before and after are compared (change_feed.with_feeds).
         metadata: its metaData action; None, if it has none.
+        parameters: those of the operation, by Delta's names.
+        file_state: number, size and time of the version's file; another one is another file.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -106,6 +108,8 @@ class DeltaCommit:
     outside: str | None = None
     has_feed: bool = True
     metadata: dict[str, Any] | None = field(default=None, hash=False)
+    parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+    file_state: str | None = None
     mark: CommitMark | None = None
 
     @property
@@ -151,8 +155,14 @@ class DeltaCommit:
 
 def latest_version(location: str) -> int | None:
     """The newest version of the table at `location`, by a listing; None where there is no table."""
-    versions = _versions(location)
-    return max(versions, default=None)
+    return max(log_versions(location), default=None)
+
+
+def readable_after(location: str, version: int) -> int:
+    """Return the version after which a table's commits can be read: `version`, or a later one if
+    the log was cleaned beyond it."""
+    newer = [number for number in log_versions(location) if number > version]
+    return min(newer, default=version + 1) - 1
 
 
 def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
@@ -164,7 +174,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
         DataCorrupted: one of them is broken, or missing between others (XX001).
         IoError: the log cannot be read.
     """
-    versions = _versions(location)
+    versions = log_versions(location)
     if version >= 0 and not versions:
         raise UndefinedFile(f'could not find the Delta table "{location}"')
     newer = sorted(number for number in versions if number > version)
@@ -192,6 +202,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     changes_data, has_feed = False, True
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
+    state = file_state_of(location, version)  # before the file is read: it may be replaced
     content = _read_version(location, version)
     for action in _actions(content, location, version):
         if "commitInfo" in action:
@@ -209,7 +220,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         elif "cdc" in action:
             changes_data = True
             change_files.append(action["cdc"])
-    operation = info.get("operation")
+    operation, parameters = info.get("operation"), info.get("operationParameters")
     return DeltaCommit(
         version,
         hashlib.sha256(content).hexdigest(),
@@ -224,6 +235,8 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         _outside(location, files + change_files),
         has_feed,
         metadata,
+        parameters if isinstance(parameters, dict) else {},
+        state,
     )
 
 
@@ -323,6 +336,16 @@ def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, A
     return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
 
 
+def file_state_of(location: str, version: int) -> str | None:
+    """Return number, size and time of a version's file; None, if it is not in the log."""
+    try:
+        return ":".join(map(str, TableFolder.of(location).state(_version_file(version))))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
+
+
 def version_digest(location: str, version: int) -> str | None:
     """Return the SHA-256 of a version's file; None, if it is not in the log.
 
@@ -386,7 +409,7 @@ def protocol_at(location: str) -> dict[str, Any]:
 
 
 def _newest_action(location: str, kind: str) -> dict[str, Any]:
-    for version in sorted(_versions(location), reverse=True):
+    for version in sorted(log_versions(location), reverse=True):
         for action in read_actions(location, version):
             if kind in action:
                 return dict(action[kind])
@@ -408,7 +431,7 @@ def table_properties(location: str) -> dict[str, str]:
 
 def is_in_log(location: str, version: int) -> bool:
     """Whether the log of a table tells what a version has changed."""
-    return version in _versions(location)
+    return version in log_versions(location)
 
 
 def stored_names(location: str) -> set[str]:
@@ -418,6 +441,21 @@ def stored_names(location: str) -> set[str]:
         UndefinedTable: there is no Delta table.
     """
     return {column["name"].lower() for column in stored_columns(location)}
+
+
+def written_step(location: str, application: str) -> int | None:
+    """Return the newest transaction version of `application` that a table has, as far as its log
+    reaches back.
+
+    Raises:
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    newest = max(checkpoints(log_names(location)), default=-1)
+    bodies = [row["txn"] for row in read_checkpoint(location, None, ["txn"])]
+    for version in sorted(number for number in log_versions(location) if number > newest):
+        bodies += [action.get("txn") for action in read_actions(location, version)]
+    steps = [int(body["version"]) for body in bodies if body and body["appId"] == application]
+    return max(steps, default=None)
 
 
 def applied_step(location: str, application: str, version: int) -> int | None:
@@ -544,7 +582,8 @@ def log_names(location: str) -> list[str]:
         raise IoError(f'could not list the log of the Delta table "{location}": {error}') from error
 
 
-def _versions(location: str) -> list[int]:
+def log_versions(location: str) -> list[int]:
+    """Return the versions whose commits are in a table's log, in no order."""
     return [
         int(match[1]) for name in log_names(location) if (match := _COMMIT_FILE.fullmatch(name))
     ]

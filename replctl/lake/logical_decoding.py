@@ -207,7 +207,8 @@ class _Batch:
                 if place is None:
                     continue
                 if entry.action == BREAK:
-                    raise replaced(self._tables[place].published.relation)
+                    relation = self._tables[place].published.relation
+                    raise replaced(relation, entry.detail.get("cleaned"))
                 if entry.action == CHANGE:
                     groups[place].append(entry)
         oids = {self._tables[place].published.relation.oid for place in groups}

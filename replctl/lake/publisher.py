@@ -30,6 +30,7 @@ from replctl.catalog.pg_replication_slots import (
     delete_slot,
     find_slot,
     get_slot,
+    note_publications,
 )
 from replctl.catalog.pg_subscription import subscriptions_of_relation
 from replctl.catalog.pg_wal import (
@@ -66,6 +67,7 @@ from replctl.errors import (
     DataError,
     FeatureNotSupported,
     InsufficientPrivilege,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
@@ -73,9 +75,11 @@ from replctl.errors import (
 from replctl.expr import nodes
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.delta_files import table_size
+from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
+from replctl.lake.past_snapshot import past_snapshot, published_actions
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
-from replctl.lake.retention import check_slot
+from replctl.lake.retention import check_slot, slot_retention
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
@@ -91,9 +95,15 @@ from replctl.replication.node import (
     RemoteTransaction,
     Rows,
     Snapshot,
+    TableRetention,
     Truncation,
 )
-from replctl.replication.published_relation import PublicationSet, PublishedRelation, TableToCopy
+from replctl.replication.published_relation import (
+    PublicationSet,
+    PublishedRelation,
+    TableToCopy,
+    applied_filters,
+)
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
@@ -160,8 +170,10 @@ class LakePublisher:
             )
         return position
 
-    def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
-        """Make a slot at the end of the log.
+    def create_slot(
+        self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
+    ) -> int:
+        """Make a slot at the end of the log, for who subscribes to some publications.
 
         Raises:
             DuplicateObject: there is a slot of that name (42710).
@@ -180,6 +192,7 @@ class LakePublisher:
                 two_phase=two_phase,
                 failover=failover,
             )
+            note_publications(connection, name, publications)
         return slot.confirmed_flush_lsn
 
     def alter_slot(
@@ -208,8 +221,10 @@ class LakePublisher:
             check_droppable(connection, get_slot(connection, name))
             delete_slot(connection, name)
 
-    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
-        """Hold a slot, for the subscription that `client` names.
+    def start_replication(
+        self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
+    ) -> None:
+        """Hold a slot, for the subscription that `client` names, to some publications.
 
         Raises:
             ObjectInUse: another process does (55006).
@@ -220,6 +235,8 @@ class LakePublisher:
         sender = Walsender(slot_name, client, name, role)
         maximum = int(self._session.setting("max_wal_senders"))
         claim_walsender(self._session.cluster, sender, maximum=maximum)
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            note_publications(connection, slot_name, publications)
 
     def report_end(self, slot_name: str) -> None:
         """The subscription that holds a slot is at the end of the log."""
@@ -249,6 +266,13 @@ class LakePublisher:
             check_not_synced(connection, slot)
         check_not_invalidated(check_slot(self._session, slot))
         return slot.confirmed_flush_lsn
+
+    def retention(self, slot_name: str) -> list[TableRetention]:
+        """Return what the owners of adopted tables do to what a slot needs, as far as the log has
+        it."""
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+        return [] if slot is None else slot_retention(self._session, slot)
 
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm changes up to `lsn`."""
@@ -293,7 +317,7 @@ class LakePublisher:
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
         for table in tables:
             self._check_filters(table.relation, table.filters)
-        return [_remote(table.relation, table.columns) for table in tables]
+        return [_remote_table(table) for table in tables]
 
     # -- copies
 
@@ -352,7 +376,7 @@ class LakePublisher:
             for leaf in leaves
             if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
         ]
-        remote = _remote(table.relation, table.columns)
+        remote = _remote_table(table)
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
@@ -386,6 +410,20 @@ class LakePublisher:
         if not tests[True]:
             return (nodes.Const("bool", "f"),)
         return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
+
+    def past_snapshot(self, schema_name: str, name: str, lsn: int) -> Snapshot:
+        """The version of each leaf of a relation that an LSN has.
+
+        Raises:
+            UndefinedTable: there was no such relation.
+        """
+        return past_snapshot(self._session, schema_name, name, lsn)
+
+    def published_actions(
+        self, publications: Sequence[str], schema_name: str, name: str, lsn: int
+    ) -> frozenset[Action]:
+        """What publications publish of a relation's changes at an LSN."""
+        return published_actions(self._session, publications, (schema_name, name), lsn)
 
     def relation_size(self, schema_name: str, name: str) -> int:
         """Bytes of the files that a relation's rows are in now."""
@@ -496,7 +534,11 @@ class LakePublisher:
         for entry in wanted:
             if entry.action == BREAK:
                 item = published[entry.relid]
-                raise DecodingFailure(replaced(item.relation), _name(item.published_as))
+                error = replaced(item.relation, entry.detail.get("cleaned"))
+                raise DecodingFailure(error, _name(item.published_as))
+        for relid, versions in _versions_to_read(wanted).items():
+            item = published[relid]
+            _check_in_log(item.relation, versions, _name(item.published_as))
         recover(self._session, [entry.relid for entry in wanted])
         groups: dict[int, list[_Placed]] = defaultdict(list)
         for placed in _placed(wanted):
@@ -525,7 +567,7 @@ class LakePublisher:
         for placed in entries:
             by_leaf[placed.entry.relid].append(placed)
         first = published[entries[0].entry.relid]
-        remote = _remote(first.published_as, first.columns)
+        remote = _remote_changes(first)
         sources = []
         retyped: set[str] = set()
         for relid, leaf_entries in by_leaf.items():
@@ -533,7 +575,10 @@ class LakePublisher:
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
             place = self._session.engine().place_log
-            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            try:
+                feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            except ObjectNotInPrerequisiteState as error:
+                raise DecodingFailure(error, _name(item.published_as)) from error
             for piece, versions in _pieces(item, feeds):
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)
@@ -740,6 +785,29 @@ def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
     return RemoteRelation(relation.schema, relation.name, columns, names)
 
 
+def _remote_table(table: TableToCopy) -> RemoteRelation:
+    """A relation as it is copied, and what is published of its changes."""
+    return replace(
+        _remote(table.relation, table.columns),
+        filters=applied_filters(table.relation, [table.filters]),
+        actions=frozenset(action.value for action in table.actions),
+    )
+
+
+def _remote_changes(published: PublishedRelation) -> RemoteRelation:
+    """A relation as its changes are sent; rows come by INSERT and UPDATE."""
+    added = [
+        filters
+        for action, filters in published.filters.items()
+        if action in (Action.INSERT, Action.UPDATE)
+    ]
+    return replace(
+        _remote(published.published_as, published.columns),
+        filters=applied_filters(published.published_as, added),
+        actions=frozenset(action.value for action in published.actions),
+    )
+
+
 def _sent(remote: RemoteRelation) -> tuple[SentColumn, ...]:
     return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
 
@@ -752,6 +820,31 @@ def _no_rows(table: TableToCopy) -> str:
 
 def _name(relation: Relation) -> tuple[str, str]:
     return (relation.schema, relation.name)
+
+
+def _versions_to_read(entries: Sequence[LogEntry]) -> dict[int, list[int]]:
+    """Return the versions of each table, by OID, whose changes are to be decoded."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for entry in entries:
+        if entry.action == CHANGE and entry.version is not None:
+            found[entry.relid].append(entry.version)
+    return found
+
+
+def _check_in_log(relation: Relation, versions: Sequence[int], name: tuple[str, str]) -> None:
+    """Check that versions of a table can be decoded.
+
+    Args:
+        name: of the published table.
+
+    Raises:
+        DecodingFailure: one was cleaned out of the table's log.
+    """
+    assert relation.storage is not None
+    there = set(log_versions(relation.storage.location))
+    missing = [version for version in versions if version not in there]
+    if missing:
+        raise DecodingFailure(replaced(relation, min(missing) - 1), name)
 
 
 def _transactions(entries: Sequence[LogEntry]) -> tuple[RemoteTransaction, ...]:

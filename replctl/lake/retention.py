@@ -1,34 +1,47 @@
-"""Slots that lose what they need: to max_slot_wal_keep_size, or to the retention of tables whose
-owners clean them."""
+"""Slots that lose what they need: to max_slot_wal_keep_size, which ends the slot; or to the
+retention of tables whose owners clean them, which stops the subscriptions of these tables until
+they are copied again."""
 
 from __future__ import annotations
 
-import re
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from replctl.catalog.horizon import oldest_adopted_changes
-from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, note_retention
+from replctl.catalog.pg_wal import BREAK, entries_between
+from replctl.catalog.transaction import Catalog, insert_lsn
 from replctl.catalog.wal_availability import (
-    WAL_REMOVED,
     WalLimits,
     excess_detail,
     invalidate_obsolete_slots,
-    invalidate_slot,
     wal_availability,
 )
 from replctl.catalog.worker import held_slots
-from replctl.lake.delta_files import has_changes
-from replctl.lake.delta_log import is_in_log, table_properties
+from replctl.errors import FeatureNotSupported
+from replctl.lake.commit_log import UNREADABLE
+from replctl.lake.retention_outlook import Outlook, outlook, shown
+from replctl.record import dataclass
+from replctl.replication.node import TableRetention
+from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class _TableOutlook:
+    """A table with changes that a slot has still to send, what it is published as, and how long
+    they can be read."""
+
+    relation: Relation
+    published_as: Relation
+    outlook: Outlook
+
 
 #: The part of a table's retention after which a slot that has not moved is warned of.
 _ALARM = 0.8
-_RETENTIONS = {
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.deletedFileRetentionDuration": "interval 1 week",
-}
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_INTERVAL = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
 def invalidate_slots(session: Session) -> None:
@@ -62,13 +75,13 @@ def invalidate_slots(session: Session) -> None:
 
 
 def check_slot(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
-    """Say that a slot is about to lose what it needs, or note that it has lost it; the slot as it
-    is then."""
+    """Say that a slot is about to lose what it needs, and note what the owners of adopted tables
+    have removed of that; the slot as it is then."""
     if slot.invalidation_reason is not None:
         return slot
     with session.cluster.begin(write=False) as connection:
         availability = wal_availability(connection, slot, WalLimits.of(session.setting))
-    if availability.status == "unreserved":
+    if availability.excess:
         session.notice(
             f'replication slot "{slot.name}" is going to be invalidated by the next VACUUM or'
             " CHECKPOINT",
@@ -90,56 +103,103 @@ def check_slots(session: Session) -> None:
 
 
 def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
-    with session.read() as catalog:
-        changes = oldest_adopted_changes(catalog, slot.restart_lsn)
-    for change in changes:
-        storage = change.relation.storage
-        assert storage is not None
-        name, retention = _shortest_retention(storage.location)
-        age = time.time() - change.time / 1_000_000
-        is_old = age > _ALARM * retention
-        is_logged = is_in_log(storage.location, change.version)
-        if not (is_logged and has_changes(storage.location, change.version)):
+    now = time.time()
+    found = _outlooks(session, slot, now)
+    for item in found:
+        relation, view = item.relation, item.outlook
+        if not view.is_lost and view.is_near(now, _ALARM):
+            until = datetime.fromtimestamp(view.until or 0, UTC)
             session.notice(
-                f'invalidating obsolete replication slot "{slot.name}"',
+                f'retention of table "{relation.qualified_name}" is about to remove changes that'
+                f' replication slot "{slot.name}" needs',
                 severity="WARNING",
                 sqlstate="01000",
-                detail=f'Changes of table "{change.relation.qualified_name}" that it needs have'
-                " been removed by the table's own retention.",
-            )
-            with session.cluster.begin(write=True) as connection:
-                return invalidate_slot(connection, slot, WAL_REMOVED)
-        if is_old:
-            session.notice(
-                f'retention of table "{change.relation.qualified_name}" is about to remove changes'
-                f' that replication slot "{slot.name}" needs',
-                severity="WARNING",
-                sqlstate="01000",
-                detail=f"The oldest of them is {_shown(age)} old, and {name} is"
-                f" {_shown(retention)}.",
+                detail=f"{view.setting} ({shown(view.retention)}) keeps them until"
+                f" {until:%Y-%m-%d %H:%M:%S}+00.",
                 hint="Synchronize the subscription of the slot, or let the table's owner prolong"
                 " its retention.",
             )
-    return slot
+    status = _status([item.outlook for item in found], now)
+    if status != slot.retention:
+        with session.cluster.begin(write=True, in_recovery=True) as connection:
+            note_retention(connection, slot.name, status)
+    return replace(slot, retention=status)
 
 
-def _shortest_retention(location: str) -> tuple[str, float]:
-    """The property of a table that bounds for how long its changes can be read, and its seconds."""
-    properties = table_properties(location)
-    found = {name: _seconds(properties.get(name, default)) for name, default in _RETENTIONS.items()}
-    if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
-        del found["delta.logRetentionDuration"]
-    return min(found.items(), key=lambda item: item[1])
+def _status(outlooks: Sequence[Outlook], now: float) -> str | None:
+    """Return what the retention of adopted tables makes of a slot's wal_status; None: nothing."""
+    if any(outlook.is_lost for outlook in outlooks):
+        return "lost"
+    return "unreserved" if any(outlook.is_over(now) for outlook in outlooks) else None
 
 
-def _seconds(interval: str) -> float:
-    return sum(int(number) * _UNITS[unit.lower()] for number, unit in _INTERVAL.findall(interval))
+def slot_retention(session: Session, slot: ReplicationSlot) -> list[TableRetention]:
+    """Return what the owners of adopted tables have done, or may do at some time, to what a slot
+    needs: by table, as it is published."""
+    if slot.invalidation_reason is not None:
+        return []
+    found: dict[tuple[str, str], Outlook] = {}
+    for item in _outlooks(session, slot, time.time()):
+        name = (item.published_as.schema, item.published_as.name)
+        if item.outlook.until is None and not item.outlook.is_lost:
+            continue
+        if name not in found or item.outlook.is_before(found[name]):
+            found[name] = item.outlook
+    return [
+        TableRetention(
+            *name,
+            view.is_lost,
+            None if view.until is None else int(view.until * 1_000_000),
+            view.setting,
+            view.retention,
+        )
+        for name, view in sorted(found.items())
+    ]
 
 
-def _shown(seconds: float) -> str:
-    """A length of time in its largest unit that fits."""
-    for unit in ("day", "hour", "minute", "second"):
-        amount = int(seconds // _UNITS[unit])
-        if amount:
-            return f"{amount} {unit}" if amount == 1 else f"{amount} {unit}s"
-    return "0 seconds"
+def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_TableOutlook]:
+    """Return the adopted tables whose changes a slot has still to send, and how long these can be
+    read.  Tables that cannot be read are left out: they stop what needs them."""
+    with session.read() as catalog:
+        published = _published(catalog, slot)
+        broken = entries_between(
+            catalog, slot.restart_lsn, insert_lsn(catalog.connection), (BREAK,)
+        )
+        cleaned = {entry.relid for entry in broken if "cleaned" in entry.detail}
+        found = [
+            _TableOutlook(relation, root, Outlook(True))
+            for relation in load_relations(catalog, cleaned).values()
+            if (root := published(relation)) is not None
+        ]
+        changes = [
+            (change, root)
+            for change in oldest_adopted_changes(catalog, slot.restart_lsn)
+            if change.relation.oid not in cleaned
+            and (root := published(change.relation)) is not None
+        ]
+    for change, root in changes:
+        assert change.relation.storage is not None
+        location, began = change.relation.storage.location, change.time / 1_000_000
+        try:
+            view = outlook(location, change.version, began, now)
+        except UNREADABLE:
+            continue
+        found.append(_TableOutlook(change.relation, root, view))
+    return found
+
+
+def _published(catalog: Catalog, slot: ReplicationSlot) -> Callable[[Relation], Relation | None]:
+    """Return what a slot sends changes of a table as, None if it does not; every table as itself,
+    if nobody knows what the slot is for."""
+    if slot.publications is None:
+        return lambda relation: relation
+    publications = PublicationSet.of_names(catalog, slot.publications)
+
+    def published_as(relation: Relation) -> Relation | None:
+        try:
+            found = publications.changes_of(relation)
+        except FeatureNotSupported:  # the publications do not agree about its columns
+            return relation
+        return None if found is None else found.published_as
+
+    return published_as

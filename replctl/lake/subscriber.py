@@ -9,7 +9,7 @@ what is already written is recognised by Delta's transaction identifier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,7 @@ from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     SubscriptionRelation,
+    clear_fault,
     count_conflicts,
     count_error,
     delete_apply_batch,
@@ -37,12 +38,14 @@ from replctl.catalog.pg_subscription import (
     get_subscription,
     insert_apply_batch,
     next_apply_step,
-    raise_apply_step,
+    note_applied_filters,
+    note_written_steps,
     subscription_relations,
     update_subscription,
     update_subscription_relation,
 )
-from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
+from replctl.catalog.pg_wal import acknowledge_changes, last_logged_version
+from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -51,7 +54,6 @@ from replctl.catalog.transaction import (
 )
 from replctl.errors import (
     ConnectionFailure,
-    DataCorrupted,
     Notice,
     PostgresError,
     SerializationFailure,
@@ -59,10 +61,11 @@ from replctl.errors import (
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
-from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
+from replctl.lake.reconciliation import Reconciliation
 from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import (
     ReplicatedTable,
@@ -71,6 +74,13 @@ from replctl.lake.replicated_table import (
     undone_leaves,
     written_leaves,
 )
+from replctl.lake.row_owner import (
+    check_deletion,
+    copied_member,
+    row_ownership,
+    undecided,
+)
+from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import (
     TableWriter,
     commit,
@@ -78,12 +88,15 @@ from replctl.lake.table_write import (
     undo_or_leave,
     undo_relation,
 )
+from replctl.lake.target_check import TargetCheck
+from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import (
     Families,
     TargetRelations,
     leaves_of_families,
     leaves_of_root,
 )
+from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
 from replctl.lake.waiting import when_free
 from replctl.lane import side_by_side
 from replctl.record import dataclass
@@ -97,8 +110,10 @@ from replctl.replication.node import (
     Snapshot,
     Truncation,
 )
+from replctl.replication.reconcile_rules import deletion_of, owned_conditions
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import LeafChange, cancel_jobs, estimated_path
+from replctl.spark import Comparison, LeafChange, Mending, cancel_jobs, estimated_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +122,6 @@ class _Locked:
 
     relations: dict[int, Relation]
     versions: dict[int, int | None]
-
-
-#: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
-_LARGEST_STEP = 2**62
 
 
 class LakeSubscriber:
@@ -131,6 +142,7 @@ class LakeSubscriber:
         self._subscription = subscription
         self._table = table
         self._local = TargetRelations(session, subscription)
+        self._check = TargetCheck(session, subscription)
 
     # -- state
 
@@ -199,6 +211,10 @@ class LakeSubscriber:
         with self._writing() as catalog:
             advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
 
+    def check_targets(self) -> None:
+        """Check that what was applied is still there, as TargetCheck.check_targets."""
+        self._check.check_targets()
+
     def unfinished_batch(self) -> ApplyBatch | None:
         """The batch that a crash has left half written."""
         with self._session.read() as catalog:
@@ -265,11 +281,10 @@ class LakeSubscriber:
         with self._writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
+            self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
             for leaf in leaves:
-                self._pass_forgotten_steps(catalog, leaf)
-                commit_log.enter_versions(catalog, self._session.cluster, leaf)
-                if not relation.replaces:
-                    self._check_history(catalog, leaf)
+                if relation.method is CopyMethod.APPEND:
+                    self._check.check_history(catalog, leaf)
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
@@ -285,27 +300,39 @@ class LakeSubscriber:
         return begun
 
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
-        """Write the rows of a copy, with defaults, in addition to those that are there or in their
-        place, and count them; what a crash has left is completed.  State f.
+        """Write the rows of a copy, with defaults, in addition to those that are there, in their
+        place, or where these differ, and count them; what a crash has left is completed.  State f.
 
         Raises:
             PostgresError: the rows do not fit the table, or cannot be read or written.
         """
-        return repeated(lambda: self._copy(relation, remote, rows))
+        assert relation.snapshot is not None
+        with ExitStack() as stack:
+            known = Reconciliation(self._session, stack, relation.snapshot.xid)
+            return repeated(lambda: self._copy(relation, remote, rows, known))
 
     def _copy(
-        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+        self,
+        relation: SubscriptionRelation,
+        remote: RemoteRelation,
+        rows: Rows,
+        known: Reconciliation,
     ) -> RowCounts:
-        """A copy; when it is overtaken, a part of it may be written."""
+        """A copy; when it is overtaken, a part of it may be written.
+
+        Args:
+            known: what a reconcile has found before it was overtaken.
+        """
         copied = relation.snapshot
         assert copied is not None
         families = self._local.families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
-        with self._locked(families) as locked, ExitStack() as stack:
+        is_replaced = relation.method is CopyMethod.REPLACE
+        with self._locked(families, is_replaced=is_replaced) as locked, ExitStack() as stack:
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
             copied = self._renewed_copy(relation, copied, tables)
-            done = written_leaves(self._session, tables, copied.targets, self._application)
+            done = written_leaves(self._session, tables, copied.targets, self._check.application)
             writer = self._writer(locked, copied.xid)
             table = ReplicatedTable(
                 self._session,
@@ -314,11 +341,19 @@ class LakeSubscriber:
                 remote,
                 self._local.writer_of(root),
                 done,
-                is_replaced=relation.replaces,
+                is_replaced=relation.method is CopyMethod.REPLACE,
             )
             self._local.check_copy(root)
+            deletion = None
+            if relation.method is CopyMethod.RECONCILE:
+                table.denied_actions = self._local.denied_actions(root, family)
+                deletion, mending = self._mending(relation, table, lambda: rows)
+                difference = known.difference(table, rows, mending, tables, locked.versions)
+                compared = table.reconciled(difference)
+            else:
+                compared = table.copied(rows)
             try:
-                outcome = stack.enter_context(table.copied(rows))
+                outcome = stack.enter_context(compared)
             except ReplicationConflict as conflict:
                 raise conflict.error from conflict
             injection_point("tablesync.before-write")
@@ -327,15 +362,49 @@ class LakeSubscriber:
                 injection_point("tablesync.after-copy")
             injection_point("tablesync.before-finishedcopy")
             writer.origin_lsn = copied.lsn
-            self._finish_copy(writer, relation, copied.lsn)
+            self._finish_copy(writer, relation, copied, remote, deletion)
         injection_point("tablesync.after-finishedcopy")
         return outcome.row_counts
+
+    def check_reconcile(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Callable[[], Rows]
+    ) -> None:
+        """Check that it is known which rows a reconcile of a table may delete.
+
+        Args:
+            relation: the table, with what the statement says.
+            remote: the published table.
+            rows: finds its rows, if they have to be compared to say how many would be deleted.
+
+        Raises:
+            ObjectNotInPrerequisiteState: the statement has to say which rows are deleted (55000).
+        """
+        table = self._local.table(remote)
+        leaves = leaves_of_root(table.relation, table.family)
+        enter_foreign_versions(self._session, [leaf.oid for leaf in leaves])
+        self._mending(relation, table, rows)
+
+    def _mending(
+        self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
+    ) -> tuple[Deletion, Mending]:
+        """Which rows a reconcile deletes, and what else it may do."""
+        root, remote = table.relation, table.remote
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog, self._subscription, relation, remote, root, table.family
+            )
+        check_deletion(self._subscription, root, ownership, relation.deletion)
+        deletion = deletion_of(ownership, relation.deletion)
+        if deletion is None:
+            counts = table.count_unpublished(rows(), ownership.scope)
+            raise undecided(self._subscription, root, ownership, counts)
+        return deletion, Mending("U" in remote.actions, owned_conditions(ownership, deletion))
 
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
     ) -> CopySnapshot:
         """The copy, with new steps for tables in which it was undone."""
-        undone = undone_leaves(self._session, tables, copied.targets, self._application)
+        undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
         if not undone:
             return copied
         with self._writing() as catalog:
@@ -345,35 +414,94 @@ class LakeSubscriber:
         return renewed
 
     def _finish_copy(
-        self, writer: TableWriter, relation: SubscriptionRelation, remote_lsn: int
+        self,
+        writer: TableWriter,
+        relation: SubscriptionRelation,
+        copied: CopySnapshot,
+        remote: RemoteRelation,
+        deletion: Deletion | None,
     ) -> None:
         """State f, with the place in the log of what was copied, and progress of the table's
         own."""
-        finished = replace(
-            relation,
-            state=RelState.FINISHEDCOPY,
-            lsn=remote_lsn,
-            snapshot=None,
-            replaces=False,
-        )
+        finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=copied.lsn, snapshot=None)
 
         def note_state(catalog: Catalog, local_lsn: int) -> None:
             name = self.of_table(relation).origin_name
-            update_subscription_relation(catalog, finished)
+            member = copied_member(finished, remote, deletion, local_lsn)
+            update_subscription_relation(catalog, member)
+            clear_fault(catalog.connection, self._subscription.oid, relation.relid)
+            self._note_written(catalog, writer, copied.targets)
+            if relation.method is not CopyMethod.APPEND:
+                origins = (self._subscription.origin_name, name)
+                acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
             drop_origin(catalog.connection, name)  # of a synchronization that was not finished
-            create_origin(catalog.connection, name, remote_lsn)
+            create_origin(catalog.connection, name, copied.lsn)
 
         commit(writer, note_state)
 
-    def planned_copy(self, remote: RemoteRelation, rows: Rows) -> int:
-        """How many rows a copy would write; nothing is written, and they are not looked at.
+    def planned_copy(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
+        """How many rows a copy would write; nothing is written, and only a reconcile looks at them.
 
         Raises:
             PostgresError: there is no table for them, or it may not be written.
         """
         table = self._local.table(remote)
+        table.is_trial = True
         self._local.check_copy(table.relation)
-        return self._session.engine().count_rows(cast("str", rows))
+        if relation.method is not CopyMethod.RECONCILE:
+            return RowCounts(self._session.engine().count_rows(cast("str", rows)))
+        table.denied_actions = self._local.denied_actions(table.relation, table.family)
+        _deletion, mending = self._mending(relation, table, lambda: rows)
+        engine = self._session.engine()
+        query = cast("str", rows)
+        try:
+            with (
+                engine.difference(table.target, table.sent, query, mending) as difference,
+                table.reconciled(difference) as outcome,
+            ):
+                return outcome.row_counts
+        except ReplicationConflict as conflict:
+            raise conflict.error from conflict
+
+    def pinned(self, name: tuple[str, str]) -> PinnedTarget:
+        """A table as a comparison with its publisher reads it, by (schema, name).
+
+        Raises:
+            PostgresError: it is not synchronized yet, or cannot be read.
+        """
+        return pinned_target(self._local, self._subscription, name)
+
+    def compare(
+        self,
+        pinned: PinnedTarget,
+        remote: RemoteRelation,
+        rows: Rows,
+        actions: Collection[Action],
+        limit: int,
+    ) -> Comparison:
+        """Compare the published rows of a table with its own; nothing is written.
+
+        Args:
+            actions: that are published.
+            limit: how many rows of each kind are named.
+
+        Raises:
+            PostgresError: they cannot be compared.
+        """
+        members = self.relations()
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog,
+                self._subscription,
+                members[remote.schema, remote.name],
+                remote,
+                pinned.relation,
+                pinned.family,
+            )
+        owned = owned_conditions(ownership)
+        return compared(self._session, pinned, remote, rows, actions, owned, limit)
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
@@ -382,7 +510,7 @@ class LakeSubscriber:
         assert copied is not None
         with self._session.read() as catalog:
             tables = load_relations(catalog, copied.targets)
-        if written_leaves(self._session, tables, copied.targets, self._application):
+        if written_leaves(self._session, tables, copied.targets, self._check.application):
             return
         with self._writing() as catalog:
             current = self._current(catalog, relation)
@@ -467,12 +595,15 @@ class LakeSubscriber:
         with self._locked(part.families) as locked, ExitStack() as stack:
             tables = locked.relations
             with self._session.read() as catalog:
+                if unfinished is None:
+                    roots = [root.oid for root, _family in part.families.values()]
+                    check_faults(catalog, self._subscription, roots)
                 for leaf in tables.values():
-                    self._check_history(catalog, leaf)
+                    self._check.check_history(catalog, leaf)
             targets = {} if unfinished is None else unfinished.targets
             if unfinished is not None:
                 take_over(self._session, unfinished.xid, targets)
-            done = written_leaves(self._session, tables, targets, self._application)
+            done = written_leaves(self._session, tables, targets, self._check.application)
             works = part.works(done, stack)
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
@@ -484,11 +615,13 @@ class LakeSubscriber:
                 if not leaves and not part.truncations:
                     self._finish_empty(to_lsn, conflicts)
                     return RowCounts()
-                unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to_lsn)
+                unfinished = self._begin_batch(
+                    [tables[oid] for oid in leaves], from_lsn, to_lsn, part
+                )
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
                 # ended its write since its tables were looked at.  Others may have written, too.
-                undone = undone_leaves(self._session, tables, targets, self._application)
+                undone = undone_leaves(self._session, tables, targets, self._check.application)
                 missing = (leaves & undone) | leaves.difference(targets)
                 unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
             injection_point("apply.after-batch")
@@ -503,7 +636,7 @@ class LakeSubscriber:
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
-            self._finish_batch(writer, to_lsn, conflicts)
+            self._finish_batch(writer, unfinished, to_lsn, conflicts)
         return sum((work.outcome.row_counts for work in works), RowCounts())
 
     @contextmanager
@@ -518,7 +651,7 @@ class LakeSubscriber:
         part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
         targets = {} if unfinished is None else unfinished.targets
         done = written_leaves(
-            self._session, leaves_of_families(part.families), targets, self._application
+            self._session, leaves_of_families(part.families), targets, self._check.application
         )
         with ExitStack() as stack:
             yield [work.outcome for work in part.works(done, stack)]
@@ -545,7 +678,9 @@ class LakeSubscriber:
 
     # -- batches
 
-    def _begin_batch(self, leaves: Sequence[Relation], from_lsn: int, to_lsn: int) -> ApplyBatch:
+    def _begin_batch(
+        self, leaves: Sequence[Relation], from_lsn: int, to_lsn: int, part: BatchPart
+    ) -> ApplyBatch:
         with self._writing() as catalog:
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
@@ -553,6 +688,8 @@ class LakeSubscriber:
             targets = self._targets(catalog, leaves)
             batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
             insert_apply_batch(catalog, batch)
+            for relid, filters in part.applied_filters().items():
+                note_applied_filters(catalog, self._subscription.oid, relid, filters)
         return batch
 
     def _give_up_batch(self) -> None:
@@ -563,7 +700,9 @@ class LakeSubscriber:
         with self._session.read() as catalog:
             tables = load_relations(catalog, batch.targets)
             is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
-        if not is_own or written_leaves(self._session, tables, batch.targets, self._application):
+        if not is_own or written_leaves(
+            self._session, tables, batch.targets, self._check.application
+        ):
             return
         with self._writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
@@ -581,7 +720,11 @@ class LakeSubscriber:
         return extended
 
     def _finish_batch(
-        self, writer: TableWriter, to_lsn: int, conflicts: Mapping[ConflictType, int]
+        self,
+        writer: TableWriter,
+        batch: ApplyBatch,
+        to_lsn: int,
+        conflicts: Mapping[ConflictType, int],
     ) -> None:
         """Enter the versions, the commit and the progress, all at once."""
 
@@ -589,11 +732,22 @@ class LakeSubscriber:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
             advance_origin(catalog.connection, self.origin_name, to_lsn, local_lsn)
             count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
+            self._note_written(catalog, writer, batch.targets)
 
         injection_point("apply.before-progress")
         writer.origin_lsn = to_lsn
         commit(writer, note_progress)
         injection_point("apply.after-progress")
+
+    def _note_written(
+        self,
+        catalog: Catalog,
+        writer: TableWriter,
+        targets: Mapping[int, tuple[int | None, int]],
+    ) -> None:
+        """Note the steps of the tables that this transaction has written rows into."""
+        steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
+        note_written_steps(catalog.connection, self._subscription.oid, steps)
 
     def _finish_empty(self, to_lsn: int, conflicts: Mapping[ConflictType, int]) -> None:
         """Note progress over changes that write nothing, and the conflicts among them."""
@@ -640,7 +794,7 @@ class LakeSubscriber:
         with writer.commit_to(
             relid,
             changes_keys=outcome.changes_keys,
-            application=self._application(relid),
+            application=self._check.application(relid),
             step=step,
         ) as note:
             outcome.write(number, writer.relations, note)
@@ -678,7 +832,7 @@ class LakeSubscriber:
                 with writer.commit_to(
                     leaf.oid,
                     truncates=True,
-                    application=self._application(leaf.oid),
+                    application=self._check.application(leaf.oid),
                     step=step,
                     may_be_nothing=True,
                 ) as note:
@@ -687,18 +841,20 @@ class LakeSubscriber:
                     raise commit_log.not_carried_out(leaf)
 
     @contextmanager
-    def _locked(self, families: Families) -> Iterator[_Locked]:
+    def _locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[_Locked]:
         """Hold the locks of all tables that may be written, and know what others have done to
-        them."""
+        them.
+
+        Args:
+            is_replaced: as for TargetCheck.enter.
+        """
         relids = sorted(leaves_of_families(families))
         with ExitStack() as stack:
             when_free(self._session, lambda: self._session.lock_relations(relids, stack))
             recover(self._session, relids)
             with self._writing() as catalog:
-                for relation in load_relations(catalog, relids).values():
-                    if commit_log.has_unlogged_versions(catalog, relation):
-                        self._pass_forgotten_steps(catalog, relation)
-                        commit_log.enter_versions(catalog, self._session.cluster, relation)
+                found = load_relations(catalog, relids).values()
+                self._check.enter(catalog, found, is_replaced=is_replaced)
                 current = load_relations(catalog, relids)
                 check_writable(catalog, current.values())
             versions = {
@@ -710,34 +866,6 @@ class LakeSubscriber:
                 families[name] = (fresh[root.oid], fresh)
             with removing_leftovers(self._session, current, versions):
                 yield _Locked(current, versions)
-
-    def _check_history(self, catalog: Catalog, leaf: Relation) -> None:
-        """Whether the catalog knows how all that this subscription has written into a table came
-        there.
-
-        Raises:
-            DataCorrupted: it does not, as after a restore of an older copy of it: how far the table
-                is cannot be told (XX001).
-        """
-        known, name = self._subscription, leaf.qualified_name
-        origins = (known.origin_name, known.table_origin_name(leaf.oid))
-        if has_forgotten_changes(catalog, leaf.oid, origins):
-            raise DataCorrupted(
-                f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
-                " not know of",
-                detail="The catalog is of an earlier time than the table.",
-                hint="Synchronize the subscription's tables again: ALTER SUBSCRIPTION"
-                f" {known.name} REFRESH TABLE {name} WITH (copy_data = true).",
-            )
-
-    def _pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
-        """Take no step again that the table has, but the catalog does not know of."""
-        assert leaf.storage is not None
-        application = self._application(leaf.oid)
-        for unlogged in commit_log.unlogged_commits(catalog, self._session.cluster, leaf):
-            step = applied_step(leaf.storage.location, application, unlogged.version)
-            if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
-                raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
 
     def _writer(self, locked: _Locked, xid: int) -> TableWriter:
         """A transaction that is finished after a crash, not undone: its batch, or its copy, tells
@@ -753,11 +881,6 @@ class LakeSubscriber:
             origin=self.origin_name,
             nonces=nonces,
         )
-
-    def _application(self, relid: int) -> str:
-        """Delta's name for what this subscription writes into a table."""
-        identifier = self._session.cluster.system_identifier
-        return f"replctl-{identifier}-{self._subscription.oid}-{relid}"
 
     @contextmanager
     def _writing(self) -> Iterator[Catalog]:

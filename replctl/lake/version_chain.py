@@ -1,11 +1,14 @@
 """The chain of a table's versions: whether the versions that our log has are still those that the
 table has.
 
-Delta's log only grows.  A table whose newest version that we know is gone, or has another content,
-was put back from a backup, replaced or overwritten outside of Delta: what differs is not known.
+Delta's log only grows.  A table whose newest version that we know has another content was put back
+from a backup, replaced or overwritten outside of Delta: what differs is not known.  If that version
+is gone, and later ones are there, the log was cleaned, and nobody can tell.
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import (
@@ -14,59 +17,143 @@ from replctl.catalog.pg_wal import (
     enter,
     entered_versions,
     forget_versions,
+    last_action,
     last_entered_version,
 )
-from replctl.catalog.storage import note_foreign_commit
+from replctl.catalog.storage import (
+    keep_versions,
+    known_table_id,
+    note_foreign_commit,
+    note_lost_columns,
+    note_table_id,
+)
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import adopt_new_columns
-from replctl.lake.delta_log import latest_version, stored_columns, version_digest
+from replctl.lake.delta_log import (
+    checkpoints,
+    file_state_of,
+    latest_version,
+    log_names,
+    readable_after,
+    schema_at,
+    stored_columns,
+    stored_names,
+    version_digest,
+)
+from replctl.lake.target_fault import note_break, note_cleaning
 
 
-def is_unbroken(table: LoggedTable, newest: int | None) -> bool:
+class Chain(Enum):
+    """How the newest version in our log and those of the table fit together."""
+
+    WHOLE = "whole"
+    CLEANED = "cleaned"  #: it was cleaned out of Delta's log, and later ones are there
+    BROKEN = "broken"
+
+
+def chain_of(table: LoggedTable, newest: int | None) -> Chain:
     """Return whether a table still has the newest version that our log has of it.
 
-    A version that was cleaned out of Delta's log while later ones are there is believed; that there
-    is no table at all is another error.
+    That there is no table at all is another error.
 
     Args:
         newest: the newest version that the table has; None, if there is no table.
     """
     if table.version is None or newest is None:
-        return True
+        return Chain.WHOLE
     if newest < table.version:
-        return False
+        return Chain.BROKEN
+    state = file_state_of(table.location, table.version)
+    if state is None:
+        return Chain.CLEANED
+    if state == table.file_state:  # it has not to be read again
+        return Chain.WHOLE
     found = version_digest(table.location, table.version)
-    return found is None or table.digest is None or found == table.digest
+    return Chain.WHOLE if table.digest in (None, found) else Chain.BROKEN
 
 
-def is_broken(catalog: Catalog, relation: Relation) -> bool:
-    """Return whether a relation's table does not have the newest version of our log any more."""
+def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
+    """As `chain_of`; a cleaned log of another Delta table than the one that is known is broken."""
     assert relation.storage is not None
-    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
-    table = LoggedTable(relation.oid, relation.storage.location, version, digest)
-    return not is_unbroken(table, latest_version(table.location))
+    location = relation.storage.location
+    table = last_entered_version(catalog.connection, relation.oid, location)
+    chain = chain_of(table, latest_version(location))
+    if chain is Chain.WHOLE and table.version is not None:
+        # What follows it may be gone alone; without a checkpoint such a log is broken
+        floor = readable_after(location, table.version)
+        if floor > table.version and max(checkpoints(log_names(location)), default=-1) >= floor:
+            chain = Chain.CLEANED
+    if chain is Chain.CLEANED:
+        known = known_table_id(catalog.connection, relation.oid)
+        if known is not None and schema_at(location)["id"] != known:
+            return Chain.BROKEN
+    return chain
 
 
 def enter_break(catalog: Catalog, relation: Relation) -> None:
     """Enter a break: our log forgets the versions that the table does not have any more, and takes
     those that it has instead as they are.
 
-    Subscriptions that are not past it cannot be sent what has changed.
+    Subscriptions that are not past it cannot be sent what has changed, and those that write the
+    table stop.
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
     newest = latest_version(location)
     assert newest is not None
     common = _common_version(catalog, relation)
+    known, found = known_table_id(catalog.connection, oid), str(schema_at(location)["id"])
+    note_break(catalog, relation, _sentence(location, known, found))
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
-    adopt_new_columns(catalog, oid, stored_columns(location), newest)
+    adopt_new_columns(catalog, oid, location, stored_columns(location), newest)
+    note_lost_columns(catalog.connection, oid, stored_names(location), newest)
+    note_table_id(catalog.connection, oid, found)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     version = newest if newest > common else None
     digest = version_digest(location, newest) if newest > common else None
     enter(catalog, xid, oid, version, BREAK, digest=digest)
     commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def enter_loss(catalog: Catalog, relation: Relation) -> None:
+    """Enter a break where a relation's Delta table is gone: its next write makes it again."""
+    forget_versions(catalog.connection, relation.oid, after=-1)
+    keep_versions(catalog.connection, relation.oid, -1)
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    enter(catalog, xid, relation.oid, None, BREAK)
+    commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int) -> None:
+    """Enter a break where the log was cleaned: the versions that are there come after it.
+
+    Subscriptions that write the table go on if it has the last step of each of them.
+    """
+    assert relation.storage is not None
+    location, oid = relation.storage.location, relation.oid
+    entered = last_entered_version(catalog.connection, oid, location).version
+    last = -1 if entered is None else entered
+    floor = readable_after(location, last)
+    skipped = floor if floor > last else None
+    if skipped is None and last_action(catalog.connection, oid) == BREAK:
+        return  # what comes next is not committed yet
+    note_cleaning(catalog, relation, system_identifier, last)
+    note_foreign_commit(catalog.connection, oid)
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    enter(catalog, xid, oid, skipped, BREAK, {"cleaned": last})
+    commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def _sentence(location: str, known: str | None, found: str) -> str:
+    """Say what has happened to a table whose chain is broken."""
+    if known is not None and known != found:
+        return f'Another Delta table is at "{location}": its id is {found}, and was {known} before.'
+    return (
+        f'The Delta table "{location}" was put back to an earlier state, or its log was'
+        " overwritten: it does not have the versions that were known any more."
+    )
 
 
 def _common_version(catalog: Catalog, relation: Relation) -> int:
@@ -80,11 +167,22 @@ def _common_version(catalog: Catalog, relation: Relation) -> int:
     return -1
 
 
-def replaced(relation: Relation) -> ObjectNotInPrerequisiteState:
-    """Return the error of changes that reach over a break."""
+def replaced(relation: Relation, cleaned: object = None) -> ObjectNotInPrerequisiteState:
+    """Return the error of changes that reach over a break.
+
+    Args:
+        cleaned: the last version that was known, if Delta's log was cleaned behind it.
+    """
     assert relation.storage is not None
+    location, name = relation.storage.location, relation.qualified_name
+    if cleaned is not None:
+        return ObjectNotInPrerequisiteState(
+            f'changes of table "{name}" were removed before they were read',
+            detail=f'The log of the Delta table "{location}" was cleaned beyond version {cleaned},'
+            " the last one that was read, so it is not known which rows have changed.",
+        )
     return ObjectNotInPrerequisiteState(
-        f'table "{relation.qualified_name}" was replaced or put back by another program',
-        detail=f'The Delta table "{relation.storage.location}" does not have the versions any more'
+        f'table "{name}" was replaced or put back by another program',
+        detail=f'The Delta table "{location}" does not have the versions any more'
         " that were read before, so it is not known which rows have changed.",
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, pg_subscription
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.psql.describe import Described
 from replctl.psql.pattern import parse_pattern
@@ -131,8 +134,51 @@ def list_subscriptions(
         _subscription_row(subscription, owners, verbose)
         for subscription in sorted(found, key=lambda subscription: subscription.name)
     ]
-    target.print(Table(columns, rows, title="List of subscriptions"))
+    notes: list[str] = []
+    for item in found if verbose else ():
+        notes += _retention(target, item) + _changed_tables(target, item)
+    target.print(Table(columns, rows, title="List of subscriptions", notes=notes))
     return True
+
+
+def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
+    """The lines below `\\dRs+` for tables of a subscription; the publisher is only asked where one
+    may have changed since its copy."""
+    members = pg_subscription.subscription_relations(target.catalog, subscription.oid)
+    if not any(member.definition is not None for member in members):
+        return []
+    from replctl.status import changed_tables
+
+    return changed_lines(subscription.name, changed_tables(target.session, subscription))
+
+
+def changed_lines(name: str, tables: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines that list tables of a subscription whose row filter or column list has
+    changed since they were copied.
+
+    Args:
+        tables: schema and name of each.
+    """
+    if not tables:
+        return []
+    title = f'Tables of subscription "{name}" with a changed row filter or column list:'
+    return [title, *(f'    "{schema}.{table}"' for schema, table in tables)]
+
+
+def _retention(target: Described, subscription: Subscription) -> list[str]:
+    """Return what PostgreSQL's psql has not: when owners of published tables take changes that the
+    subscription needs.  A publisher that cannot be asked says nothing."""
+    if subscription.slot_name is None:
+        return []
+    from replctl.open_node import open_publisher
+    from replctl.psql.retention import retention_lines
+
+    try:
+        with open_publisher(target.session, subscription, is_leaving=True) as publisher:
+            tables = publisher.retention(subscription.slot_name)
+    except PostgresError:
+        return []
+    return retention_lines(subscription.name, tables)
 
 
 def _subscription_row(

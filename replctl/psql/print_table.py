@@ -47,6 +47,7 @@ class Table:
             xid8, cid, money), "l" for others; empty: all "l".
         title: comes before the title of the options.
         footers: lines below the table; None means the row count, if the options ask for it.
+        notes: lines after the footers.
     """
 
     columns: Sequence[str]
@@ -54,6 +55,7 @@ class Table:
     alignments: Sequence[Alignment] = ()
     title: str | None = None
     footers: Sequence[str] | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Content(NamedTuple):
     @property
     def all_footers(self) -> Sequence[str]:
         """The footers or, for want of them, the row count."""
-        return self.footers if self.row_count is None else (self.row_count,)
+        return self.footers if self.row_count is None else (self.row_count, *self.footers)
 
 
 def print_table(out: TextIO, table: Table, options: PrintOptions, *, styled: bool = False) -> None:
@@ -166,7 +168,7 @@ def _content(table: Table, options: PrintOptions) -> Content:
         rows=rows,
         alignments=alignments,
         title=None if options.tuples_only else title,
-        footers=() if options.tuples_only or footers is None else footers,
+        footers=() if options.tuples_only else (*(footers or ()), *table.notes),
         row_count=f"({count} row{'' if count == 1 else 's'})" if has_row_count else None,
         options=options,
     )

@@ -75,6 +75,7 @@ def apply_changes(
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
+            Or another program has replaced the rows of a table that they are applied to.
     """
     assert subscription.slot_name is not None
     _enable_two_phase(publisher, subscriber, subscription)
@@ -88,7 +89,12 @@ def apply_changes(
         on_applied,
         confirm=lambda lsn: publisher.advance_slot(slot_name, lsn),
     )
-    has_applied = worker.finish_batch()
+    try:
+        has_applied = worker.finish_batch()
+    except PostgresError:
+        subscriber.check_targets()  # what others have done to a table says more
+        raise
+    subscriber.check_targets()
     progress, end = subscriber.progress(), publisher.sendable_lsn(slot_name, subscriber.starts())
     if progress > end:
         _check_log(publisher, progress)

@@ -12,7 +12,7 @@ from enum import Enum
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
 from replctl.replication.node import RemoteTransaction
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.replication.refresh_hint import refresh_statement
 
 
 class ConflictType(Enum):
@@ -66,11 +66,7 @@ class DecodingFailure(Exception):
     def reported(self, subscription: str) -> PostgresError:
         """Return the error, with the statement that helps a subscription out of it."""
         if self.replaced is not None:
-            self.error.hint = (
-                "To copy its rows again, use ALTER SUBSCRIPTION"
-                f" {quote_identifier(subscription)} REFRESH TABLE"
-                f" {quote_qualified_identifier(*self.replaced)}."
-            )
+            self.error.hint = refresh_statement(subscription, *self.replaced)
         return self.error
 
 

@@ -13,9 +13,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
+from replctl.replication.update_transformation import Action
 
 if TYPE_CHECKING:
     from replctl.replication.conflict import ConflictType
@@ -37,17 +39,29 @@ class RemoteColumn:
 class RemoteRelation:
     """A published relation as the publisher describes it.
 
-    `replica_identity` are the names of the columns that identify old rows, None for FULL.
+    Attributes:
+        replica_identity: the names of the columns that identify old rows, None for FULL.
+        filters: its rows have to pass one of them to be sent, or copied.
+        actions: what is published of it, of I, U, D and T.
     """
 
     schema: str
     name: str
     columns: tuple[RemoteColumn, ...]
     replica_identity: tuple[str, ...] | None
+    filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
+    actions: frozenset[str] = frozenset("IUDT")
 
     @property
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def definition(self) -> CopiedDefinition:
+        """What a copy of it notes, to see later whether that has changed."""
+        return CopiedDefinition(
+            frozenset(self.filters), tuple(column.name for column in self.columns)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,26 @@ class PendingChanges:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class TableRetention:
+    """What the owner of a published table does to changes that a slot has still to send.
+
+    Attributes:
+        schema, name: of the table as it is published.
+        is_lost: some of them are gone.
+        until: when the first of them may be removed, in microseconds since 1970.
+        setting: the property of the table that says so.
+        retention: its value, in seconds.
+    """
+
+    schema: str
+    name: str
+    is_lost: bool
+    until: int | None
+    setting: str
+    retention: float
+
+
 class Publisher(Protocol):
     """A node that changes are read from."""
 
@@ -175,8 +209,11 @@ class Publisher(Protocol):
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
         """The relations of the publications, by name."""
 
-    def create_slot(self, name: str, *, two_phase: bool, failover: bool) -> int:
-        """Make a slot; the LSN that changes are sent from."""
+    def create_slot(
+        self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
+    ) -> int:
+        """Make a slot for who subscribes to some publications; the LSN that changes are sent
+        from."""
 
     def alter_slot(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
@@ -186,8 +223,10 @@ class Publisher(Protocol):
     def drop_slot(self, name: str) -> None:
         """Drop a slot."""
 
-    def start_replication(self, slot_name: str, client: str, application_name: str) -> None:
-        """Hold a slot, for the subscription that `client` names.
+    def start_replication(
+        self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
+    ) -> None:
+        """Hold a slot, for the subscription that `client` names, to some publications.
 
         Raises:
             ObjectInUse: another process does (55006).
@@ -205,6 +244,10 @@ class Publisher(Protocol):
     def slot_position(self, name: str) -> int:
         """The LSN that a slot has confirmed."""
 
+    def retention(self, slot_name: str) -> list[TableRetention]:
+        """Return the tables whose owners have removed changes that a slot has still to send, or may
+        do so at some time; none, if there is no such slot."""
+
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm that changes up to an LSN are written."""
 
@@ -215,6 +258,14 @@ class Publisher(Protocol):
         self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
         """The rows to copy of a relation at a snapshot."""
+
+    def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
+        """The state of a relation that an LSN has, to compare with."""
+
+    def published_actions(
+        self, publications: Sequence[str], schema: str, name: str, lsn: int
+    ) -> frozenset[Action]:
+        """What is published of a relation's changes at an LSN."""
 
     def relation_size(self, schema: str, name: str) -> int:
         """Bytes that the rows of a relation take up."""
@@ -314,13 +365,21 @@ class Subscriber(Protocol):
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Note a table's new state."""
 
+    def check_targets(self) -> None:
+        """Check that the rows that were applied are still in the tables.
+
+        Raises:
+            ObjectNotInPrerequisiteState: another program has replaced those of a table (55000).
+            PostgresError: a table cannot be read.
+        """
+
     def begin_copy(
         self, relation: SubscriptionRelation, snapshot: Snapshot
     ) -> SubscriptionRelation:
         """Note what a copy reads: state d."""
 
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
-        """Write the rows of a copy, once, and count them: state f."""
+        """Write the rows of a copy, or its differences, once, and count them: state f."""
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """Forget a copy that has failed, if none of it is written."""

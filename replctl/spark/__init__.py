@@ -46,7 +46,9 @@ from replctl.spark.values import CommitNote as CommitNote
 from replctl.spark.values import CopySource as CopySource
 from replctl.spark.values import EnumType as EnumType
 from replctl.spark.values import FeedVersion as FeedVersion
+from replctl.spark.values import ForeignChanges as ForeignChanges
 from replctl.spark.values import Leaf as Leaf
+from replctl.spark.values import Mending as Mending
 from replctl.spark.values import PartitionRule as PartitionRule
 from replctl.spark.values import Reference as Reference
 from replctl.spark.values import SentColumn as SentColumn
@@ -55,6 +57,10 @@ from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target
 from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
+from replctl.spark.verify import Comparison as Comparison
+from replctl.spark.verify import RowDifference as RowDifference
+from replctl.spark.verify import Sides as Sides
+from replctl.spark.verify import compare as compare
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

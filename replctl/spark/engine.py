@@ -25,6 +25,7 @@ from replctl.errors import (
     QueryCanceled,
     UndefinedFile,
 )
+from replctl.expr.nodes import Expr
 from replctl.spark import (
     SparkConf,
     delta_table,
@@ -32,6 +33,7 @@ from replctl.spark import (
     jvm,
     local_change,
     merge,
+    reconcile,
     replicated_change,
     uniqueness,
 )
@@ -52,7 +54,9 @@ from replctl.spark.values import (
     ChangeSource,
     CommitNote,
     FeedVersion,
+    ForeignChanges,
     Leaf,
+    Mending,
     Reference,
     SentColumn,
     TableColumn,
@@ -356,9 +360,10 @@ class Engine:
             return not jvm.has_executors(master)
         if not _NEAR.match(self._conf.remote):
             return False
-        place = Path(self._log_folder.place(secrets.token_hex(16)), "_delta_log")
+        token = secrets.token_hex(16)
+        path = quote_name(self._log_folder.path_of(token))
         try:
-            return bool(self.run(f"SELECT * FROM text.{quote_name(str(place))}"))
+            return [list(row) for row in self.run(f"SELECT value FROM text.{path}")] == [[token]]
         except PostgresError:  # the address leads to another machine
             return False
 
@@ -367,6 +372,38 @@ class Engine:
     ) -> AbstractContextManager[Outcome]:
         """The outcome of an initial copy; `rows` is `copied_sql`."""
         return replicated_change.copied(self, target, sent, rows)
+
+    def difference(
+        self, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
+    ) -> AbstractContextManager[Staged]:
+        """Where a target differs from the published rows; `rows` is `copied_sql`."""
+        return reconcile.difference(self, target, sent, rows, mending)
+
+    def renewed_difference(
+        self,
+        target: Target,
+        sent: Sequence[SentColumn],
+        rows: str,
+        mending: Mending,
+        earlier: Staged,
+        changes: Sequence[ForeignChanges],
+    ) -> AbstractContextManager[Staged]:
+        """A difference that was found before, after others have changed rows of the target."""
+        return reconcile.renewed_difference(self, target, sent, rows, mending, earlier, changes)
+
+    def reconciled(self, target: Target, difference: Staged) -> AbstractContextManager[Outcome]:
+        """The outcome of writing a difference."""
+        return reconcile.reconciled(self, target, difference)
+
+    def count_unpublished(
+        self,
+        target: Target,
+        sent: Sequence[SentColumn],
+        rows: str,
+        scope: tuple[Expr, ...] | None,
+    ) -> tuple[int, int]:
+        """How many rows of a target are not published: those in a scope, and all."""
+        return reconcile.count_unpublished(self, target, sent, rows, scope)
 
     @contextmanager
     def decoded(

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 
 from replctl.errors import (
     ConnectionFailure,
+    DataCorrupted,
     DataError,
     DiskFull,
     DivisionByZero,
@@ -49,8 +50,30 @@ _NOT_THERE = {
 #: The same, where a version is asked for.
 _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
+#: A file of a version that is gone: VACUUM has removed it.
+_NO_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
+
 #: The same, where a change feed is asked for.
 _NO_VERSION = "exceeds the latest table version -1."
+
+#: Conditions for a table of which something cannot be read: its log, or one of its files.
+_UNREADABLE = (
+    "FAILED_READ_FILE",
+    "DELTA_CHECKPOINT_SNAPSHOT_MISMATCH",
+    "DELTA_DELETION_VECTOR_",
+    "DELTA_FAILED_READ_FILE_FOOTER",
+    "DELTA_FILE_NOT_FOUND",
+    "DELTA_FILE_OR_DIR_NOT_FOUND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_MISSING_PART_FILES",
+    "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+    "DELTA_STATE_RECOVER_ERROR",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_TXN_LOG_FAILED_INTEGRITY",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+)
+_PATH_PARAMETERS = ("path", "currentFile", "logPath", "tableName")
+_PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 
 #: What the system says of a full disk; Java hands it on as text.
 _FULL = ("No space left on device", "Disk quota exceeded")
@@ -75,6 +98,13 @@ def translated(error: Exception) -> PostgresError:
     """What a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
         return error
+    told = _told(error)
+    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted)):
+        told.path = _path(error)
+    return told
+
+
+def _told(error: Exception) -> PostgresError:
     message = str(error)
     raised = raised_error(message)
     if raised is not None:
@@ -83,6 +113,8 @@ def translated(error: Exception) -> PostgresError:
     location = _missing_location(error, condition)
     if location is not None:
         return UndefinedFile(f'could not find the Delta table "{location}"')
+    if condition.startswith(_NO_FILE) or any(f"[{name}" in message for name in _NO_FILE):
+        return UndefinedFile("could not find a file of a Delta table", detail=_first_line(message))
     if _NO_VERSION in message:
         return UndefinedFile("could not find a Delta table")
     if condition.startswith(_CONCURRENT) or _CONCURRENT_EXCEPTION.search(message):
@@ -139,11 +171,24 @@ def translated(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint="Give Spark more: --conf spark.driver.memory=4g.",
         )
+    if condition.startswith(_UNREADABLE):
+        return DataCorrupted("Spark could not read a table", detail=_first_line(message))
     if sqlstate.startswith("0A"):
         return FeatureNotSupported("Spark cannot do this", detail=_first_line(message))
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))
     return InternalError(f"Spark failed: {_first_line(message)}")
+
+
+def _path(error: Exception) -> str | None:
+    """The file or directory that an exception of Spark is about: as its parameters say, else the
+    first one in its message."""
+    parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
+    for name in _PATH_PARAMETERS:
+        if parameters.get(name):
+            return parameters[name].strip("`")
+    found = _PATH.search(str(error))
+    return None if found is None else found[1]
 
 
 def _missing_location(error: Exception, condition: str) -> str | None:

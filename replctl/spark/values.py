@@ -227,6 +227,7 @@ class FeedVersion:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
         files: what is compared then; None: the whole table before and after.
+        has_row_ids: rows on both sides have row ids, which pair them.
         run: feeds of one run can be read at once: nothing between them changes the metadata.
     """
 
@@ -235,6 +236,7 @@ class FeedVersion:
     changes_keys: bool = False
     is_compared: bool = False
     files: ChangedFiles | None = None
+    has_row_ids: bool = False
     run: int = 0
 
 
@@ -277,3 +279,30 @@ class CopySource:
     published: tuple[int, ...]
     filters: tuple[Expr, ...]
     policies: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """What a reconcile may do to rows of the target; rows that are missing it always inserts.
+
+    Attributes:
+        updates: it may change rows that differ.
+        deletes: it may delete rows that the publisher does not send: those that pass one of these
+            conditions, or all for (); None: none.
+    """
+
+    updates: bool
+    deletes: tuple[Expr, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignChanges:
+    """What others have written into a leaf of a target.
+
+    Attributes:
+        source: the leaf.
+        versions: the versions that change rows.
+    """
+
+    source: TableSource
+    versions: tuple[FeedVersion, ...]

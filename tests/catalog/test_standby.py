@@ -274,8 +274,8 @@ def test_a_standby_s_slots_for_subscribers(primary: Database, standby: Database)
     with pytest.raises(
         PostgresError, match="cannot enable failover for a replication slot created"
     ):
-        publisher.create_slot("own", two_phase=False, failover=True)
-    lsn = publisher.create_slot("own", two_phase=False, failover=False)
+        publisher.create_slot("own", two_phase=False, failover=True, publications=["p"])
+    lsn = publisher.create_slot("own", two_phase=False, failover=False, publications=["p"])
     with pytest.raises(PostgresError, match="cannot enable failover for a replication slot on the"):
         publisher.alter_slot("own", failover=True)
     assert publisher.slot_position("own") == lsn == publisher.sendable_lsn("own")

@@ -147,6 +147,7 @@ def check_broken(lake: Lake) -> None:
         answer = answer_of(session, statement)
         assert answer[0].startswith(f"ERROR {sqlstate}"), (statement, answer)
         assert '"public.t"' in " ".join(answer), (statement, answer)
+        assert 'of database "postgres"' in " ".join(answer), (statement, answer)
     LakePublisher(session).current_lsn([("public", "other")])
     for statement in (
         "create table other (a int primary key)",
@@ -191,6 +192,29 @@ def test_a_broken_commit_is_told(lake: Lake) -> None:
             raise AssertionError(name) from error
     append(lake, _BROKEN["torn"])
     check_broken(lake)
+
+
+def test_a_column_of_another_kind_of_type_stops_what_needs_the_table(lake: Lake) -> None:
+    columns = [{"name": "id", "type": "integer"}, {"name": "v", "type": "string"}]
+    extra = {"name": "extra", "type": {"type": "struct", "fields": []}}
+    append(lake, _schema(*columns, extra))
+    lake.run("create table other (a int primary key)")
+    publisher = LakePublisher(lake.session)
+    publisher.current_lsn([("public", "other")])
+    with pytest.raises(PostgresError) as caught:
+        lake.enter()
+    assert caught.value.sqlstate == "0A000"
+    assert caught.value.message == (
+        f'column "extra" of the Delta table "{lake.location}" has the type struct, which has no'
+        " counterpart in PostgreSQL"
+    )
+    assert caught.value.detail == (
+        f'Table "public.t" of database "postgres" is stored at "{lake.location}".'
+    )
+    answer = answer_of(lake.session, "alter table t drop column extra")
+    assert answer[0] == 'ERROR 42703: column "extra" of relation "t" does not exist'
+    for statement in ("alter table t add column w int", "drop table t"):
+        lake.run(statement)
 
 
 @pytest.mark.parametrize("damage", _DAMAGES, ids=lambda damage: damage.__name__[1:])

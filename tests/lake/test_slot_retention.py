@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from golden_script import answer_of
 from replctl.catalog.cluster import Cluster
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.publisher import LakePublisher
+from replctl.replication.conflict import DecodingFailure
 from replctl.session import Session
 
 _MB = 1024 * 1024
@@ -110,7 +114,7 @@ def test_a_slot_that_is_read_is_left(cluster: Cluster) -> None:
     session = _session(cluster, "max_slot_wal_keep_size = 0")
     answer_of(session, "select pg_create_logical_replication_slot('s', 'pgoutput')")
     publisher = LakePublisher(session)
-    publisher.start_replication("s", "1/1", "s")
+    publisher.start_replication("s", "1/1", "s", ["p"])
     _grow(session, 1)
     assert answer_of(session, "checkpoint") == ("CHECKPOINT",)
     publisher.end_replication("s", stays=False)
@@ -127,60 +131,176 @@ def test_wal_keep_size_counts_too(cluster: Cluster) -> None:
     assert answer_of(session, _STATUS)[0].startswith("| s | unreserved | ")
 
 
-def test_an_adopted_table_whose_owner_cleans_it_loses_the_slot(lake: Lake) -> None:
+def adopt(lake: Lake) -> None:
+    """Let another program own the table."""
     with lake.session.cluster.begin(write=True) as connection:
         connection.exec_driver_sql("update storage_table set is_adopted = 1")
-    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
-    assert lake.run("vacuum") == ("VACUUM",)
-    lake.update(2)
-    assert lake.run("vacuum") == ("VACUUM",)
-    with lake.session.cluster.begin(write=True) as connection:
-        connection.exec_driver_sql("update pg_xact set commit_time = commit_time - 518400000000")
-    assert lake.run("vacuum") == (
-        'WARNING 01000: retention of table "public.t" is about to remove changes that replication'
-        ' slot "s" needs',
-        "DETAIL: The oldest of them is 6 days old, and delta.deletedFileRetentionDuration is"
-        " 7 days.",
-        "HINT: Synchronize the subscription of the slot, or let the table's owner prolong its"
-        " retention.",
-        "VACUUM",
-    )
-    table = DeltaTable(lake.location)
-    table.alter.set_table_properties(
+
+
+def age(lake: Lake, days: float) -> None:
+    """Make the newest commit, which is not entered yet, older."""
+    version = DeltaTable(lake.location).version()
+    path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in path.read_text().splitlines()]
+    for action in actions:
+        for kind, name in (("commitInfo", "timestamp"), ("remove", "deletionTimestamp")):
+            if kind in action:
+                action[kind][name] -= int(days * 86_400_000)
+    path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def retentions(lake: Lake, files: str, log: str) -> None:
+    DeltaTable(lake.location).alter.set_table_properties(
         {
-            "delta.deletedFileRetentionDuration": "interval 10 days",
-            "delta.logRetentionDuration": "interval 9 days",
+            "delta.deletedFileRetentionDuration": f"interval {files}",
+            "delta.logRetentionDuration": f"interval {log}",
         }
     )
-    assert lake.run("vacuum") == ("VACUUM",)
-    (Path(lake.location) / "_delta_log" / f"{1:020d}.json").unlink()
-    with pytest.raises(ObjectNotInPrerequisiteState, match="can no longer get changes"):
-        LakePublisher(lake.session).slot_position("s")
-    assert lake.run(_STATUS)[0] == "| s | lost | NULL | wal_removed | t"
 
 
-@pytest.mark.parametrize("age", [0, 691_200_000_000])
-def test_an_adopted_table_whose_files_are_gone_loses_the_slot(lake: Lake, age: int) -> None:
+def update_aged(lake: Lake, days: float) -> None:
+    DeltaTable(lake.location).update(updates={"v": "'aged'"}, predicate="id = 1")
+    age(lake, days)
+    lake.enter()
+
+
+_WARNING = (
+    'WARNING 01000: retention of table "public.t" is about to remove changes that replication slot'
+    ' "s" needs'
+)
+
+
+def test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs(lake: Lake) -> None:
+    adopt(lake)
     lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
-    before = lake.files()
-    lake.update(1)
-    with lake.session.cluster.begin(write=True) as connection:
-        connection.exec_driver_sql("update storage_table set is_adopted = 1")
-        connection.exec_driver_sql(f"update pg_xact set commit_time = commit_time - {age}")
-    lost = (
-        'WARNING 01000: invalidating obsolete replication slot "s"',
-        'DETAIL: Changes of table "public.t" that it needs have been removed by the table\'s own'
-        " retention.",
-        "VACUUM",
+    assert lake.run("vacuum") == ("VACUUM",)
+    update_aged(lake, 5)
+    assert lake.run("vacuum") == ("VACUUM",)
+    update_aged(lake, 6)
+    warning, detail, hint, _tag = lake.run("vacuum")
+    assert warning == _WARNING
+    assert re.fullmatch(
+        r"DETAIL: delta.deletedFileRetentionDuration \(7 days\) keeps them until"
+        r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00\.",
+        detail,
     )
-    remove(lake, {name for name in lake.files() if name.startswith("_change_data")})
-    assert lake.run("vacuum") != lost  # the files of the rows are still there
-    remove(lake, {name for name in before if name.endswith(".parquet")})
-    assert lake.run("vacuum") == lost
-    assert lake.run(_STATUS)[0] == "| s | lost | NULL | wal_removed | t"
+    assert hint == (
+        "HINT: Synchronize the subscription of the slot, or let the table's owner prolong its"
+        " retention."
+    )
+    assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"
+    retentions(lake, "10 days", "9 days")
+    assert lake.run("vacuum") == ("VACUUM",)
+    retentions(lake, "30 days", "6 days")
+    assert "DETAIL: delta.logRetentionDuration (6 days)" in lake.run("vacuum")[1]
+    retentions(lake, "5 days", "7 days")
+    lake.run("vacuum")
+    assert lake.run(_STATUS)[0] == "| s | unreserved | NULL | NULL | f"
+    assert lake.run("checkpoint")[-1] == "CHECKPOINT"
+    LakePublisher(lake.session).advance_slot("s", lake.enter())
+    assert lake.run("vacuum") == ("VACUUM",)
+    assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"
+
+
+def test_rows_that_were_only_added_are_not_in_danger(lake: Lake) -> None:
+    adopt(lake)
+    retentions(lake, "7 days", "30 days")
+    lake.enter()
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.write({"id": [8]}, mode="append")
+    age(lake, 20)
+    lake.enter()
+    assert lake.run("vacuum") == ("VACUUM",)
+    lake.write({"id": [9]}, mode="append")
+    DeltaTable(lake.location).optimize.compact()
+    age(lake, 6)
+    lake.enter()
+    assert lake.run("vacuum")[0] == _WARNING
+
+
+def test_only_slots_that_publish_the_table_are_warned(lake: Lake) -> None:
+    adopt(lake)
+    lake.run("create table other (a int primary key)")
+    lake.run("create publication p for table t")
+    lake.run("create publication q for table other")
+    publisher = LakePublisher(lake.session)
+    for slot, publication in (("s", "p"), ("elsewhere", "q")):
+        publisher.create_slot(slot, two_phase=False, failover=False, publications=[publication])
+    update_aged(lake, 6)
+    answer = lake.run("vacuum")
+    assert [line for line in answer if line.startswith("WARNING")] == [_WARNING]
+    (log_of(lake) / f"{1:020d}.json").unlink()
+    lake.run("vacuum")
+    statuses = [line.split(" | ")[:2] for line in lake.run(_STATUS)[:2]]
+    assert statuses == [["| elsewhere", "reserved"], ["| s", "lost"]]
+
+
+def log_of(lake: Lake) -> Path:
+    return Path(lake.location) / "_delta_log"
+
+
+def changes_of(lake: Lake, start: int) -> None:
+    """Decode the table for a subscription."""
+    publisher = LakePublisher(lake.session)
+    end = publisher.current_lsn([("public", "t")])
+    arguments = (["p"], start, end, {("public", "t"): start}, "any", lambda _remote: True, 1)
+    with publisher.changes(*arguments):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("is_entered", "cleaned"), [(True, range(4)), (False, range(4)), (False, range(2, 4))]
+)
+def test_a_cleaned_log_loses_the_slot_until_the_table_is_copied_again(
+    lake: Lake, cleaned: Sequence[int], *, is_entered: bool
+) -> None:
+    adopt(lake)
+    lake.run("create publication p for table t")
+    publisher = LakePublisher(lake.session)
+    publisher.create_slot("s", two_phase=False, failover=False, publications=["p"])
+    start = lake.update()
+    publisher.advance_slot("s", start)
+    for number in range(3):
+        DeltaTable(lake.location).update(updates={"v": f"'{number}'"}, predicate="id = 1")
+    if is_entered:
+        lake.enter()
+    DeltaTable(lake.location).create_checkpoint()
+    for number in cleaned:
+        (log_of(lake) / f"{number:020d}.json").unlink()
+    with pytest.raises(DecodingFailure) as caught:
+        changes_of(lake, start)
+    error = caught.value.reported("s")
+    assert error.message == 'changes of table "public.t" were removed before they were read'
+    assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
+    assert publisher.slot_position("s") == start
+    assert lake.run(_STATUS)[0] == "| s | lost | NULL | NULL | f"
+    publisher.advance_slot("s", publisher.current_lsn())
+    publisher.slot_position("s")
+    assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"
 
 
 def remove(lake: Lake, names: set[str]) -> None:
     """Remove files of the table."""
     for name in names:
         (Path(lake.location) / name).unlink()
+
+
+def test_files_of_changes_that_are_gone_lose_the_slot(lake: Lake) -> None:
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    before = lake.files()
+    adopt(lake)
+    lake.update(1)
+    remove(lake, {name for name in lake.files() if name.startswith("_change_data")})
+    assert lake.run("vacuum") == ("VACUUM",)
+    assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"  # the rows are still there
+    remove(lake, {name for name in before if name.endswith(".parquet")})
+    assert lake.run("vacuum") == ("VACUUM",)
+    assert lake.run(_STATUS)[0] == "| s | lost | NULL | NULL | f"
+
+
+def test_a_table_that_cannot_be_read_does_not_stop_slots(lake: Lake) -> None:
+    adopt(lake)
+    lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    lake.update(2)
+    log_of(lake).rename(log_of(lake).with_name("elsewhere"))
+    LakePublisher(lake.session).slot_position("s")

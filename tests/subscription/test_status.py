@@ -84,11 +84,11 @@ def test_all_is_well(status: Psql) -> None:
     assert outcome.exit_code == 0
     assert outcome.stdout.splitlines()[2:] == [
         " s            | test_sub |                  | t       | inactive |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         " s            | test_sub | public.t         |         | r        |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         " s            | test_sub | public.unchanged |         | r        |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         "(3 rows)",
         "",
     ]
@@ -152,7 +152,8 @@ def test_a_publisher_s_table_that_is_not_there(status: Psql, psql: Psql, tmp_pat
     synced = psql("sync", "s")
     missed = f'could not find the Delta table "{location}"'
     assert synced.exit_code == 1
-    assert f'ERROR:  {missed}\nDETAIL:  Table "public.t" is stored there.' in synced.stderr
+    detail = f'Table "public.t" of database "test_pub" is stored at "{location}".'
+    assert f"ERROR:  {missed}\nDETAIL:  {detail}\nHINT:  Put the directory" in synced.stderr
     outcome = status("--json", "s")
     (found,) = json.loads(outcome.stdout)
     assert (outcome.exit_code, found["last_error"]["sqlstate"]) == (1, "58P01")

@@ -1,0 +1,100 @@
+"""Commits that put other rows in the place of a table's: RESTORE, CREATE OR REPLACE TABLE, CLONE,
+and overwrites of the whole table.
+
+Delta's protocol, section "Commit Provenance Information", leaves the operation to the writer; its
+names are those of `DeltaOperations` in Delta, and of delta-rs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_files import files_at
+from replctl.lake.delta_log import DeltaCommit, read_actions
+
+#: Operations that replace all rows, whatever their parameters say.
+_REPLACING = ("RESTORE", "CLONE")
+_REPLACE_TABLE = ("REPLACE TABLE", "CREATE OR REPLACE TABLE")
+#: Operations that do so if they say that they overwrite: the parameter, and its value.
+_OVERWRITING = {
+    "WRITE": ("mode", "overwrite"),
+    "CREATE TABLE": ("mode", "overwrite"),
+    "CREATE TABLE AS SELECT": ("mode", "overwrite"),
+    "STREAMING UPDATE": ("outputMode", "complete"),
+}
+#: Operations that change rows one by one, or none.
+_CHANGING = frozenset(
+    {"DELETE", "UPDATE", "MERGE", "TRUNCATE", "OPTIMIZE", "REORG", "CONVERT", "VACUUM END"}
+)
+#: Parameters that leave the rows that they do not name.
+_BOUNDS = ("predicate", "replaceOnCond", "replaceUsingCols", "isDynamicPartitionOverwrite")
+_NO_BOUND = ("", "[]", "true", "false")
+
+
+def replacement(location: str, commit: DeltaCommit) -> str | None:
+    """Return what a commit that replaces all rows of a table has done, as the end of a sentence;
+    None for every other commit.
+
+    Without an operation that is known, the commit's files say it: it removes all files that the
+    table had, and adds others.
+    """
+    if not commit.changes_data:
+        return None
+    found = replaces_rows(commit.operation, commit.parameters)
+    if found is None and _replaces_files(location, commit.version):
+        return "replaced all files of the table"
+    return _words(commit.operation.upper()) if found else None
+
+
+def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:
+    """Return whether an operation replaces all rows of its table; None, if that is not known.
+
+    WRITE {mode: Overwrite}  ->  True       WRITE {mode: Overwrite, predicate: id > 3}  ->  False
+    """
+    name = operation.upper()
+    if name in _REPLACING:
+        return True
+    if name.startswith(_REPLACE_TABLE):
+        return not _is_bounded(parameters)
+    if name in _OVERWRITING:
+        parameter, value = _OVERWRITING[name]
+        said = parameters.get(parameter)
+        if not isinstance(said, str):
+            return None
+        return said.lower() == value and not _is_bounded(parameters)
+    return False if name in _CHANGING else None
+
+
+def _is_bounded(parameters: Mapping[str, Any]) -> bool:
+    """Return whether an overwrite replaces only some rows: not, if its condition is always true."""
+    said = {name: str(parameters.get(name) or "").strip().lower() for name in _BOUNDS}
+    if said.pop("isDynamicPartitionOverwrite") == "true":
+        return True
+    return any(text not in _NO_BOUND for text in said.values())
+
+
+def _words(operation: str) -> str:
+    if operation == "RESTORE":
+        return "restored an earlier version of the table (RESTORE)"
+    if operation in ("WRITE", "STREAMING UPDATE"):
+        return f"overwrote the table without a predicate ({operation})"
+    return f"replaced the table ({operation})"
+
+
+def _replaces_files(location: str, version: int) -> bool:
+    """Return whether a version removes all files that a table had, and adds others."""
+    removed: set[str] = set()
+    added: set[str] = set()
+    for action in read_actions(location, version):
+        for kind, paths in (("remove", removed), ("add", added)):
+            if kind in action and action[kind]["dataChange"]:
+                paths.add(action[kind]["path"])
+    if not removed or not added:
+        return False
+    try:
+        before = {body["path"] for body in files_at(location, version - 1)}
+    except ObjectNotInPrerequisiteState:  # the log does not say it any more
+        return False
+    return before <= removed - added

@@ -1,0 +1,145 @@
+"""Errors of Spark about a file, told with the table and the database that the file belongs to."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_subscription import Subscription, subscription_relations
+from replctl.catalog.storage import storage_locations
+from replctl.errors import DataCorrupted, PostgresError, UndefinedFile
+from replctl.lake.commit_log import put_back_hint
+from replctl.lake.delta_files import files_at
+from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_names import LOG_FOLDER
+from replctl.lake.table_folder import TableFolder
+from replctl.lake.table_paths import TablePaths
+from replctl.record import dataclass
+from replctl.replication.refresh_hint import refresh_statement
+from replctl.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A file of a relation's table.
+
+    Attributes:
+        path: relative to the table; None: the table itself.
+    """
+
+    relation: Relation
+    location: str
+    database_oid: int
+    database: str
+    path: str | None
+
+    @property
+    def is_missing(self) -> bool:
+        return self.path is not None and not TableFolder.of(self.location).has(self.path)
+
+
+def named(
+    session: Session, error: PostgresError, subscription: Subscription | None = None
+) -> PostgresError:
+    """Return an error that concerns a file with the names of the table and the database; any other
+    error as it is.
+
+    Args:
+        subscription: what has run into it, if not a statement.
+    """
+    if error.path is None:
+        return error
+    try:
+        place = _place_of(session, error.path)
+        if place is None:
+            return error
+        told = _told(place, error)
+        told.hint = told.hint or _hint(session, place, subscription)
+    except PostgresError:  # the catalog, or the log, cannot be read either
+        return error
+    told.context = error.context
+    return told
+
+
+def _told(place: _Place, error: PostgresError) -> PostgresError:
+    table = f'table "{place.relation.qualified_name}" of database "{place.database}"'
+    stored = f'The table is stored at "{place.location}".'
+    if place.path is None:
+        told = copy(error)
+        told.detail = f"It concerns {table}." + (f" {error.detail}" if error.detail else "")
+        return told
+    if place.is_missing:
+        return UndefinedFile(f'file "{place.path}" of {table} does not exist', detail=stored)
+    reason = error.detail or error.message
+    return DataCorrupted(
+        f'could not read file "{place.path}" of {table}', detail=f"{stored} {reason}"
+    )
+
+
+def _hint(session: Session, place: _Place, subscription: Subscription | None) -> str | None:
+    if place.path is None:
+        if latest_version(place.location) is not None:
+            return None
+        return put_back_hint(place.relation)
+    is_log = place.path.startswith(f"{LOG_FOLDER}/")
+    table = None if subscription is None or is_log else _member(session, place, subscription)
+    if subscription is not None and table is not None:
+        return refresh_statement(
+            subscription.name, *table, is_disabled=subscription.disable_on_error
+        )
+    if is_log or not place.is_missing:
+        return "Put the file back from a backup."
+    return (
+        "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
+        f' DeltaTable("{place.location}").repair() of the Python package deltalake.'
+    )
+
+
+def _member(session: Session, place: _Place, subscription: Subscription) -> tuple[str, str] | None:
+    """Return the table of a subscription that another copy helps: the target, of which a file
+    cannot be read; or that of a published table whose newest version can be."""
+    with session.cluster.read(place.database_oid) as catalog:
+        above = {place.relation.oid, *ancestors_of(catalog, place.relation.oid)}
+        names = {(r.schema, r.name) for r in load_relations(catalog, above).values()}
+    with session.cluster.read(subscription.database_oid) as catalog:
+        members = {m.relid for m in subscription_relations(catalog, subscription.oid)}
+        targets = load_relations(catalog, members)
+    if place.database_oid == subscription.database_oid and members & above:
+        root = targets[min(members & above)]
+        return root.schema, root.name
+    if not _is_complete(place.location):
+        return None
+    found = [(t.schema, t.name) for t in targets.values() if (t.schema, t.name) in names]
+    return min(found, default=None)
+
+
+def _is_complete(location: str) -> bool:
+    """Return whether all files of a table's newest version are there."""
+    newest = latest_version(location)
+    folder, paths = TableFolder.of(location), TablePaths(location)
+    if newest is None:
+        return False
+    found = [paths.relative(body["path"]) for body in files_at(location, newest)]
+    return all(path is None or folder.has(path) for path in found)
+
+
+def _place_of(session: Session, path: str) -> _Place | None:
+    """Return the table of any database that a file belongs to: the nearest, if one lies in the
+    directory of another."""
+    with session.cluster.begin(write=False) as connection:
+        tables = storage_locations(connection)
+    found: list[tuple[str, int, int, str | None]] = []
+    for relid, database_oid, location in tables:
+        relative = TablePaths(location).relative(path)
+        is_itself = path.rstrip("/").removeprefix("file:").rstrip("/") == location.rstrip("/")
+        if relative is not None or is_itself:
+            found.append((location, relid, database_oid, relative))
+    for location, relid, database_oid, relative in sorted(
+        found, key=lambda item: len(item[0]), reverse=True
+    ):
+        with session.cluster.read(database_oid) as catalog:
+            relation = load_relations(catalog, [relid]).get(relid)
+        if relation is not None:
+            database = session.cluster.database_name(database_oid)
+            return _Place(relation, location, database_oid, database, relative)
+    return None

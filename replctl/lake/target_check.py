@@ -1,0 +1,137 @@
+"""Whether a subscription's targets are as the subscription has left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_subscription import (
+    Subscription,
+    raise_apply_step,
+    subscription_relations,
+)
+from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
+from replctl.catalog.transaction import Catalog
+from replctl.errors import DataCorrupted, UndefinedFile
+from replctl.lake import commit_log
+from replctl.lake.delta_log import applied_step, written_step
+from replctl.lake.partition import partition_tree
+from replctl.lake.target_fault import application_of, check_faults, targets_of
+from replctl.lake.target_relations import leaves_of_root
+from replctl.lake.version_chain import Chain, enter_loss, relation_chain
+from replctl.replication.refresh_hint import refresh_statement
+from replctl.session import Session
+
+#: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
+_LARGEST_STEP = 2**62
+
+
+class TargetCheck:
+    """The tables of a subscription of a session's database, as Delta's logs have them."""
+
+    def __init__(self, session: Session, subscription: Subscription) -> None:
+        self._session = session
+        self._subscription = subscription
+
+    def application(self, relid: int) -> str:
+        """Delta's name for what the subscription writes into a table."""
+        identifier = self._session.cluster.system_identifier
+        return application_of(identifier, self._subscription.oid, relid)
+
+    def check_targets(self) -> None:
+        """Enter what others have done to the tables that changes are applied to, and check that the
+        rows that were applied are still there.  Where nothing has changed, that takes a listing of
+        each table's log.
+
+        Raises:
+            ObjectNotInPrerequisiteState: another program has replaced them (55000).
+            PostgresError: a table cannot be read, as commit_log.commits_since.
+        """
+        with self._session.read() as catalog:
+            leaves = {
+                leaf.oid: leaf
+                for root in targets_of(catalog, self._subscription)
+                for leaf in leaves_of_root(root, partition_tree(catalog, root))
+            }
+            behind = commit_log.tables_behind(catalog, leaves)
+        if behind:
+            with self._session.cluster.write(self._session.database_oid) as catalog:
+                self.enter(catalog, load_relations(catalog, behind).values())
+        with self._session.read() as catalog:
+            check_faults(catalog, self._subscription)
+
+    def enter(
+        self, catalog: Catalog, relations: Iterable[Relation], *, is_replaced: bool = False
+    ) -> None:
+        """Enter what others have done to tables.
+
+        Args:
+            is_replaced: all rows are going to be replaced: files that must not be read stay for
+                later, and a table that is not there is made again.
+
+        Raises:
+            PostgresError: a table cannot be read, as commit_log.commits_since.
+        """
+        for relation in relations:
+            try:
+                self._enter(catalog, relation)
+            except (commit_log.ForeignFiles, UndefinedFile) as error:
+                if not is_replaced:
+                    error.hint = self._refresh(catalog, relation) or error.hint
+                    raise
+                if isinstance(error, UndefinedFile):
+                    enter_loss(catalog, relation)
+
+    def _enter(self, catalog: Catalog, relation: Relation) -> None:
+        with commit_log.reading_log(catalog, relation):
+            if commit_log.has_unlogged_versions(catalog, relation):
+                self.pass_forgotten_steps(catalog, relation)
+                commit_log.enter_versions(catalog, self._session.cluster, relation)
+
+    def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
+        """Return the statement that replaces the rows of a leaf's table, which cannot be read."""
+        above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
+        members = subscription_relations(catalog, self._subscription.oid)
+        for root in load_relations(catalog, above & {item.relid for item in members}).values():
+            return refresh_statement(
+                self._subscription.name,
+                root.schema,
+                root.name,
+                "replace = true",
+                is_disabled=self._subscription.disable_on_error,
+            )
+        return None
+
+    def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
+        """Take no step again that the table has, but the catalog does not know of."""
+        assert leaf.storage is not None
+        location, application = leaf.storage.location, self.application(leaf.oid)
+        if relation_chain(catalog, leaf) is Chain.CLEANED:
+            steps = [written_step(location, application)]
+        else:
+            logged = last_logged_version(catalog.connection, leaf.oid)
+            commits = commit_log.commits_since(
+                catalog, self._session.cluster, leaf, logged, reads_files=False
+            )
+            steps = [applied_step(location, application, commit.version) for commit in commits]
+        for step in steps:
+            if step is not None and step < _LARGEST_STEP:  # else another writer has forged it
+                raise_apply_step(catalog, self._subscription.oid, leaf.oid, step)
+
+    def check_history(self, catalog: Catalog, leaf: Relation) -> None:
+        """Check that the catalog knows how all that the subscription has written into a table came
+        there.
+
+        Raises:
+            DataCorrupted: it does not, as after a restore of an older copy of it: how far the table
+                is cannot be told (XX001).
+        """
+        known, name = self._subscription, leaf.qualified_name
+        origins = (known.origin_name, known.table_origin_name(leaf.oid))
+        if has_forgotten_changes(catalog, leaf.oid, origins):
+            raise DataCorrupted(
+                f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
+                " not know of",
+                detail="The catalog is of an earlier time than the table.",
+                hint=refresh_statement(known.name, leaf.schema, leaf.name),
+            )

@@ -1,0 +1,138 @@
+"""Faults of a subscription's targets: what other programs have done to them besides DML.
+
+The rows that a subscription has applied are then not there any more, so that later changes would
+go on from something else.  A fault is noted when the version is entered, in pg_subscription_rel; it
+stops the subscription until the table is copied or reconciled (ALTER SUBSCRIPTION ... REFRESH
+TABLE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    is_copied_anywhere,
+    note_fault,
+    subscription_relations,
+    written_steps,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.delta_log import DeltaCommit, written_step
+from replctl.lake.replacement import replacement
+from replctl.replication.refresh_hint import refresh_statement
+
+
+def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
+    """Note a fault, if a commit of another program replaces all rows of a target."""
+    assert relation.storage is not None
+    relids = _tree_above(catalog, relation)
+    if not is_copied_anywhere(catalog.connection, relids):
+        return
+    location = relation.storage.location
+    what = replacement(location, commit)
+    if what is not None:
+        note_fault(
+            catalog.connection,
+            relids,
+            f'Another program {what} in version {commit.version} of the Delta table "{location}".',
+        )
+
+
+def note_break(catalog: Catalog, relation: Relation, what: str) -> None:
+    """Note a fault, if a relation whose chain of versions is broken is a target.
+
+    Args:
+        what: happened to the table, as a sentence.
+    """
+    note_fault(catalog.connection, _tree_above(catalog, relation), what)
+
+
+def note_cleaning(
+    catalog: Catalog, relation: Relation, system_identifier: int, version: int
+) -> None:
+    """Note a fault of the subscriptions whose last step a target does not have: its log was cleaned
+    beyond what is known, so that the steps alone tell that it is the same table.
+
+    Args:
+        version: the last one that is known.
+    """
+    assert relation.storage is not None
+    location, relids = relation.storage.location, _tree_above(catalog, relation)
+    if not is_copied_anywhere(catalog.connection, relids):
+        return
+    lost = []
+    for oid, (written, taken) in written_steps(catalog.connection, relation.oid).items():
+        found = written_step(location, application_of(system_identifier, oid, relation.oid))
+        if not is_known_step(found, written, taken):
+            lost.append(oid)
+    note_fault(
+        catalog.connection,
+        relids,
+        f'The log of the Delta table "{location}" was cleaned beyond version {version}, the last'
+        " one that is known, and the table does not have what the subscription has written last.",
+        lost,
+    )
+
+
+def is_known_step(found: int | None, written: int | None, taken: int) -> bool:
+    """Return whether a table has the last step of a subscription.
+
+    Args:
+        found: the newest step in the table's log; None, if there is none.
+        written: the newest one that was finished; None, if none was.
+        taken: the newest one that was begun: nobody knows whether it was written.
+    """
+    if found is None:
+        return written is None
+    return (written or 0) <= found <= taken
+
+
+def application_of(system_identifier: int, subscription_oid: int, relid: int) -> str:
+    """Return Delta's name for what a subscription writes into a table."""
+    return f"replctl-{system_identifier}-{subscription_oid}-{relid}"
+
+
+def check_faults(
+    catalog: Catalog, subscription: Subscription, relids: Collection[int] | None = None
+) -> None:
+    """Check that no table that a subscription applies changes to has a fault.
+
+    Args:
+        relids: only these tables, as they are in pg_subscription_rel.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one has (55000).
+    """
+    faulty = {
+        member.relid: member.fault
+        for member in subscription_relations(catalog, subscription.oid)
+        if member.state is RelState.READY
+        and member.fault is not None
+        and (relids is None or member.relid in relids)
+    }
+    for relid, relation in sorted(load_relations(catalog, faulty).items()):
+        raise ObjectNotInPrerequisiteState(
+            f'rows of target table "{relation.qualified_name}" were replaced by another program',
+            detail=faulty[relid],
+            hint=refresh_statement(
+                subscription.name,
+                relation.schema,
+                relation.name,
+                is_disabled=subscription.disable_on_error,
+            ),
+        )
+
+
+def targets_of(catalog: Catalog, subscription: Subscription) -> Iterable[Relation]:
+    """Return the tables that a subscription applies changes to."""
+    members = subscription_relations(catalog, subscription.oid)
+    ready = [member.relid for member in members if member.state is RelState.READY]
+    return load_relations(catalog, ready).values()
+
+
+def _tree_above(catalog: Catalog, relation: Relation) -> set[int]:
+    return {relation.oid, *ancestors_of(catalog, relation.oid)}

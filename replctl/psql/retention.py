@@ -1,0 +1,29 @@
+"""What the owners of published tables do to changes that a subscription has still to apply, as
+lines below a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.lake.retention_outlook import shown
+from replctl.replication.node import TableRetention
+from replctl.replication.refresh_hint import refresh_statement
+from replctl.types.timestamp import timestamptz_out
+
+
+def retention_lines(subscription: str, tables: Sequence[TableRetention]) -> list[str]:
+    """Return a line for each table, under a heading that names the subscription; none without
+    tables."""
+    if not tables:
+        return []
+    return [f'Retention of changes that subscription "{subscription}" needs:'] + [
+        f'    "{table.schema}.{table.name}" {_sentence(subscription, table)}' for table in tables
+    ]
+
+
+def _sentence(subscription: str, table: TableRetention) -> str:
+    if table.is_lost or table.until is None:
+        statement = refresh_statement(subscription, table.schema, table.name)
+        return f"lost: the owner has removed some. Use {statement}"
+    until = timestamptz_out(table.until // 1_000_000 * 1_000_000)
+    return f"until {until} ({table.setting} is {shown(table.retention)})"

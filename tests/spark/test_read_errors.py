@@ -1,0 +1,53 @@
+"""What Spark says of tables that it cannot read, as our errors."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from replctl.spark.errors import translated
+
+
+@pytest.mark.parametrize(
+    ("condition", "parameters", "message", "sqlstate", "path"),
+    [
+        (
+            "FAILED_READ_FILE.FILE_NOT_EXIST",
+            {"path": "file:///t/part-1.parquet"},
+            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file",
+            "XX001",
+            "file:///t/part-1.parquet",
+        ),
+        (
+            "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER",
+            {},
+            'Could not read "file:/t/a%20b/part-1.parquet". Please ensure',
+            "XX001",
+            "file:/t/a%20b/part-1.parquet",
+        ),
+        ("DELTA_FILE_NOT_FOUND", {"path": "`s3a://b/t/x`"}, "gone", "XX001", "s3a://b/t/x"),
+        ("DELTA_MISSING_PART_FILES", {"version": "3"}, "in file:/t/_delta_log", "XX001",
+         "file:/t/_delta_log"),
+        ("INTERNAL_ERROR", {}, "Spark fails at (file:/t/part-2.parquet)", "XX000",
+         "file:/t/part-2.parquet"),
+        ("INTERNAL_ERROR", {}, "no file at all", "XX000", None),
+    ],
+)  # fmt: skip
+def test_conditions(
+    condition: str, parameters: dict[str, str], message: str, sqlstate: str, path: str | None
+) -> None:
+    class Error(PySparkException):
+        def getCondition(self) -> str:
+            return condition
+
+        def getMessageParameters(self) -> dict[str, str]:
+            return parameters
+
+        def getSqlState(self) -> str:
+            return "KD001"
+
+        def __str__(self) -> str:
+            return message
+
+    told = translated(Error(message))
+    assert (told.sqlstate, told.path) == (sqlstate, path)

@@ -1,0 +1,129 @@
+"""A subscription's table that another program replaces: the subscription stops, and the hint of its
+error, word for word, makes the rows equal again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fix_replication import Database
+
+from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_SORTED = 'SELECT id, v FROM "My t" ORDER BY id'
+
+
+class Target:
+    """The table, as a program that knows nothing of replctl sees it."""
+
+    def __init__(self, engine: Engine, location: Path) -> None:
+        self.engine, self.location = engine, location
+        self.log = location / "_delta_log"
+
+    @property
+    def version(self) -> int:
+        return max(int(path.stem) for path in self.log.glob("*.json"))
+
+    def run(self, statement: str) -> None:
+        self.engine.run(re.sub(r"\bT\b", f"delta.`{self.location}`", statement))
+
+
+def restore(target: Target) -> None:
+    target.run(f"RESTORE TABLE T TO VERSION AS OF {target.version - 1}")
+
+
+def overwrite(target: Target) -> None:
+    target.run("INSERT OVERWRITE T SELECT * FROM T WHERE id < 3")
+
+
+def create_or_replace(target: Target) -> None:
+    rows = "SELECT CAST(7 AS INT) AS id, 'new' AS v"
+    target.run(f"CREATE OR REPLACE TABLE T USING delta AS {rows}")
+
+
+def put_back(target: Target) -> None:
+    backup = target.location.with_name("backup")
+    shutil.copytree(target.location, backup)
+    target.run("UPDATE T SET v = 'before' WHERE id = 1")
+    shutil.rmtree(target.location)
+    shutil.move(backup, target.location)
+    (target.log / f"{target.version:020d}.json").unlink()
+
+
+def write_without_operation(target: Target) -> None:
+    overwrite(target)
+    path = target.log / f"{target.version:020d}.json"
+    lines = [x for x in path.read_text().splitlines() if "commitInfo" not in json.loads(x)]
+    path.write_text("\n".join(lines))
+    (target.log / f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def clone_into_emptied(target: Target) -> None:
+    other = target.location.with_name("other")
+    if not other.exists():
+        target.run(f"CREATE TABLE delta.`{other}` USING delta AS SELECT 7 AS id, 'other' AS v")
+    target.run("DELETE FROM T")
+    target.run(f"CREATE OR REPLACE TABLE T SHALLOW CLONE delta.`{other}`")
+
+
+def remove(target: Target) -> None:
+    shutil.rmtree(target.location)
+
+
+_REPLACED = 'rows of target table "public.My t" were replaced by another program'
+_ACTIONS: dict[Callable[[Target], None], str] = {
+    restore: _REPLACED,
+    overwrite: _REPLACED,
+    create_or_replace: _REPLACED,
+    put_back: _REPLACED,
+    write_without_operation: _REPLACED,
+    remove: "could not find the Delta table",
+    clone_into_emptied: 'is outside the directory of table "public.My t"',
+}
+
+
+def test_the_hint_makes_the_rows_equal_again(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
+) -> None:
+    publisher.run(
+        'CREATE TABLE "My t" (id int PRIMARY KEY, v text); CREATE TABLE u (id int PRIMARY KEY);'
+        " INSERT INTO \"My t\" SELECT g, 'row ' || g FROM generate_series(1, 6) g;"
+        ' CREATE PUBLICATION p FOR TABLE "My t", u WITH (publish_via_partition_root)'
+    )
+    location = tmp_path / "target"
+    subscriber.run(
+        'CREATE TABLE "My t" (id int PRIMARY KEY, v text) USING delta'
+        f" LOCATION '{location}'; CREATE TABLE u (id int PRIMARY KEY)"
+    )
+    subscriber.run(
+        "CREATE SUBSCRIPTION \"My s\" CONNECTION 'dbname=test_pub' PUBLICATION p"
+        " WITH (slot_name = 's')"
+    )
+    assert subscriber.sync() == []
+    target = Target(engine, location)
+    for number, (action, message) in enumerate(_ACTIONS.items()):
+        # DML of others is allowed, as in PostgreSQL
+        target.run("DELETE FROM T WHERE id = 6")
+        publisher.run(f"UPDATE \"My t\" SET v = 'step {number}' WHERE id = 2")
+        assert subscriber.sync() == []
+
+        action(target)
+        publisher.run(f"INSERT INTO u VALUES ({number})")
+        for _attempt in range(2):
+            (failure,) = subscriber.sync()
+            error = failure.error
+            assert message in error.message, action
+            assert error.hint == 'ALTER SUBSCRIPTION "My s" REFRESH TABLE public."My t";'
+        assert error.hint is not None
+        subscriber.run(error.hint)
+        assert subscriber.sync() == [], action
+        publisher.run(f"UPDATE \"My t\" SET v = 'after {number}' WHERE id = 3")
+        assert subscriber.sync() == [], action
+        assert subscriber.rows(_SORTED) == publisher.rows(_SORTED), action
+        assert subscriber.rows("TABLE u") == publisher.rows("TABLE u")
