@@ -53,7 +53,8 @@ ACTIONS = [
         (
             "MERGE INTO {t} t USING (SELECT id + 5 AS id FROM {t}) s ON t.id = s.id"
             " WHEN MATCHED AND s.id % 2 = 0 THEN UPDATE SET v = 'merged'"
-            " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v, n) VALUES (s.id, 'more', 0)",
+            " WHEN MATCHED THEN DELETE"
+            " WHEN NOT MATCHED THEN INSERT (id, v, n) VALUES (s.id, 'more', 0)",
         ),
     ),
     Action("overwrite", ("INSERT OVERWRITE {t} SELECT id + 3, v, n FROM {t}",)),
