@@ -15,6 +15,7 @@ from replctl.catalog.pg_subscription import (
     list_subscriptions,
     subscription_error,
 )
+from replctl.catalog.table_verification import Verification, verifications
 from replctl.catalog.worker import APPLY, Worker, live_workers
 from replctl.errors import PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
@@ -47,10 +48,12 @@ UNKNOWN = Lag(None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """A table of a subscription: `state` is that of pg_subscription_rel.
+    """A table of a subscription.
 
     Attributes:
+        state: that of pg_subscription_rel.
         retention: what the owner of the published table does to changes that are not applied yet.
+        verified: when `replctl verify` has found it equal to what is published, last.
     """
 
     schema: str
@@ -58,6 +61,7 @@ class TableStatus:
     state: str
     lag: Lag
     retention: TableRetention | None = None
+    verified: Verification | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def _status(
 ) -> SubscriptionStatus:
     with session.cluster.begin(write=False) as connection:
         error = subscription_error(connection, subscription.oid)
+        found_equal = verifications(connection, subscription.oid)
     lag, pending, end = UNKNOWN, {}, None
     retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
@@ -145,7 +150,10 @@ def _status(
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
             retention = retentions.get((schema, name))
-            tables.append(TableStatus(schema, name, relation.state.value, table_lag, retention))
+            verified = found_equal.get(relation.relid)
+            tables.append(
+                TableStatus(schema, name, relation.state.value, table_lag, retention, verified)
+            )
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
     return SubscriptionStatus(

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from replctl.catalog import schema
+from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.record import dataclass
@@ -197,6 +198,7 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
         (schema.apply_step, schema.apply_step.c.subid),
         (schema.logical_worker, schema.logical_worker.c.subid),
         (schema.subscription_error, schema.subscription_error.c.subid),
+        (schema.table_verification, schema.table_verification.c.subid),
     ):
         catalog.delete(table, column == oid)
 
@@ -293,6 +295,7 @@ def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid:
     catalog.connection.execute(
         delete(table).where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
     )
+    delete_verification(catalog.connection, subscription_oid, relid)
 
 
 def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:

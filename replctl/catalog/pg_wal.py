@@ -135,6 +135,24 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
     ).scalar_one_or_none()
 
 
+def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
+    """Return the Delta version of a relation that an LSN has; None if it had no table then.
+
+    It is the one before the first later version: entries that nobody needs are removed, but for
+    the newest.
+    """
+    wal, xact = schema.pg_wal, schema.pg_xact
+    later = (
+        select(func.min(wal.c.version))
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(wal.c.relid == relid, or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
+    )
+    first = catalog.connection.execute(later).scalar_one()
+    if first is None:
+        return last_logged_version(catalog.connection, relid)
+    return int(first) - 1 if first else None
+
+
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
     """Whether the newest changes of a relation from some origins were found in the table: the
     catalog has forgotten the transaction that made them, and so what it applied."""

@@ -708,6 +708,16 @@ walsender = Table(
     _int("reply_time"),
 )
 
+#: When `replctl verify` has found a table of a subscription equal to what is published, last.
+table_verification = Table(
+    "table_verification",
+    metadata,
+    Column("subid", Integer, primary_key=True),
+    Column("relid", Integer, primary_key=True),
+    _int("time"),  # microseconds since 1970, UTC
+    _int("lsn"),  # the publisher's position at which it was compared
+)
+
 #: What has stopped a subscription in its last attempt; the next one that succeeds removes it.
 subscription_error = Table(
     "subscription_error",

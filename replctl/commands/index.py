@@ -189,14 +189,11 @@ def define_index(
     insert_index(ddl.catalog, relation, index)
     if draft.kind:
         _insert_index_constraint(ddl, relation, index, draft.kind, parent)
-    if draft.kind == "p":
-        for column in relation.index_columns(index):
-            if not column.not_null:
-                if draft.is_enforced:
-                    require_not_null(ddl, relation, column)
-                update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
+    nullable = [c for c in relation.index_columns(index) if draft.kind == "p" and not c.not_null]
+    for column in nullable:
+        update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
     if draft.is_unique and draft.is_enforced:
-        require_unique(ddl, relation, index)
+        require_unique(ddl, relation, index, nullable)
     if relation.is_partitioned and recurses:
         for child_oid in children_of(ddl.catalog, relation.oid):
             index_of_partition(ddl, relation, ddl.relation(child_oid), index, draft.kind)
@@ -256,22 +253,32 @@ def require_not_null(ddl: Ddl, relation: Relation, column: Column) -> None:
     rows = scan(table_source(relation))
     query = f"SELECT 1 AS found FROM ({rows}) WHERE c{column.attnum} IS NULL"
 
-    def error(values: Sequence[str | None]) -> NotNullViolation:
-        return NotNullViolation(
-            f'column "{column.name}" of relation "{relation.name}" contains null values',
-            table=relation.name,
-        )
-
-    ddl.require(RowCheck(query, (StagedColumn("found", "int4"),), error))
+    found = (StagedColumn("found", "int4"),)
+    ddl.require(RowCheck(query, found, lambda _values: _has_null(relation, column)))
 
 
-def require_unique(ddl: Ddl, relation: Relation, index: Index) -> None:
-    """Ask that no two rows of a table have the same key."""
+def _has_null(relation: Relation, column: Column) -> NotNullViolation:
+    return NotNullViolation(
+        f'column "{column.name}" of relation "{relation.name}" contains null values',
+        table=relation.name,
+    )
+
+
+def require_unique(
+    ddl: Ddl, relation: Relation, index: Index, nullable: Sequence[Column] = ()
+) -> None:
+    """Ask that no two rows of a table have the same key, by one aggregate.
+
+    Args:
+        nullable: columns of the key that have to be without NULL, too.
+    """
     if not ddl.has_rows(relation):
         return
     columns = relation.index_columns(index)
     names = ", ".join(f"c{column.attnum}" for column in columns)
-    conditions = [] if index.nulls_not_distinct else [f"c{c.attnum} IS NOT NULL" for c in columns]
+    distinct = () if index.nulls_not_distinct else [c for c in columns if c not in nullable]
+    conditions = [f"c{column.attnum} IS NOT NULL" for column in distinct]
+    nulls = [f"c{column.attnum} IS NULL" for column in nullable]
     if index.predicate is not None:
         conditions.append(to_sql(index.predicate, lambda var: f"c{var.attnum}").text)
     rows = (
@@ -279,13 +286,18 @@ def require_unique(ddl: Ddl, relation: Relation, index: Index) -> None:
     )
 
     def error(values: Sequence[str | None]) -> PostgresError:
+        for column, value in zip(columns, values, strict=True):
+            if value is None and column in nullable:
+                return _has_null(relation, column)
         with ddl.session.read() as catalog:  # an index is made for its table's owner
             reader = RowReader(Privileges(catalog, relation.owner))
             return duplicated(relation, index, values, reader)
 
     ddl.require(
         RowCheck(
-            f"SELECT {names} FROM ({rows}) GROUP BY {names} HAVING count(*) > 1 ORDER BY {names}",
+            f"SELECT {names} FROM ({rows}) GROUP BY {names}"
+            f" HAVING {' OR '.join([*nulls, 'count(*) > 1'])}"
+            f" ORDER BY {', '.join([*(f'{null} DESC' for null in nulls), names])}",
             tuple(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
             error,
         )

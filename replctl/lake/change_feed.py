@@ -66,9 +66,7 @@ def chosen_feeds(
     # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
     chosen = _readable(storage.location, versions) if storage.is_adopted else versions
     return tuple(
-        replace(version, files=_changed_files(storage.location, version.version, place))
-        if version.is_compared
-        else version
+        _with_files(storage.location, version, place) if version.is_compared else version
         for version in chosen
     )
 
@@ -80,7 +78,12 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
     result: list[FeedVersion] = []
     run, previous = 0, None
     for version in versions:
-        if version.is_compared or not _is_readable(location, version.version, newest):
+        has_moved_keys = version.changes_keys and _has_row_ids(location, version.version)
+        if (
+            version.is_compared
+            or has_moved_keys  # row ids pair images whose key has changed
+            or not _is_readable(location, version.version, newest)
+        ):
             result.append(replace(version, is_compared=True))
             continue
         if previous is not None and _changes_metadata(location, previous, version.version):
@@ -90,14 +93,16 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
     return result
 
 
-def _changed_files(
-    location: str, version: int, place: Callable[[str], str | None]
-) -> ChangedFiles | None:
-    logs = compared_files(location, version)
+def _with_files(
+    location: str, version: FeedVersion, place: Callable[[str], str | None]
+) -> FeedVersion:
+    """Return a compared version with the files that it changed."""
+    logs = compared_files(location, version.version)
     before = None if logs.before is None else place(logs.before)
     after = None if logs.after is None else place(logs.after)
     is_placed = (before is None, after is None) == (logs.before is None, logs.after is None)
-    return ChangedFiles(before, after) if is_placed else None
+    files = ChangedFiles(before, after) if is_placed else None
+    return replace(version, files=files, has_row_ids=logs.has_row_ids)
 
 
 def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
@@ -106,6 +111,15 @@ def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
     if not metadata_at(location, version).is_readable_as(newest):
         return False
     return has_feed_files(location, version) or not has_changes(location, version)
+
+
+def _has_row_ids(location: str, version: int) -> bool:
+    """Return whether rows have row ids before and after a version, as far as the log says it."""
+    try:
+        both = (metadata_at(location, version - 1), metadata_at(location, version))
+    except ObjectNotInPrerequisiteState:
+        return False
+    return all(metadata.has_row_ids for metadata in both)
 
 
 def _changes_metadata(location: str, after: int, until: int) -> bool:

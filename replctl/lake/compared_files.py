@@ -19,7 +19,7 @@ from replctl.lake.delta_actions import file_uris
 from replctl.lake.delta_files import file_key, files_by_key
 from replctl.lake.delta_log import metadata_of, read_actions
 from replctl.lake.table_folder import TableFolder
-from replctl.lake.table_metadata import MAPPING_MODE, metadata_at
+from replctl.lake.table_metadata import MAPPING_MODE, ROW_TRACKING, metadata_at
 from replctl.lake.table_paths import has_scheme
 from replctl.record import dataclass
 
@@ -32,7 +32,6 @@ _PROTOCOL = {
 }
 #: The properties that say how rows lie in files; Delta refuses others whose feature is missing.
 _PROPERTIES = (MAPPING_MODE, "delta.columnMapping.maxColumnId")
-_ROW_TRACKING = "delta.enableRowTracking"
 _ROW_ID_COLUMNS = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -49,12 +48,12 @@ class ComparedFiles:
     Attributes:
         before: of the files that the version removed; None, if there are none.
         after: of the files that it added, likewise.
-        size: bytes of all these files.
+        has_row_ids: rows of all these files have row ids.
     """
 
     before: str | None
     after: str | None
-    size: int
+    has_row_ids: bool
 
 
 def compared_files(location: str, version: int) -> ComparedFiles:
@@ -82,21 +81,26 @@ def compared_files(location: str, version: int) -> ComparedFiles:
     own = metadata_of(location, version)
     is_first = own is None or version == 0
     before = metadata_at(location, version if is_first else version - 1).action
-    places = _Places(location)
-    return ComparedFiles(
-        _log(before, removed, places) if removed else None,
-        _log(before if own is None else own, added, places) if added else None,
-        sum(body.get("size", 0) for body in [*removed, *added]),
+    after = before if own is None else own
+    bodies = [*removed, *added]
+    has_row_ids = all("baseRowId" in body for body in bodies) and all(
+        action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true"
+        for action in (before, after)
     )
+    places = _Places(location)
+    old, new = (
+        _log(_metadata(action, has_row_ids=has_row_ids), files, places) if files else None
+        for action, files in ((before, removed), (after, added))
+    )
+    return ComparedFiles(old, new, has_row_ids)
 
 
-def _log(metadata: Mapping[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:
+def _log(metadata: dict[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:
     """Return the only commit of a table of some files."""
     adds = [_add(body, places) for body in bodies]
-    has_row_ids = all("baseRowId" in add for add in adds)
-    shown = _metadata(metadata, has_row_ids=has_row_ids)
     # Delta keeps the state of tables by their ids, too
-    shown["id"] = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([shown, adds], sort_keys=True)))
+    content = json.dumps([metadata, adds], sort_keys=True)
+    shown = metadata | {"id": str(uuid.uuid5(uuid.NAMESPACE_URL, content))}
     actions = [{"protocol": _PROTOCOL}, {"metaData": shown}, *({"add": add} for add in adds)]
     return "".join(f"{json.dumps(action)}\n" for action in actions)
 
@@ -104,8 +108,8 @@ def _log(metadata: Mapping[str, Any], bodies: Iterable[Mapping[str, Any]], place
 def _metadata(action: Mapping[str, Any], *, has_row_ids: bool) -> dict[str, Any]:
     configuration = action.get("configuration", {})
     names = list(_PROPERTIES)
-    if has_row_ids and configuration.get(_ROW_TRACKING, "").lower() == "true":
-        names += [_ROW_TRACKING, *_ROW_ID_COLUMNS]
+    if has_row_ids:
+        names += [ROW_TRACKING, *_ROW_ID_COLUMNS]
     return {
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps(_stored_type(json.loads(action["schemaString"]))),

@@ -9,7 +9,7 @@ what is already written is recognised by Delta's transaction identifier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -86,6 +86,7 @@ from replctl.lake.target_relations import (
     leaves_of_families,
     leaves_of_root,
 )
+from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
 from replctl.lake.waiting import when_free
 from replctl.lane import side_by_side
 from replctl.record import dataclass
@@ -99,8 +100,9 @@ from replctl.replication.node import (
     Snapshot,
     Truncation,
 )
+from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import LeafChange, cancel_jobs, estimated_path
+from replctl.spark import Comparison, LeafChange, cancel_jobs, estimated_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +381,33 @@ class LakeSubscriber:
         table = self._local.table(remote)
         self._local.check_copy(table.relation)
         return self._session.engine().count_rows(cast("str", rows))
+
+    def pinned(self, name: tuple[str, str]) -> PinnedTarget:
+        """A table as a comparison with its publisher reads it, by (schema, name).
+
+        Raises:
+            PostgresError: it is not synchronized yet, or cannot be read.
+        """
+        return pinned_target(self._local, self._subscription, name)
+
+    def compare(
+        self,
+        pinned: PinnedTarget,
+        remote: RemoteRelation,
+        rows: Rows,
+        actions: Collection[Action],
+        limit: int,
+    ) -> Comparison:
+        """Compare the published rows of a table with its own; nothing is written.
+
+        Args:
+            actions: that are published.
+            limit: how many rows of each kind are named.
+
+        Raises:
+            PostgresError: they cannot be compared.
+        """
+        return compared(self._session, pinned, remote, rows, actions, limit)
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from replctl.catalog.home_directory import CATALOG
 from replctl.lake.delta_names import LOG_FOLDER
@@ -42,7 +42,10 @@ class TableFolder:
     @staticmethod
     def absolute(location: str) -> str:
         """A location that means the same wherever a program runs."""
-        return location if urlsplit(location).scheme else os.path.abspath(location)
+        parts = urlsplit(location)
+        if parts.scheme == "file" and not parts.path.startswith("/"):
+            return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
+        return location if parts.scheme else os.path.abspath(location)
 
     def names(self, path: str) -> list[str]:
         """What lies directly in a folder."""

@@ -6,7 +6,7 @@ Delta's protocol, section "Change Metadata": a metaData action replaces the one 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -22,6 +22,7 @@ from replctl.lake.delta_log import (
 from replctl.record import dataclass
 
 CHANGE_FEED = "delta.enableChangeDataFeed"
+ROW_TRACKING = "delta.enableRowTracking"
 MAPPING_MODE = "delta.columnMapping.mode"
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: How many versions are remembered.
@@ -63,6 +64,11 @@ class TableMetadata:
             dict(action),
         )
 
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether all rows have row ids."""
+        return bool(self.action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true")
+
     def is_readable_as(self, later: TableMetadata) -> bool:
         """Return whether Delta reads a change data feed of these versions while the table has later
         metadata: columns may have been added, or allowed to be NULL, and nothing else.
@@ -96,33 +102,30 @@ def metadata_at(location: str, version: int) -> TableMetadata:
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     whole: Collection[int] | None = None
-    passed = []
+    start: tuple[str, int, tuple[int, int, int]] | None = None
     for number in range(version, -1, -1):
         state = version_state(location, number)
-        if state is None and number < version:
-            break
-        if state is not None:
-            passed.append((location, number, state))
-        found = None if state is None else _remembered.get((location, number, state))
-        action = None
-        if found is None and state is not None:
-            action = metadata_of(location, number)
+        place = None if state is None else (location, number, state)
+        start = place if number == version else start
+        found = None if place is None else _remembered.get(place)
+        action = None if found is not None or state is None else metadata_of(location, number)
         if found is None and action is None:
             whole = checkpoints(log_names(location)) if whole is None else whole
             action = checkpoint_metadata(location, number) if number in whole else None
         if found is None and action is not None:
             found = TableMetadata.of(number, action, location)
         if found is not None:
-            _remember(passed, found)
+            if start is not None:
+                _remember(start, found)
             return found
+        if state is None:  # the log begins behind it
+            break
     raise ObjectNotInPrerequisiteState(
         f'the log of the Delta table "{location}" does not say what version {version} was'
     )
 
 
-def _remember(
-    places: Sequence[tuple[str, int, tuple[int, int, int]]], found: TableMetadata
-) -> None:
-    if len(_remembered) + len(places) > _REMEMBERED:
+def _remember(place: tuple[str, int, tuple[int, int, int]], found: TableMetadata) -> None:
+    if len(_remembered) >= _REMEMBERED:
         _remembered.clear()
-    _remembered.update(dict.fromkeys(places[:1], found))
+    _remembered[place] = found

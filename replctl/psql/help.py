@@ -27,6 +27,7 @@ Usage:
   replctl sync [SUBSCRIPTION]... [--watch [--interval SECONDS] [--metrics-port PORT]]
                [--max-batch-changes N] [--explain [--json]]
   replctl status [SUBSCRIPTION]... [--json] [--max-lag LIMIT]
+  replctl verify [SUBSCRIPTION [TABLE]] [--json] [--limit N]
   replctl vacuum [TABLE]... [--full] [--verbose]
   replctl dump [--publications] [--subscriptions] [--schema-only] [--file FILE]
   replctl standby create --primary DIRECTORY | sync [--watch] | promote

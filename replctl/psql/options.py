@@ -59,7 +59,7 @@ class Options:
 
 
 #: Commands beside the SQL; a database of such a name takes -d.
-SUBCOMMANDS = ("sync", "status", "vacuum", "dump", "standby", "spark", "cluster")
+SUBCOMMANDS = ("sync", "status", "verify", "vacuum", "dump", "standby", "spark", "cluster")
 
 #: Long option -> short one, where it has one; a colon marks those with a value.
 _LONG = {

@@ -10,13 +10,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from replctl.lsn import format_lsn
 from replctl.psql.print_table import Alignment, Table
 from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
     from replctl.psql.settings import PsqlSettings
-    from replctl.status import Lag, SubscriptionStatus
+    from replctl.status import Lag, SubscriptionStatus, TableStatus
 
 _SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
 _BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
@@ -25,10 +26,10 @@ _LIMIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 _COLUMNS = (
     "Subscription", "Database", "Table", "Enabled", "State", "PID", "Lag (bytes)", "Transactions",
-    "Rows", "Seconds", "Last error",
+    "Rows", "Seconds", "Verified at", "Verified LSN", "Last error",
 )  # fmt: skip
 _ALIGNMENTS: tuple[Alignment, ...] = (
-    "l", "l", "l", "l", "l", "r", "r", "r", "r", "r", "l",
+    "l", "l", "l", "l", "l", "r", "r", "r", "r", "r", "l", "l", "l",
 )  # fmt: skip
 
 
@@ -99,11 +100,21 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
     error = None if status.error is None else status.error.message
     first = [status.name, status.database, None, "t" if status.enabled else "f", status.state]
     pid = None if status.pid is None else str(status.pid)
-    rows = [[*first, pid, *_lag(status.lag), error]]
+    rows = [[*first, pid, *_lag(status.lag), None, None, error]]
     for table in status.tables:
         shown = f"{table.schema}.{table.name}"
         rows.append(
-            [status.name, status.database, shown, None, table.state, None, *_lag(table.lag), None]
+            [
+                status.name,
+                status.database,
+                shown,
+                None,
+                table.state,
+                None,
+                *_lag(table.lag),
+                *_verified(table),
+                None,
+            ]
         )
     return rows
 
@@ -111,6 +122,11 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
 def _retention(status: SubscriptionStatus) -> list[str]:
     found = [table.retention for table in status.tables if table.retention is not None]
     return retention_lines(status.name, found)
+
+
+def _verified(table: TableStatus) -> list[str | None]:
+    found = table.verified
+    return [None, None] if found is None else [_time(found.time), format_lsn(found.lsn)]
 
 
 def _lag(lag: Lag) -> list[str | None]:
@@ -129,13 +145,31 @@ def _fields(status: SubscriptionStatus) -> dict[str, object]:
         "pid": status.pid,
         "lag": asdict(status.lag),
         "last_error": None,
-        "tables": [asdict(table) for table in status.tables],
+        "tables": [_table_fields(table) for table in status.tables],
     }
     if status.error is not None:
-        at = datetime.fromtimestamp(status.error.time / 1_000_000, UTC)
         fields["last_error"] = {
-            "time": at.isoformat(timespec="milliseconds"),
+            "time": _time(status.error.time),
             "sqlstate": status.error.sqlstate,
             "message": status.error.message,
         }
     return fields
+
+
+def _table_fields(table: TableStatus) -> dict[str, object]:
+    at, lsn = _verified(table)
+    return {
+        "schema": table.schema,
+        "name": table.name,
+        "state": table.state,
+        "lag": asdict(table.lag),
+        "retention": None if table.retention is None else asdict(table.retention),
+        "verified_at": at,
+        "verified_lsn": lsn,
+    }
+
+
+def _time(microseconds: int) -> str:
+    """A time of the catalog in ISO 8601: 2024-02-29T12:00:00.000+00:00"""
+    at = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    return at.isoformat(timespec="milliseconds")

@@ -1,10 +1,11 @@
-"""Subcommands beside the SQL, `replctl sync`, `replctl status`, `replctl vacuum` and
-`replctl dump`, read by typer."""
+"""Subcommands beside the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl vacuum`
+and `replctl dump`, read by typer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Annotated
 
 import typer
@@ -21,11 +22,11 @@ class Subcommand:
 
     Attributes:
         options: where to connect, and which Spark to use.
-        run: does it; whether all is well.
+        run: does it; whether all is well, or the exit code.
     """
 
     options: Options
-    run: Callable[[PsqlSettings], bool]
+    run: Callable[[PsqlSettings], bool | IntEnum]
 
 
 _Names = Annotated[
@@ -50,13 +51,16 @@ def parse_subcommand(name: str, argv: list[str]) -> Subcommand | int:
         app(argv, prog_name=f"replctl {name}")
     except SystemExit as error:
         if error.code:
-            return ExitCode.FAILURE
+            return _USAGE_FAILURES.get(name, ExitCode.FAILURE)
     return parsed[0] if parsed else ExitCode.SUCCESS
 
 
-def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> ExitCode:
-    """Do what is asked; FAILURE if not all is well."""
-    return ExitCode.SUCCESS if subcommand.run(settings) else ExitCode.FAILURE
+def run_subcommand(settings: PsqlSettings, subcommand: Subcommand) -> int:
+    """Do what is asked; the exit code, FAILURE if not all is well."""
+    result = subcommand.run(settings)
+    if isinstance(result, IntEnum):
+        return int(result)
+    return ExitCode.SUCCESS if result else ExitCode.FAILURE
 
 
 def _add_sync(app: typer.Typer, parsed: list[Subcommand]) -> None:
@@ -158,6 +162,44 @@ def _add_status(app: typer.Typer, parsed: list[Subcommand]) -> None:
         parsed.append(Subcommand(_options(database, role, home), run))
 
 
+def _add_verify(app: typer.Typer, parsed: list[Subcommand]) -> None:
+    @app.command(
+        "verify",
+        help="Compare subscriptions' tables with what is published. Exit code 0: equal,"
+        " 1: different, 2: something could not be compared.",
+    )
+    def verify(
+        subscription: Annotated[
+            str | None, typer.Argument(metavar="[SUBSCRIPTION", help="All if none is named.")
+        ] = None,
+        table: Annotated[
+            str | None, typer.Argument(metavar="[TABLE]]", help="One of its tables, as in SQL.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        limit: Annotated[
+            int,
+            typer.Option(
+                min=0, metavar="N", help="Print up to N missing, extra and different rows each."
+            ),
+        ] = 10,
+        database: _Database = None,
+        role: _Role = None,
+        home: Home = None,
+        remote: _Remote = None,
+        master: Master = None,
+        conf: Conf = None,
+    ) -> None:
+        options = _options(database, role, home, is_quiet=as_json)
+        _choose_spark(options, remote, master, conf)
+
+        def run(settings: PsqlSettings) -> IntEnum:
+            from replctl.psql.verify import show_verification
+
+            return show_verification(settings, subscription, table, limit, as_json=as_json)
+
+        parsed.append(Subcommand(options, run))
+
+
 def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
     @app.command("vacuum", help="Remove what no slot, copy, transaction or recent reader needs.")
     def vacuum(
@@ -233,9 +275,14 @@ def _add_dump(app: typer.Typer, parsed: list[Subcommand]) -> None:
 _ADD: dict[str, Callable[[typer.Typer, list[Subcommand]], None]] = {
     "sync": _add_sync,
     "status": _add_status,
+    "verify": _add_verify,
     "vacuum": _add_vacuum,
     "dump": _add_dump,
 }
+
+
+#: Exit codes for wrong arguments, where FAILURE means something else.
+_USAGE_FAILURES = {"verify": ExitCode.BAD_CONNECTION}
 
 
 def spark_properties(conf: list[str] | None) -> tuple[tuple[str, str], ...]:

@@ -171,10 +171,10 @@ class _StopSignals:
 def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> None:
     """Print what has stopped subscriptions."""
     for failure in failures:
-        settings.messages.report(_with_subscription(failure.error, failure.subscription))
+        settings.messages.report(with_subscription(failure.error, failure.subscription))
 
 
-def _with_subscription(error: PostgresError, subscription: str) -> PostgresError:
+def with_subscription(error: PostgresError, subscription: str) -> PostgresError:
     """The error with a line of context that says whose it is."""
     shown = copy.copy(error)
     line = f'subscription "{subscription}"'

@@ -16,6 +16,7 @@ from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
+from replctl.replication.update_transformation import Action
 
 if TYPE_CHECKING:
     from replctl.replication.conflict import ConflictType
@@ -244,6 +245,14 @@ class Publisher(Protocol):
         self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
         """The rows to copy of a relation at a snapshot."""
+
+    def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
+        """The state of a relation that an LSN has, to compare with."""
+
+    def published_actions(
+        self, publications: Sequence[str], schema: str, name: str, lsn: int
+    ) -> frozenset[Action]:
+        """What is published of a relation's changes at an LSN."""
 
     def relation_size(self, schema: str, name: str) -> int:
         """Bytes that the rows of a relation take up."""

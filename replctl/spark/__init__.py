@@ -55,6 +55,10 @@ from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target
 from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
+from replctl.spark.verify import Comparison as Comparison
+from replctl.spark.verify import RowDifference as RowDifference
+from replctl.spark.verify import Sides as Sides
+from replctl.spark.verify import compare as compare
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

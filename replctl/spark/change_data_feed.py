@@ -3,8 +3,7 @@ transformed.
 
 Images are paired within a commit: by the primary key, where that does not change, else by row id,
 by which the two versions of the table are joined.  A delete and an insert of one key in one commit
-are an UPDATE. In a table of others without row ids an image that has no partner is an update that
-leaves, or one that enters.
+are an UPDATE.  Images that nothing pairs are a DELETE and an INSERT.
 
 Where a commit has no feed that Delta can read, the rows before and after it are compared.
 """
@@ -14,13 +13,17 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 
 from replctl.replication.update_transformation import UPDATE_TRANSFORMATION, Action
+from replctl.spark.compared_version import (
+    compared_sql,
+    pairs_by_row_id,
+    row_value,
+    source_at,
+)
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
-from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
@@ -29,7 +32,6 @@ _OLD_TYPES = "('update_preimage', 'delete')"
 _NEW_TYPES = "('update_postimage', 'insert')"
 #: The place of a change in the feed where it does not matter: Spark filters before it numbers.
 _NOWHERE = "0L"
-_FLOATS = ("float4", "float8", "_float4", "_float8")
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 _FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
@@ -91,10 +93,16 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
     by_row_id = tuple(
         v for v in change_source.versions if v.changes_keys and has_row_ids and not v.is_compared
     )
-    by_key = tuple(v for v in change_source.versions if v not in by_row_id)
+    by_both = [v for v in change_source.versions if v.is_compared and v.has_row_ids]
+    by_key = [v for v in change_source.versions if v not in by_row_id and v not in by_both]
     parts = []
     if by_key:
-        parts.append(_pairs_by_key(change_source, by_key, place))
+        feed = _feed(change_source.source, by_key, place, among=change_source.versions)
+        parts.append(_pairs_by_key(change_source, feed))
+    for version in by_both:
+        moved, others = pairs_by_row_id(change_source.source, version)
+        parts += [] if moved is None else [moved]
+        parts.append(_pairs_by_key(change_source, others))
     if by_row_id:
         parts.append(_pairs_by_row_id(change_source, by_row_id, place))
     return " UNION ALL ".join(parts)
@@ -157,7 +165,7 @@ def without_own_sql(
         own: the versions to undo.
         foreign: the others' versions.
     """
-    row, keys = _row(source), ", ".join(f"c{attnum}" for attnum in key)
+    row, keys = row_value(source), ", ".join(f"c{attnum}" for attnum in key)
     versions = sorted([*own, *foreign], key=lambda version: version.version)
     is_own = f"version IN ({', '.join(str(version.version) for version in own)})"
     of_versions = (
@@ -223,14 +231,16 @@ def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
     return f"coalesce({' OR '.join(tests)}, FALSE)"
 
 
-def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], place: str) -> str:
-    """Old and new image of each key and commit; without a key every image stands for itself."""
-    feed = _feed(change_source.source, versions, place, among=change_source.versions)
-    row = _row(change_source.source)
+def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
+    """Old and new image of each key and commit; without a key every image stands for itself.
+
+    Args:
+        feed: SQL of the images.
+    """
+    row = row_value(change_source.source)
     if not change_source.key:
         return (
-            "SELECT version, place, CASE kind WHEN 'insert' THEN 'I' WHEN 'delete' THEN 'D'"
-            " ELSE 'U' END AS kind,"
+            f"SELECT version, place, if(kind IN {_OLD_TYPES}, 'D', 'I') AS kind,"
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
             f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
         )
@@ -239,9 +249,8 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
         f"SELECT version, {key}, min(place) AS place,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
-        f" count_if(kind IN {_OLD_TYPES}) AS old_count, count_if(kind IN {_NEW_TYPES}) AS"
-        " new_count,"
-        f" bool_or(kind LIKE 'update%') AS is_update FROM ({feed}) GROUP BY version, {key}"
+        f" count_if(kind IN {_OLD_TYPES}) AS old_count,"
+        f" count_if(kind IN {_NEW_TYPES}) AS new_count FROM ({feed}) GROUP BY version, {key}"
     )
     names = ", ".join(change_source.key_names)
     duplicate = raise_error_sql(
@@ -258,8 +267,7 @@ def _pairs_by_key(change_source: ChangeSource, versions: Sequence[FeedVersion], 
     kind = (
         f"CASE WHEN {has_null} THEN {missing}"
         f" WHEN old_count > 1 OR new_count > 1 THEN {duplicate}"
-        " WHEN is_update OR (o IS NOT NULL AND n IS NOT NULL) THEN 'U' WHEN n IS NOT NULL THEN"
-        " 'I' ELSE 'D' END"
+        " WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U' WHEN n IS NOT NULL THEN 'I' ELSE 'D' END"
     )
     return f"SELECT version, place, {kind} AS kind, o, n FROM ({grouped})"
 
@@ -269,11 +277,11 @@ def _pairs_by_row_id(
 ) -> str:
     """Updates by joining each version with the one before it; what was only inserted or deleted by
     key."""
-    source, row = change_source.source, _row(change_source.source)
+    source, row = change_source.source, row_value(change_source.source)
     parts = []
     for version in versions:
-        before = scan(_at(source, version.version - 1), with_row_id=True)
-        after = scan(_at(source, version.version), with_row_id=True)
+        before = scan(source_at(source, version.version - 1), with_row_id=True)
+        after = scan(source_at(source, version.version), with_row_id=True)
         parts.append(
             f"SELECT {version.version}L AS version, a.row_id AS place, 'U' AS kind, b.o, a.n FROM"
             f" (SELECT row_id, {row} AS n FROM ({after}) WHERE row_version = {version.version}) a"
@@ -331,71 +339,10 @@ def _feed(
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
     ]
-    parts += [_compared(source, v, place) for v in versions if v.is_compared]
+    parts += [compared_sql(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
-
-
-def _compared(source: TableSource, version: FeedVersion, place: str) -> str:
-    """As `_feed`, of one version, from the rows before and after it: rows that are stored alike on
-    both sides cancel, as a multiset."""
-    before, after = _sides(source, version)
-    shown = [("kind", "kind"), (place, "place"), *((f"c{c.attnum}",) * 2 for c in source.columns)]
-    head = f"SELECT {version.version}L AS version, {selected(shown)}"
-    if before is None or after is None:
-        kind = quote("insert" if before is None else "delete")
-        rows = query(f"SELECT * FROM ({after or before or scan(_nowhere(source))})")
-        return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
-    # Spark takes -0.0 for 0.0 where it groups, and gives 0.0 back
-    stored = [(c.attnum, c.type in _FLOATS) for c in source.columns]
-    groups = ", ".join(f"CAST(c{n} AS STRING)" if is_float else f"c{n}" for n, is_float in stored)
-    kept = [(f"any_value(c{n})" if is_float else f"c{n}", f"c{n}") for n, is_float in stored]
-    copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
-    result = query(
-        f"{head} FROM differences LATERAL VIEW {copies}",
-        removed=before,
-        added=after,
-        images="SELECT -1 AS side, * FROM removed UNION ALL SELECT 1 AS side, * FROM added",
-        differences=(
-            f"SELECT {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
-            " if(sum(side) > 0, 'insert', 'delete') AS kind"
-            f" FROM images GROUP BY {groups or 'TRUE'} HAVING sum(side) <> 0"
-        ),
-    )
-    return f"SELECT * FROM ({result})"
-
-
-def _sides(source: TableSource, version: FeedVersion) -> tuple[Query | None, Query | None]:
-    """The rows before and after a version, all or those of the files that changed; None where there
-    are none."""
-    number, files = version.version, version.files
-    old, new = _at(source, number - 1), _at(source, number)
-    if files is None:
-        return (table_rows(old) if number else None), table_rows(new)
-    before = None if files.before is None else replace(old, location=files.before, version=None)
-    after = None if files.after is None else replace(new, location=files.after, version=None)
-    return (
-        None if before is None else table_rows(before),
-        None if after is None else table_rows(after),
-    )
-
-
-def _nowhere(source: TableSource) -> TableSource:
-    return replace(source, location=None)
 
 
 def feeds_in(text: str) -> list[str]:
     """The locations of the tables whose change feeds a statement reads."""
     return [_ESCAPED.sub(r"\1", quoted) for quoted in _FEED.findall(text)]
-
-
-def _row(source: TableSource) -> str:
-    """All columns of a row as one value."""
-    return f"struct({', '.join(f'c{c.attnum}' for c in source.columns) or _NO_VALUES})"
-
-
-def _at(source: TableSource, version: int) -> TableSource:
-    columns = tuple(
-        column if column.since_version <= version else replace(column, storage_name=None)
-        for column in source.columns
-    )
-    return TableSource(source.location, columns, version, source.has_row_tracking)

@@ -356,9 +356,10 @@ class Engine:
             return not jvm.has_executors(master)
         if not _NEAR.match(self._conf.remote):
             return False
-        place = Path(self._log_folder.place(secrets.token_hex(16)), "_delta_log")
+        token = secrets.token_hex(16)
+        path = quote_name(self._log_folder.path_of(token))
         try:
-            return bool(self.run(f"SELECT * FROM text.{quote_name(str(place))}"))
+            return [list(row) for row in self.run(f"SELECT value FROM text.{path}")] == [[token]]
         except PostgresError:  # the address leads to another machine
             return False
 

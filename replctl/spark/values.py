@@ -227,6 +227,7 @@ class FeedVersion:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
         files: what is compared then; None: the whole table before and after.
+        has_row_ids: rows on both sides have row ids, which pair them.
         run: feeds of one run can be read at once: nothing between them changes the metadata.
     """
 
@@ -235,6 +236,7 @@ class FeedVersion:
     changes_keys: bool = False
     is_compared: bool = False
     files: ChangedFiles | None = None
+    has_row_ids: bool = False
     run: int = 0
 
 

@@ -26,6 +26,7 @@ from replctl.errors import (
     UniqueViolation,
 )
 from replctl.execute import execute
+from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 
 
@@ -156,7 +157,8 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
     write_deltalake(tmp_path / "nested", nested)
     plain = _foreign_table(tmp_path / "plain")
     _run(session, "create table taken (a int)")
-    told = _with_engine(session, _Engine(["1"]))
+    engine = _Engine([None])
+    told = _with_engine(session, engine)
     for statement, error in (
         (f"t (primary key (id)) using delta location '{tmp_path}/nested'", FeatureNotSupported),
         (f"t (primary key (id)) using delta location '{plain}'", NotNullViolation),
@@ -167,6 +169,10 @@ def test_a_refused_adoption_writes_nothing(session: Session, tmp_path: Path) -> 
         with pytest.raises(error):
             _run(session, f"create table {statement}")
     assert DeltaTable(plain).version() == DeltaTable(tmp_path / "nested").version() == 0
+    engine.rows = [["1"]]
+    with pytest.raises(UniqueViolation) as caught:
+        _run(session, f"create table t (primary key (id)) using delta location '{plain}'")
+    assert caught.value.detail == "Key (id)=(1) is duplicated."
     assert told == []
     _run(session, f"create table if not exists taken using delta location '{plain}'")
     assert DeltaTable(plain).version() == 0
@@ -187,12 +193,42 @@ def test_an_adoption_only_reads(session: Session, tmp_path: Path) -> None:
     engine = _Engine()
     told = _with_engine(session, engine)
     _run(session, f"create table t (primary key (id)) using delta location '{location}'")
-    assert engine.looked == 2  # NULLs and duplicates
+    assert engine.looked == 1  # for NULLs and duplicates at once
     _run(session, "create publication p for table t")
     assert told == []
     _run(session, "drop table t")
     assert told == [f'NOTICE: files of table "t" remain in "{location}"']
     assert _contents(location) == before
+
+
+def test_one_table_is_one_relation(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = _foreign_table(tmp_path / "a b")
+    (tmp_path / "link").symlink_to(location)
+    monkeypatch.chdir(tmp_path)
+    _run(session, f"create table first using delta location '{location}'")
+    encoded = location.replace(" ", "%20")
+    for spelling in (
+        location, f"{location}/", f"{tmp_path}/./a b//", "a b", "../" + tmp_path.name + "/a b",
+        f"file:{encoded}", f"file://{encoded}/", f"FILE:///{encoded}", "file:a%20b",
+        f"{tmp_path}/link", f"file:{tmp_path}/link",
+    ):  # fmt: skip
+        with pytest.raises(DuplicateObject) as caught:
+            _run(session, f"create table second using delta location '{spelling}'")
+        assert caught.value.message.endswith('is relation "first" already'), spelling
+    _run(session, "create database d")
+    other = Session.connect(session.cluster, "d", "postgres")
+    _run(other, f"create table first using delta location 'file:{tmp_path}/link/'")
+    shown = _run(other, "select pg_relation_filepath('first')")
+    assert shown == [[f"file:{tmp_path}/link/"]]
+
+
+@pytest.mark.parametrize(
+    "spelling", ["s3://b/t", "s3a://b/t", "s3n://b/t/", "S3A://b/t//", "s3://b/t/"]
+)
+def test_schemes_of_one_storage_are_one(spelling: str) -> None:
+    assert TableFolder.of(spelling).canonical() == "s3://b/t"
 
 
 def test_the_owner_s_word_for_a_key_is_taken(session: Session, tmp_path: Path) -> None:

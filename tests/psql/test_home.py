@@ -18,6 +18,7 @@ from replctl.spark import Server, ServerConf
         "sync --watch",
         "sync --explain",
         "status",
+        "verify",
         "vacuum",
         "dump --schema-only",
         "spark status",

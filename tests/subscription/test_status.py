@@ -84,11 +84,11 @@ def test_all_is_well(status: Psql) -> None:
     assert outcome.exit_code == 0
     assert outcome.stdout.splitlines()[2:] == [
         " s            | test_sub |                  | t       | inactive |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         " s            | test_sub | public.t         |         | r        |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         " s            | test_sub | public.unchanged |         | r        |     |           0 |"
-        "            0 |    0 |     0.0 | ",
+        "            0 |    0 |     0.0 |             |              | ",
         "(3 rows)",
         "",
     ]

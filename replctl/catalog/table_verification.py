@@ -1,0 +1,50 @@
+"""When tables of subscriptions were found equal to what is published (`replctl verify`)."""
+
+from __future__ import annotations
+
+import time
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from replctl.catalog import schema
+from replctl.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A comparison that found no difference.
+
+    Attributes:
+        time: microseconds since 1970.
+        lsn: the position of the publisher's log that the table had.
+    """
+
+    time: int
+    lsn: int
+
+
+def verifications(connection: Connection, subscription_oid: int) -> dict[int, Verification]:
+    """Return the last one of each table of a subscription, by the table's OID."""
+    table = schema.table_verification
+    rows = connection.execute(select(table).where(table.c.subid == subscription_oid))
+    return {int(row.relid): Verification(int(row.time), int(row.lsn)) for row in rows}
+
+
+def put_verification(connection: Connection, subscription_oid: int, relid: int, lsn: int) -> None:
+    """Note that a table was found equal now."""
+    noted = {"time": time.time_ns() // 1000, "lsn": lsn}
+    statement = insert(schema.table_verification).values(
+        subid=subscription_oid, relid=relid, **noted
+    )
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["subid", "relid"], set_=noted)
+    )
+
+
+def delete_verification(connection: Connection, subscription_oid: int, relid: int) -> None:
+    """Forget when a table was found equal."""
+    table = schema.table_verification
+    connection.execute(
+        delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
+    )

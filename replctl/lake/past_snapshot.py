@@ -1,0 +1,50 @@
+"""What a publisher had at an LSN of the past: the versions of its tables, and what was published of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.catalog.pg_class import find_relation_oid, leaf_partitions, load_relations
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_wal import version_at
+from replctl.errors import UndefinedTable
+from replctl.replication.node import Snapshot
+from replctl.replication.published_relation import PublicationSet
+from replctl.replication.update_transformation import Action
+from replctl.session import Session
+
+
+def past_snapshot(session: Session, schema_name: str, name: str, lsn: int) -> Snapshot:
+    """Return the version of each leaf of a relation that an LSN has.
+
+    Raises:
+        UndefinedTable: there was no such relation.
+    """
+    with session.read() as current:
+        catalog = current.as_of(lsn)
+        schema_oid = find_schema(catalog, schema_name)
+        oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+        if oid is None:
+            raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
+        leaves = leaf_partitions(catalog, load_relations(catalog, [oid])[oid])
+        versions = {str(leaf.oid): version_at(current, leaf.oid, lsn) for leaf in leaves}
+    return Snapshot(lsn, {"versions": versions})
+
+
+def published_actions(
+    session: Session, publications: Sequence[str], name: tuple[str, str], lsn: int
+) -> frozenset[Action]:
+    """Return what publications published of a relation's changes at an LSN.
+
+    Args:
+        name: schema and name.
+    """
+    found: set[Action] = set()
+    with session.read() as current:
+        catalog = current.as_of(lsn)
+        for publication in PublicationSet.of_names(catalog, publications).publications:
+            tables = PublicationSet(catalog, [publication]).tables_to_copy()
+            if name in {(table.relation.schema, table.relation.name) for table in tables}:
+                found |= {item for item in Action if publication.publishes(item.publish_option)}
+    return frozenset(found)

@@ -1,0 +1,133 @@
+"""A subscriber's table as `replctl verify` compares it: at the versions that hold what the
+subscription has applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import cast
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_replication_slots import origin_progress
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    subscription_relations,
+)
+from replctl.catalog.pg_wal import last_committed_version
+from replctl.catalog.transaction import Catalog
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake import commit_log
+from replctl.lake.file_access import check_readable
+from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
+from replctl.lake.target import enums_of, replication_target
+from replctl.lake.target_relations import TargetRelations, leaves_of_root
+from replctl.record import dataclass
+from replctl.replication.node import RemoteRelation, Rows
+from replctl.replication.update_transformation import Action
+from replctl.session import Session
+from replctl.spark import Comparison, Leaf, SentColumn, Sides, compare
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTarget:
+    """A table to read.
+
+    Attributes:
+        relation: the table.
+        family: the partition tree that it stands in.
+        lsn: the position of the publisher's log that it has; 0 if nothing was copied or applied.
+        versions: the Delta version of each leaf, by OID; None: there is no table yet.
+    """
+
+    relation: Relation
+    family: dict[int, Relation]
+    lsn: int
+    versions: dict[int, int | None]
+
+
+def pinned_target(
+    local: TargetRelations, subscription: Subscription, name: tuple[str, str]
+) -> PinnedTarget:
+    """Fix what to read of a subscription's table, by (schema, name), in one transaction of the
+    catalog.
+
+    What others have committed to it is entered first; an unfinished batch is not seen.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is not synchronized yet (55000).
+        PostgresError: it cannot be read.
+    """
+    session = local.session
+    ((root, family),) = local.families([name]).values()
+    leaves = {leaf.oid: leaf for leaf in leaves_of_root(root, family)}
+    enter_foreign_versions(session, list(leaves))
+    with session.read() as catalog:
+        check_readable(catalog, leaves.values())
+        commit_log.check_readable(catalog, leaves)
+        lsn = _applied_lsn(catalog, subscription, root)
+        visible = visible_versions(catalog, leaves)
+        versions = {
+            oid: visible[oid] if oid in visible else last_committed_version(catalog, oid)
+            for oid in leaves
+        }
+    return PinnedTarget(root, family, lsn, versions)
+
+
+def compared(
+    session: Session,
+    pinned: PinnedTarget,
+    remote: RemoteRelation,
+    rows: Rows,
+    actions: Collection[Action],
+    limit: int,
+) -> Comparison:
+    """Compare the published rows of a table with its own.
+
+    Args:
+        rows: those that the publisher has at the table's LSN.
+        actions: that are published. Without UPDATE rows may differ, without DELETE there may be
+            more of them.
+        limit: how many rows of each kind are named.
+
+    Raises:
+        PostgresError: they cannot be compared.
+    """
+    with session.read() as catalog:
+        enums = enums_of(catalog, pinned.relation)
+    target = replication_target(pinned.relation, remote, pinned.family, pinned.versions, enums)
+    sides = Sides(
+        cast("str", rows),
+        tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
+        replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
+        counts_different=Action.UPDATE in actions,
+        owned=() if Action.DELETE in actions else None,
+    )
+    return compare(session.engine(), sides, limit)
+
+
+def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
+    """A leaf with the columns that its table has at its version."""
+    version = pinned.versions[leaf.relid]
+    source = numbered_as(pinned.relation, pinned.family[leaf.relid], version)
+    return replace(leaf, source=source if version is not None else replace(source, location=None))
+
+
+def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation) -> int:
+    """The position of the publisher's log that a table has."""
+    members = subscription_relations(catalog, subscription.oid)
+    member = next((item for item in members if item.relid == root.oid), None)
+    if member is None or not member.state.is_copied:
+        raise ObjectNotInPrerequisiteState(
+            f'table "{root.qualified_name}" is not synchronized yet',
+            hint=f"Run: replctl sync {subscription.name}",
+        )
+    progress = origin_progress(catalog.connection, _origin_name(subscription, member)) or 0
+    return max(member.lsn or 0, progress)
+
+
+def _origin_name(subscription: Subscription, member: SubscriptionRelation) -> str:
+    if member.state is RelState.READY:
+        return subscription.origin_name
+    return subscription.table_origin_name(member.relid)

@@ -1,0 +1,138 @@
+"""The changes of a version of a table, by comparing the rows before it with those after it.
+
+Rows that are stored alike on both sides cancel, as a multiset.  Where rows on both sides have row
+ids, those with one row id are a row and what has become of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replctl.spark.data_type import quote
+from replctl.spark.delta_table import scan
+from replctl.spark.query import Query, query, selected, table_rows
+from replctl.spark.values import FeedVersion, TableColumn, TableSource
+
+_FLOATS = ("float4", "float8", "_float4", "_float8")
+#: What stands for the values of a row without columns.
+_NO_VALUES = "1 AS c0"
+
+
+def source_at(source: TableSource, version: int) -> TableSource:
+    """Return a table at a version: columns that came later have their `missing_value`."""
+    columns = tuple(
+        column if column.since_version <= version else replace(column, storage_name=None)
+        for column in source.columns
+    )
+    return replace(source, columns=columns, version=version)
+
+
+def row_value(source: TableSource, alias: str = "") -> str:
+    """SQL of all columns of a row as one value."""
+    prefix = f"{alias}." if alias else ""
+    values = ", ".join(f"{prefix}c{c.attnum} AS c{c.attnum}" for c in source.columns)
+    return f"struct({values or _NO_VALUES})"
+
+
+def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
+    """SQL of the images of a version: version, kind (insert or delete), place, and c<attnum>.
+
+    Args:
+        place: SQL of the place of a row in the version.
+    """
+    before, after = _sides(source, version)
+    shown = [("kind", "kind"), (place, "place"), *((f"c{c.attnum}",) * 2 for c in source.columns)]
+    head = f"SELECT {version.version}L AS version, {selected(shown)}"
+    if before is None or after is None:
+        kind = quote("insert" if before is None else "delete")
+        rows = after or before or Query(scan(replace(source, location=None)))
+        return f"{head} FROM (SELECT *, {kind} AS kind FROM ({rows}))"
+    return f"{head} FROM ({_differences(source, before, after)})"
+
+
+def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
+    """SQL of the rows of a version that have become others, and of its other images.
+
+    Returns:
+        Pairs (version, place, kind U, o, n), None where there are none; and images, as
+        `compared_sql`.
+    """
+    before, after = _sides(replace(source, has_row_tracking=True), version, with_row_id=True)
+    if before is None or after is None:
+        return None, compared_sql(source, version, "0L")
+    old, new = row_value(source, "r"), row_value(source, "a")
+    moved = query(
+        f"SELECT {version.version}L AS version, a.row_id AS place, 'U' AS kind, {old} AS o,"
+        f" {new} AS n FROM removed r JOIN added a ON r.row_id = a.row_id"
+        f" WHERE NOT ({_is_alike(source.columns)})",
+        removed=before,
+        added=after,
+    )
+    others = query(
+        "SELECT * FROM others",
+        removed=before,
+        added=after,
+        others=_differences(
+            source,
+            "SELECT r.* FROM removed r LEFT ANTI JOIN added a ON r.row_id = a.row_id",
+            "SELECT a.* FROM added a LEFT ANTI JOIN removed r ON a.row_id = r.row_id",
+        ),
+    )
+    shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in source.columns)]
+    images = f"SELECT {version.version}L AS version, {', '.join(shown)} FROM ({others})"
+    return f"SELECT * FROM ({moved})", images
+
+
+def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
+    """The rows that only one side has: kind, and c<attnum>."""
+    # Spark takes -0.0 for 0.0 where it groups, and gives 0.0 back
+    stored = [(c.attnum, c.type in _FLOATS) for c in source.columns]
+    groups = ", ".join(f"CAST(c{n} AS STRING)" if is_float else f"c{n}" for n, is_float in stored)
+    kept = [(f"any_value(c{n})" if is_float else f"c{n}", f"c{n}") for n, is_float in stored]
+    names = ", ".join(f"c{n}" for n, _is_float in stored) or _NO_VALUES
+    copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
+    return query(
+        f"SELECT kind, {names} FROM surpluses LATERAL VIEW {copies}",
+        only_before=before,
+        only_after=after,
+        images=(
+            f"SELECT -1 AS side, {names} FROM only_before"
+            f" UNION ALL SELECT 1 AS side, {names} FROM only_after"
+        ),
+        surpluses=(
+            f"SELECT {selected([*kept, ('CAST(sum(side) AS INT)', 'surplus')])},"
+            " if(sum(side) > 0, 'insert', 'delete') AS kind"
+            f" FROM images GROUP BY {groups or 'TRUE'} HAVING sum(side) <> 0"
+        ),
+    )
+
+
+def _is_alike(columns: Sequence[TableColumn]) -> str:
+    """Whether two rows r and a are stored alike."""
+    tests = [
+        f"CAST(r.c{c.attnum} AS STRING) <=> CAST(a.c{c.attnum} AS STRING)"
+        if c.type in _FLOATS
+        else f"r.c{c.attnum} <=> a.c{c.attnum}"
+        for c in columns
+    ]
+    return " AND ".join(tests) or "TRUE"
+
+
+def _sides(
+    source: TableSource, version: FeedVersion, *, with_row_id: bool = False
+) -> tuple[Query | None, Query | None]:
+    """The rows before and after a version, all or those of the files that changed; None where there
+    are none."""
+    number, files = version.version, version.files
+    old, new = source_at(source, number - 1), source_at(source, number)
+    sides: list[TableSource | None] = [old if number else None, new]
+    if files is not None:
+        sides = [
+            None if place is None else replace(side, location=place, version=None)
+            for side, place in ((old, files.before), (new, files.after))
+        ]
+    before, after = (
+        None if side is None else table_rows(side, with_row_id=with_row_id) for side in sides
+    )
+    return before, after

@@ -1,0 +1,359 @@
+"""Comparison of a published table with its copy: what differs between two sides, row by row.
+
+Rows are met by the key, in its normal form, and compared as they are stored, floats by their text:
+Spark takes -0.0 for 0.0.  First both sides are counted, and their rows' hashes added up, in buckets
+of keys; then only the rows of the buckets that differ are met.  Of equal rows each stands for
+itself, so that a row that is there twice is a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from replctl.expr.nodes import Expr
+from replctl.record import dataclass
+from replctl.spark.data_type import element_type, storage_type
+from replctl.spark.normal_form import normal_form
+from replctl.spark.query import Query, key, query, selected, table_rows, union
+from replctl.spark.sql_value import SqlValue
+from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.text_conversion import replicate
+from replctl.spark.translation import to_sql
+from replctl.spark.values import SentColumn, Target, TargetColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+#: Into so many buckets the keys of a table are divided.
+BUCKETS = 4096
+#: More differing buckets than this are no condition: almost every row is read for them anyway.
+_MANY_BUCKETS = BUCKETS // 2
+
+MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
+KINDS = (MISSING, EXTRA, DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What is compared.
+
+    Attributes:
+        rows: SQL of the published rows, n1, n2, ... in the publisher's types.
+        sent: these columns.
+        target: the copy, each leaf at the version to read.
+        counts_different: rows that differ are a difference; else they are counted apart.
+        owned: extra rows that satisfy one of these are a difference, all for (); None: none.
+    """
+
+    rows: str
+    sent: tuple[SentColumn, ...]
+    target: Target
+    counts_different: bool = True
+    owned: tuple[Expr, ...] | None = ()
+
+    @property
+    def columns(self) -> tuple[TargetColumn, ...]:
+        """The columns that are compared."""
+        return tuple(column for column in self.target.columns if column.sent is not None)
+
+    @property
+    def shown(self) -> tuple[TargetColumn, ...]:
+        """The columns that say which row it is: the key's, or all that are compared."""
+        return tuple(map(self.target.column, self.target.key)) or self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row that differs.
+
+    Attributes:
+        kind: missing, extra or different.
+        row: the columns that say which row it is (`Sides.shown`), by name, as texts.
+        columns: the names of the columns that differ.
+    """
+
+    kind: str
+    row: tuple[tuple[str, str | None], ...]
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two sides compare.
+
+    Attributes:
+        published_rows, target_rows: how many each side has.
+        differences: how many rows are missing, extra and different.
+        apart: how many of them are no difference.
+        columns: in how many different rows each column differs, by name.
+        first: the first rows of each kind.
+    """
+
+    published_rows: int
+    target_rows: int
+    differences: dict[str, int] = field(default_factory=dict)
+    apart: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
+    first: tuple[RowDifference, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether there is no difference, rows that are counted apart aside."""
+        return not any(self.differences.values())
+
+
+def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
+    """Compare two sides; nothing is written.
+
+    Args:
+        limit: how many rows of each kind are named.
+
+    Raises:
+        PostgresError: rows cannot be read, or a value does not fit the target's type.
+    """
+    ((published, copied, differing),) = engine.rows(str(buckets_query(sides)))
+    if not differing:
+        return Comparison(int(published), int(copied))
+    columns = difference_columns(sides)
+    with staged(engine, str(differences_query(sides, sorted(differing))), columns) as found:
+        counts = engine.rows(
+            f"SELECT kind, counts, count(*) FROM {found.view} GROUP BY kind, counts"
+        )
+        return Comparison(
+            int(published),
+            int(copied),
+            {str(kind): int(count) for kind, counted, count in counts if counted},
+            {str(kind): int(count) for kind, counted, count in counts if not counted},
+            _column_counts(engine, sides, found),
+            tuple(_first_rows(engine, sides, found, limit)),
+        )
+
+
+def buckets_query(sides: Sides) -> Query:
+    """Return one row: how many rows each side has, and the buckets in which they differ."""
+    sign = "if(is_published, 1L, -1L)"
+    sums = (f"sum({sign})", *(f"sum({sign} * {half})" for half in _halves("row_hash")))
+    return query(
+        "SELECT coalesce(sum(published_rows), 0L) AS published_rows,"
+        " coalesce(sum(target_rows), 0L) AS target_rows,"
+        " collect_list(bucket) FILTER (WHERE differs) AS differing FROM buckets",
+        sides=_sides(sides),
+        hashed=f"SELECT is_published, {_bucket(sides)} AS bucket, {_row_hash(sides)} AS row_hash"
+        " FROM sides",
+        buckets="SELECT bucket, count_if(is_published) AS published_rows,"
+        " count_if(NOT is_published) AS target_rows,"
+        f" ({' OR '.join(f'{item} <> 0L' for item in sums)}) AS differs"
+        " FROM hashed GROUP BY bucket",
+    )
+
+
+def differences_query(sides: Sides, buckets: Sequence[int]) -> Query:
+    """Return the rows that differ: `difference_columns`.
+
+    Args:
+        buckets: those in which the sides differ, one at least.
+    """
+    compared = [f"v{column.attnum}" for column in sides.columns]
+    shown = [f"s{i}" for i, _ in enumerate(sides.shown, start=1)]
+    keys = [key(i) for i, _ in enumerate(sides.target.key, start=1)]
+    steps: dict[str, Query | str] = {
+        "sides": _sides(sides),
+        "valued": f"SELECT {_valued(sides)} FROM sides{_in_buckets(sides, buckets)}",
+        "surplus": f"SELECT {_joined([*keys, *compared])}"
+        f"{_joined([f'any_value({name}) AS {name}' for name in shown])}"
+        " bool_and(is_owned) AS is_owned, sum(if(is_published, 1L, -1L)) AS surplus FROM valued"
+        f"{_grouped_by([*keys, *compared])} HAVING sum(if(is_published, 1L, -1L)) <> 0",
+        "each": "SELECT *, explode(sequence(1L, abs(surplus))) AS copy FROM surplus",
+    }
+    if not keys:
+        kind = f"if(surplus > 0, '{MISSING}', '{EXTRA}')"
+        steps["met"] = (
+            f"SELECT {kind} AS kind, {_joined(shown)} is_owned,"
+            " CAST(array() AS ARRAY<INT>) AS differing FROM each"
+        )
+        return query(_counted(sides, shown), **steps)
+    row = f"struct({', '.join([*shown, *compared])})"
+    side, order = ", ".join([*keys, "surplus > 0"]), ", ".join([*compared, "copy"])
+    steps["numbered"] = (
+        f"SELECT *, row_number() OVER (PARTITION BY {side} ORDER BY {order}) AS number FROM each"
+    )
+    steps["paired"] = (
+        f"SELECT any_value({row}) FILTER (WHERE surplus > 0) AS p,"
+        f" any_value({row}) FILTER (WHERE surplus < 0) AS t,"
+        f" bool_and(is_owned) AS is_owned FROM numbered GROUP BY {', '.join(keys)}, number"
+    )
+    differing = ", ".join(
+        f"if(p.v{column.attnum} <=> t.v{column.attnum}, NULL, {column.attnum})"
+        for column in sides.columns
+    )
+    either = _joined([f"coalesce(p.{name}, t.{name}) AS {name}" for name in shown])
+    steps["met"] = (
+        f"SELECT CASE WHEN t IS NULL THEN '{MISSING}' WHEN p IS NULL THEN '{EXTRA}'"
+        f" ELSE '{DIFFERENT}' END AS kind, {either} is_owned,"
+        " if(p IS NULL OR t IS NULL, CAST(array() AS ARRAY<INT>),"
+        f" array_compact(array({differing}))) AS differing FROM paired"
+    )
+    return query(_counted(sides, shown), **steps)
+
+
+def difference_columns(sides: Sides) -> list[StagedColumn]:
+    """Return the columns of `differences_query`."""
+    return [
+        StagedColumn("kind", "text"),
+        StagedColumn("counts", "bool"),
+        StagedColumn("differing", "_int4"),
+        *(StagedColumn(f"s{i}", c.type, c.typmod) for i, c in enumerate(sides.shown, start=1)),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------
+# The two sides
+
+
+def _sides(sides: Sides) -> Query:
+    """The rows of both: is_published, is_owned, c<attnum> as the target stores them."""
+    published = [("TRUE", "is_published"), ("TRUE", "is_owned")]
+    published += [(_received(sides, column), f"c{column.attnum}") for column in sides.columns]
+    own = [("FALSE", "is_published"), (_is_owned(sides), "is_owned")]
+    own += [(f"c{column.attnum}", f"c{column.attnum}") for column in sides.columns]
+    leaves = [
+        query(f"SELECT {selected(own)} FROM stored", stored=table_rows(leaf.source))
+        for leaf in sides.target.leaves
+    ]
+    return union([Query(f"SELECT {selected(published)} FROM ({sides.rows})"), *leaves])
+
+
+def _received(sides: Sides, column: TargetColumn) -> str:
+    assert column.sent is not None
+    sent = sides.sent[column.sent - 1]
+    value = SqlValue(f"n{column.sent}", sent.type, storage_type(sent.type, sent.typmod))
+    return replicate(value, sent.typmod, column.type, column.typmod, column.enum).text
+
+
+def _is_owned(sides: Sides) -> str:
+    if sides.owned is None:
+        return "FALSE"
+    tests = [to_sql(item, lambda var: f"c{var.attnum}").text for item in sides.owned]
+    return f"coalesce({' OR '.join(tests)}, FALSE)" if tests else "TRUE"
+
+
+def _stored(column: TargetColumn) -> SqlValue:
+    return SqlValue(f"c{column.attnum}", column.type, storage_type(column.type, column.typmod))
+
+
+def _compared(column: TargetColumn) -> str:
+    """A value that is equal where the stored ones are alike."""
+    value = f"c{column.attnum}"
+    if column.type in ("float4", "float8"):
+        return f"CAST({value} AS STRING)"
+    if element_type(column.type) in ("float4", "float8"):
+        return f"CAST({value} AS ARRAY<STRING>)"
+    return value
+
+
+def _valued(sides: Sides) -> str:
+    """The columns of a row: key_<i> in normal form, v<attnum> compared, s<i> shown."""
+    keys = enumerate(map(sides.target.column, sides.target.key), start=1)
+    return selected(
+        [
+            ("is_published", "is_published"),
+            ("is_owned", "is_owned"),
+            *((normal_form(_stored(column)).text, key(i)) for i, column in keys),
+            *((_compared(column), f"v{column.attnum}") for column in sides.columns),
+            *((f"c{c.attnum}", f"s{i}") for i, c in enumerate(sides.shown, start=1)),
+        ]
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Hashes
+
+
+def _row_hash(sides: Sides) -> str:
+    """A number of 64 bits that tells rows apart.
+
+    Spark's hash passes over NULL, and joins arrays with what follows them: which values and
+    elements are NULL, and how long arrays are, is hashed, too.
+    """
+    parts = []
+    for column in sides.columns:
+        value = _compared(column)
+        parts += [value, f"{value} IS NULL"]
+        if element_type(column.type) is not None:
+            parts += [f"transform({value}, item_ -> item_ IS NULL)", f"size({value})"]
+    return f"xxhash64({', '.join(parts) or '0'})"
+
+
+def _bucket(sides: Sides) -> str:
+    """The bucket of a row: equal keys have the same."""
+    keys = [normal_form(_stored(sides.target.column(attnum))).text for attnum in sides.target.key]
+    hashed = f"xxhash64({', '.join(keys)})" if keys else _row_hash(sides)
+    return f"CAST(pmod({hashed}, {BUCKETS}L) AS INT)"
+
+
+def _halves(number: str) -> tuple[str, str]:
+    """The two halves of 64 bits: sums of them do not overflow."""
+    return f"({number} & 4294967295L)", f"shiftrightunsigned({number}, 32)"
+
+
+def _in_buckets(sides: Sides, buckets: Sequence[int]) -> str:
+    if len(buckets) > _MANY_BUCKETS:
+        return ""
+    return f" WHERE {_bucket(sides)} IN ({', '.join(map(str, buckets))})"
+
+
+# ---------------------------------------------------------------------------------------------
+# What is found
+
+
+def _counted(sides: Sides, shown: Sequence[str]) -> str:
+    different = "TRUE" if sides.counts_different else "FALSE"
+    counts = (
+        f"CASE kind WHEN '{EXTRA}' THEN is_owned WHEN '{DIFFERENT}' THEN {different} ELSE TRUE END"
+    )
+    return f"SELECT kind, {counts} AS counts, {_joined(shown)} differing FROM met"
+
+
+def _column_counts(engine: Engine, sides: Sides, found: Staged) -> dict[str, int]:
+    counted = engine.rows(
+        f"SELECT attnum, count(*) FROM (SELECT explode(differing) AS attnum FROM {found.view}"
+        " WHERE counts) GROUP BY attnum ORDER BY attnum"
+    )
+    return {sides.target.column(attnum).name: int(count) for attnum, count in counted}
+
+
+def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list[RowDifference]:
+    names = [column.name for column in sides.shown]
+    order = ", ".join(f"s{i}" for i, _ in enumerate(names, start=1)) or "kind"
+    numbered = (
+        f"SELECT *, row_number() OVER (PARTITION BY kind ORDER BY {order}) AS place"
+        f" FROM {found.view} WHERE counts"
+    )
+    columns = [column for column in found.columns if column.name != "counts"]
+    rows = engine.fetch(
+        f"SELECT * FROM ({numbered}) WHERE place <= {limit} ORDER BY kind, place", columns
+    )
+    return [
+        RowDifference(
+            str(kind),
+            tuple(zip(names, row, strict=True)),
+            tuple(sides.target.column(attnum).name for attnum in _numbers(differing or "{}")),
+        )
+        for kind, differing, *row in rows
+    ]
+
+
+def _numbers(array: str) -> tuple[int, ...]:
+    """The numbers of an array's text: {2,3} -> 2, 3."""
+    return tuple(int(item) for item in array.strip("{}").split(",") if item)
+
+
+def _grouped_by(columns: Sequence[str]) -> str:
+    return f" GROUP BY {', '.join(columns)}" if columns else ""
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Items of a list that has more of them."""
+    return "".join(f"{part}, " for part in parts)

@@ -1,0 +1,214 @@
+"""Comparison of subscriptions' tables with what is published (`replctl verify`); nothing is written
+into a table."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation, list_subscriptions
+from replctl.catalog.table_verification import put_verification
+from replctl.errors import (
+    AmbiguousAlias,
+    FeatureNotSupported,
+    PostgresError,
+    QueryCanceled,
+    UndefinedObject,
+    UndefinedTable,
+)
+from replctl.lake.subscriber import LakeSubscriber
+from replctl.open_node import open_publisher, open_subscriber
+from replctl.record import dataclass
+from replctl.replication.node import Publisher
+from replctl.session import Session
+from replctl.spark import Comparison
+
+#: A table, by (schema, name).
+_Name = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTable:
+    """What was found of a table.
+
+    Attributes:
+        lsn: the position of the publisher's log at which it was compared; None: it was not.
+        comparison: what differs; None if it could not be compared, which `error` explains.
+    """
+
+    schema: str
+    name: str
+    lsn: int | None = None
+    comparison: Comparison | None = None
+    error: PostgresError | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether no difference was found."""
+        return self.comparison is not None and self.comparison.is_equal
+
+    @property
+    def result(self) -> str:
+        """One word for it: equal, different or unknown."""
+        if self.comparison is None:
+            return "unknown"
+        return "equal" if self.comparison.is_equal else "different"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSubscription:
+    """What was found of a subscription's tables; `error` is why none could be compared."""
+
+    name: str
+    database: str
+    tables: tuple[VerifiedTable, ...] = ()
+    error: PostgresError | None = None
+
+    @property
+    def errors(self) -> list[PostgresError]:
+        """Why something could not be compared."""
+        found = [self.error, *(table.error for table in self.tables)]
+        return [error for error in found if error is not None]
+
+
+def verify(
+    session: Session, name: str | None = None, table: Sequence[str] = (), limit: int = 10
+) -> list[VerifiedSubscription]:
+    """Compare the tables of subscriptions with what is published.
+
+    Args:
+        name: a subscription; None: all of the cluster.
+        table: the parts of the name of one table; (): all.
+        limit: how many missing, extra and different rows are named of each table.
+
+    Raises:
+        UndefinedObject: there is no such subscription.
+        UndefinedTable: it has no such table.
+        InsufficientPrivilege: the subscription is another role's.
+        QueryCanceled: Ctrl-C.
+    """
+    with session.read() as catalog:
+        subscriptions = list_subscriptions(catalog, all_databases=True)
+        chosen = [item for item in subscriptions if name in (None, item.name)]
+        if name is not None and not chosen:
+            raise UndefinedObject(f'subscription "{name}" does not exist')
+        for subscription in chosen:
+            session.privileges(catalog).check_owner(
+                subscription.owner, "subscription", subscription.name
+            )
+    return [_verified(session, subscription, table, limit) for subscription in chosen]
+
+
+def _verified(
+    session: Session, subscription: Subscription, table: Sequence[str], limit: int
+) -> VerifiedSubscription:
+    database = session.cluster.database_name(subscription.database_oid)
+    found = VerifiedSubscription(subscription.name, database)
+    with open_subscriber(session, subscription) as subscriber:
+        members = subscriber.relations()
+        names = _chosen(subscription, sorted(members), table)
+        try:
+            _check_origin(subscription)
+            with open_publisher(session, subscription) as publisher:
+                comparing = _Comparing(session, subscription, publisher, subscriber, limit)
+                tables = tuple(comparing.table(item, members[item]) for item in names)
+        except QueryCanceled:
+            raise
+        except PostgresError as error:
+            return VerifiedSubscription(found.name, database, (), error)
+    return VerifiedSubscription(found.name, database, tables)
+
+
+def _chosen(
+    subscription: Subscription, names: Sequence[_Name], table: Sequence[str]
+) -> Sequence[_Name]:
+    """The tables that are asked for.
+
+    Raises:
+        UndefinedTable: there is none of that name.
+        AmbiguousAlias: there are several, in different schemas.
+    """
+    if not table:
+        return names
+    found = [name for name in names if name[-len(table) :] == tuple(table)]
+    shown = ".".join(table)
+    if not found:
+        raise UndefinedTable(
+            f'table "{shown}" is not part of subscription "{subscription.name}"',
+            detail=_listed(subscription, names),
+        )
+    if len(found) > 1:
+        raise AmbiguousAlias(
+            f'table name "{shown}" is ambiguous',
+            hint=f"Run: replctl verify {shlex.quote(subscription.name)} "
+            f"{shlex.quote('.'.join(found[0]))}",
+        )
+    return found
+
+
+def _listed(subscription: Subscription, names: Sequence[_Name]) -> str:
+    tables = ", ".join(f'"{schema}.{name}"' for schema, name in names)
+    return f"Its tables are {tables}." if tables else "It has no tables."
+
+
+def _check_origin(subscription: Subscription) -> None:
+    """
+    Raises:
+        FeatureNotSupported: the subscription takes only part of the publisher's rows.
+    """
+    if subscription.origin.lower() == "none":
+        raise FeatureNotSupported(
+            f'subscription "{subscription.name}" cannot be compared with its publisher',
+            detail="It has origin = none: rows that were replicated to the publisher are not sent,"
+            " and which they are cannot be seen in its tables.",
+        )
+
+
+class _Comparing:
+    """The tables of one subscription."""
+
+    def __init__(
+        self,
+        session: Session,
+        subscription: Subscription,
+        publisher: Publisher,
+        subscriber: LakeSubscriber,
+        limit: int,
+    ) -> None:
+        self._session = session
+        self._subscription = subscription
+        self._publisher = publisher
+        self._subscriber = subscriber
+        self._limit = limit
+
+    def table(self, name: _Name, member: SubscriptionRelation) -> VerifiedTable:
+        """Compare one table; what prevents it is in the result."""
+        try:
+            found = self._compared(name)
+        except QueryCanceled:
+            raise
+        except PostgresError as error:
+            return VerifiedTable(*name, error=error)
+        if found.is_equal and found.lsn is not None and not self._session.cluster.is_in_recovery:
+            with self._session.cluster.begin(write=True) as connection:
+                put_verification(connection, self._subscription.oid, member.relid, found.lsn)
+        return found
+
+    def _compared(self, name: _Name) -> VerifiedTable:
+        publications = self._subscription.publications
+        pinned = self._subscriber.pinned(name)
+        lsn = pinned.lsn or self._slot_position(name)
+        snapshot = self._publisher.past_snapshot(*name, lsn)
+        remote, rows = self._publisher.copy(publications, *name, snapshot)
+        actions = self._publisher.published_actions(publications, *name, lsn)
+        comparison = self._subscriber.compare(pinned, remote, rows, actions, self._limit)
+        return VerifiedTable(*name, lsn, comparison)
+
+    def _slot_position(self, name: _Name) -> int:
+        """Where a table begins that was not copied, and for which nothing was applied."""
+        if self._subscription.slot_name is None:
+            raise FeatureNotSupported(
+                f'table "{".".join(name)}" cannot be compared: nothing was applied to it, and'
+                f' subscription "{self._subscription.name}" has no slot'
+            )
+        return self._publisher.slot_position(self._subscription.slot_name)

@@ -1,0 +1,61 @@
+"""Which Delta version of a table a position of the log has."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.horizon import Horizon, trim
+from replctl.catalog.pg_wal import CHANGE, NONE, enter, version_at
+from replctl.catalog.transaction import begin_transaction, commit_transaction
+
+_TABLE = 16400
+
+
+def _committed(cluster: Cluster, *versions: int) -> int:
+    """Versions of one transaction; its commit LSN."""
+    with cluster.write(_database(cluster)) as catalog:
+        xid = begin_transaction(catalog.connection, catalog.database_oid, cluster.backend)
+        for version in versions:
+            enter(catalog, xid, _TABLE, version, CHANGE if version else NONE)
+        return commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def _database(cluster: Cluster) -> int:
+    return cluster.database_oid("postgres")
+
+
+def _version(cluster: Cluster, lsn: int) -> int | None:
+    with cluster.read(_database(cluster)) as catalog:
+        return version_at(catalog, _TABLE, lsn)
+
+
+def test_a_position_has_the_versions_committed_up_to_it(cluster: Cluster) -> None:
+    assert _version(cluster, 2**62) is None
+    first = _committed(cluster, 0, 1)
+    second = _committed(cluster, 2, 3)
+    assert _version(cluster, first - 1) is None
+    assert _version(cluster, first) == 1
+    assert _version(cluster, second - 1) == 1
+    assert _version(cluster, second) == 3
+
+
+def test_what_is_not_committed_is_later(cluster: Cluster) -> None:
+    lsn = _committed(cluster, 0, 1)
+    with cluster.write(_database(cluster)) as catalog:
+        xid = begin_transaction(catalog.connection, catalog.database_oid, cluster.backend)
+        enter(catalog, xid, _TABLE, 2, CHANGE)
+        assert version_at(catalog, _TABLE, lsn) == 1
+
+
+@pytest.mark.parametrize("later", [(), (6, 7)])
+def test_entries_that_were_removed_are_not_missed(cluster: Cluster, later: tuple[int, ...]) -> None:
+    _committed(cluster, 0, 1)
+    lsn = _committed(cluster, 2, 3, 4, 5)
+    newest = _committed(cluster, *later) if later else lsn
+    with cluster.write(_database(cluster)) as catalog:
+        trim(catalog.connection, Horizon(lsn, time.time_ns() // 1000 + 10**9))
+    assert _version(cluster, lsn) == 5
+    assert _version(cluster, newest) == (7 if later else 5)
