@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.catalog.table_copy import CopyMethod
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import side_by_side
@@ -44,8 +45,8 @@ class RunPlan:
     Attributes:
         to_lsn: where the table is then.
         inserts, updates, deletes: that are sent: the row filters have let them pass.
-        path: how they are written: copy, append, replaceWhere, MERGE, TRUNCATE, skip or nothing;
-            several of them after commas.
+        path: how they are written: copy, reconcile, append, replaceWhere, MERGE, TRUNCATE, skip or
+            nothing; several of them after commas.
         is_estimated: it may come otherwise.
     """
 
@@ -194,8 +195,11 @@ class _Explained:
             else Snapshot(begun.lsn, begun.publisher_state)
         )
         remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
-        count = subscriber.planned_copy(remote, rows)
-        self._runs[name].append(RunPlan(snapshot.lsn, count, 0, 0, "copy"))
+        counts = subscriber.planned_copy(relation, remote, rows)
+        path = "reconcile" if relation.method is CopyMethod.RECONCILE else "copy"
+        self._runs[name].append(
+            RunPlan(snapshot.lsn, counts.inserted, counts.updated, counts.deleted, path)
+        )
 
     def _changes(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int

@@ -22,6 +22,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
 from replctl.replication.node import PendingChanges, Publisher, TableRetention
+from replctl.replication.reconcile_rules import has_changed
 from replctl.session import Session
 from replctl.shown_error import may_see_rows
 
@@ -53,6 +54,7 @@ class TableStatus:
     Attributes:
         state: that of pg_subscription_rel.
         retention: what the owner of the published table does to changes that are not applied yet.
+        is_changed: its row filter or column list has changed since it was copied.
         verified: when `replctl verify` has found it equal to what is published, last.
     """
 
@@ -62,6 +64,7 @@ class TableStatus:
     lag: Lag
     retention: TableRetention | None = None
     verified: Verification | None = None
+    is_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ def _status(
     lag, pending, end = UNKNOWN, {}, None
     retentions: dict[tuple[str, str], TableRetention] = {}
     starts: dict[tuple[str, str], int] = {}
+    changed: set[tuple[str, str]] = set()
     with open_subscriber(session, subscription) as subscriber:
         if subscription.slot_name is not None:
             try:
@@ -135,6 +139,7 @@ def _status(
                         subscription.publications, starts, subscription.origin, end
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
+                    changed = _changed(publisher, subscriber, subscription)
                     found_retentions = publisher.retention(subscription.slot_name)
                     retentions = {(item.schema, item.name): item for item in found_retentions}
             except PostgresError as failure:
@@ -149,10 +154,16 @@ def _status(
                 found = pending.get((schema, name))
                 size = max(end - starts[schema, name], 0) if found else 0
                 table_lag = _lag([found] if found else [], size)
-            retention = retentions.get((schema, name))
-            verified = found_equal.get(relation.relid)
             tables.append(
-                TableStatus(schema, name, relation.state.value, table_lag, retention, verified)
+                TableStatus(
+                    schema,
+                    name,
+                    relation.state.value,
+                    table_lag,
+                    retentions.get((schema, name)),
+                    found_equal.get(relation.relid),
+                    (schema, name) in changed,
+                )
             )
     key = (subscription.oid, APPLY)
     own = (worker.pid for worker in workers if (worker.subscription_oid, worker.relid) == key)
@@ -165,6 +176,30 @@ def _status(
         error,
         tuple(tables),
     )
+
+
+def changed_tables(session: Session, subscription: Subscription) -> list[tuple[str, str]]:
+    """Return the tables, by schema and name, whose row filter or column list has changed since they
+    were copied; none, if the publisher cannot be asked."""
+    try:
+        with (
+            open_subscriber(session, subscription) as subscriber,
+            open_publisher(session, subscription) as publisher,
+        ):
+            return sorted(_changed(publisher, subscriber, subscription))
+    except PostgresError:  # the publisher's errors are those of sync and status
+        return []
+
+
+def _changed(
+    publisher: Publisher, subscriber: LakeSubscriber, subscription: Subscription
+) -> set[tuple[str, str]]:
+    members = subscriber.relations()
+    return {
+        name
+        for remote in publisher.published_relations(subscription.publications)
+        if (name := (remote.schema, remote.name)) in members and has_changed(members[name], remote)
+    }
 
 
 def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:

@@ -5,12 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Select, delete, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from replctl.catalog import schema
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
-from replctl.catalog.pg_wal import CHANGE, NO_XID, last_logged_version
+from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import BOOTSTRAP_XID, Catalog, insert_lsn, next_xid
 from replctl.lsn import INVALID_LSN
@@ -157,6 +168,8 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     relation, row versions, and the transactions that left no other trace.  Row versions that
     everybody sees are those of the first transaction then (PostgreSQL freezes them).
 
+    Of those who have changed a relation each one's newest change stays: a reconcile asks for it.
+
     Dropped tables have to be removed before.
     """
     wal, xact = schema.pg_wal, schema.pg_xact
@@ -168,7 +181,10 @@ def trim(connection: Connection, horizon: Horizon) -> None:
         newer.c.version > wal.c.version,
         newer.c.xid.in_(committed),
     )
-    is_gone = or_(wal.c.version.is_(None), is_superseded)
+    changes_nothing = wal.c.action.not_in((CHANGE, BREAK))
+    is_gone = or_(
+        wal.c.version.is_(None), and_(is_superseded, or_(changes_nothing, _is_repeated_change()))
+    )
     connection.execute(delete(wal).where(wal.c.xid.in_(old), is_gone))
     connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
     trim_nonces(connection, horizon.time)
@@ -179,6 +195,24 @@ def trim(connection: Connection, horizon: Horizon) -> None:
             connection.execute(frozen)
     is_traced = exists().where(wal.c.xid == xact.c.xid)
     connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced))
+
+
+def _is_repeated_change() -> ColumnElement[bool]:
+    """The condition for an entry after which the same writer has changed the relation again."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    later, commit = wal.alias(), xact.alias()
+    made_by = select(xact.c.origin).where(xact.c.xid == wal.c.xid)
+    origin = made_by.correlate(wal).scalar_subquery()
+    repeated = exists().where(
+        later.c.relid == wal.c.relid,
+        later.c.version > wal.c.version,
+        later.c.action.in_((CHANGE, BREAK)),
+        later.c.mark.is_(None) == wal.c.mark.is_(None),
+        commit.c.xid == later.c.xid,
+        commit.c.status == "c",
+        commit.c.origin.is_not_distinct_from(origin),
+    )
+    return repeated.correlate(wal)
 
 
 def _ended(horizon: Horizon) -> Select[int]:

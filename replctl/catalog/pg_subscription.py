@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
@@ -13,6 +13,17 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from replctl.catalog import schema
+from replctl.catalog.table_copy import (
+    AppliedFilter,
+    CopiedDefinition,
+    CopyMethod,
+    Deletion,
+    dump_definition,
+    dump_filters,
+    load_definition,
+    load_filters,
+    merged_filters,
+)
 from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
@@ -98,9 +109,17 @@ class SubscriptionRelation:
     """A row of pg_subscription_rel.
 
     Changes of the table count from after `lsn`, a position in the publisher's log (None: from
-    wherever the subscription is).  `snapshot` is what state d has fixed for its copy, which
-    `replaces` the rows that are there, or is added to them.  `fault` says what another program has
-    done to the rows that were applied, if that stops the subscription (note_fault).
+    wherever the subscription is).  `snapshot` is what state d has fixed for its copy.
+
+    Attributes:
+        method: what its copy does to the rows that are there.
+        deletion: which rows a reconcile deletes; None: those that are the subscription's.
+        definition: what was published of it when it was copied last; None before that.
+        applied: the row filters that its rows have passed since it was copied or reconciled.
+        owned_since: the position in the database's own log since which all its rows are the
+            subscription's, unless others have changed it after that; None: since it was made.
+        fault: what another program has done to the rows that were applied, if that stops the
+            subscription (note_fault).
     """
 
     subscription_oid: int
@@ -108,7 +127,11 @@ class SubscriptionRelation:
     state: RelState
     lsn: int | None = None
     snapshot: CopySnapshot | None = None
-    replaces: bool = False
+    method: CopyMethod = CopyMethod.APPEND
+    deletion: Deletion | None = None
+    definition: CopiedDefinition | None = None
+    applied: tuple[AppliedFilter, ...] = ()
+    owned_since: int | None = None
     fault: str | None = None
 
 
@@ -214,7 +237,11 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             RelState(row.srsubstate),
             row.srsublsn,
             None if row.snapshot is None else _snapshot(row.snapshot),
-            bool(row.replaces),
+            CopyMethod(row.method),
+            None if row.deletion is None else Deletion(row.deletion),
+            load_definition(row.definition),
+            load_filters(row.applied_filters),
+            row.owned_since,
             row.fault,
         )
         for row in catalog.connection.execute(query)
@@ -239,6 +266,18 @@ def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
         .where(table.c.srsubid == relation.subscription_oid, table.c.srrelid == relation.relid)
         .values(**_state(relation))
     )
+
+
+def note_applied_filters(
+    catalog: Catalog, subscription_oid: int, relid: int, filters: Sequence[AppliedFilter]
+) -> None:
+    """Note the row filters that rows of a table have passed which are about to be written."""
+    for relation in subscription_relations(catalog, subscription_oid):
+        if relation.relid != relid:
+            continue
+        applied = merged_filters(relation.applied, filters)
+        if applied != relation.applied:
+            update_subscription_relation(catalog, replace(relation, applied=applied))
 
 
 def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
@@ -285,7 +324,11 @@ def _state(relation: SubscriptionRelation) -> dict[str, Any]:
         "srsubstate": relation.state.value,
         "srsublsn": relation.lsn,
         "snapshot": None if snapshot is None else json.dumps(asdict(snapshot)),
-        "replaces": relation.replaces,
+        "method": relation.method.value,
+        "deletion": None if relation.deletion is None else relation.deletion.value,
+        "definition": dump_definition(relation.definition),
+        "applied_filters": dump_filters(relation.applied),
+        "owned_since": relation.owned_since,
     }
 
 

@@ -66,12 +66,14 @@ class Commit:
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
     """Where a table is stored, and the newest Delta version of it that is in the log, with the
-    digest of the version's file."""
+    digest of the version's file, and what the file's number, size and time were when it was read
+    (DeltaCommit.file_state)."""
 
     relid: int
     location: str
     version: int | None
     digest: str | None
+    file_state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,7 @@ class EnteredVersion:
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
     """The newest Delta version of a relation that is in the log."""
-    entered = last_entered_version(connection, relid)
-    return None if entered is None else entered[0]
+    return last_entered_version(connection, relid, "").version
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
@@ -102,7 +103,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
         .scalar_subquery()
     )
     query = (
-        select(storage.c.relid, storage.c.location, wal.c.version, wal.c.digest)
+        select(storage.c.relid, storage.c.location, wal.c.version, wal.c.digest, wal.c.file_state)
         .select_from(storage)
         .join(pg_class, pg_class.c.oid == storage.c.relid)
         .join(wal, wal.c.lsn == newest, isouter=True)
@@ -113,7 +114,13 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
     rows = catalog.connection.execute(query.where(wanted))
     home = TableHome(catalog.connection)
     return [
-        LoggedTable(int(row.relid), home.located(str(row.location)), row.version, row.digest)
+        LoggedTable(
+            int(row.relid),
+            home.located(str(row.location)),
+            row.version,
+            row.digest,
+            row.file_state,
+        )
         for row in rows
     ]
 
@@ -159,6 +166,19 @@ def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]
     )
     row = catalog.connection.execute(newest).first()
     return row is not None and row.origin_lsn is None
+
+
+def acknowledge_changes(
+    catalog: Catalog, relids: Collection[int], origins: Collection[str], origin_lsn: int
+) -> None:
+    """Take changes of relations from some origins, which the catalog had forgotten, for applied up
+    to an LSN: the tables were reconciled with what the origin had there."""
+    wal, xact = schema.pg_wal, schema.pg_xact
+    xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)
+    forgotten = update(xact).where(
+        xact.c.xid.in_(xids), xact.c.origin.in_(origins), xact.c.origin_lsn.is_(None)
+    )
+    catalog.connection.execute(forgotten.values(origin_lsn=origin_lsn))
 
 
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
@@ -221,12 +241,14 @@ def enter(
     detail: dict[str, object] | None = None,
     *,
     digest: str | None = None,
+    file_state: str | None = None,
     mark: str | None = None,
 ) -> int:
     """Add an entry to the log; its LSN.
 
     Args:
         digest: of the version's file in Delta's log.
+        file_state: number, size and time of that file.
         mark: nonce and number of a commit of replctl's own.
     """
     lsn = next_lsn(catalog.connection)
@@ -240,6 +262,7 @@ def enter(
             action=action,
             detail=json.dumps(detail) if detail else None,
             digest=digest,
+            file_state=file_state,
             mark=mark,
         )
     )
@@ -257,16 +280,22 @@ def entered_versions(connection: Connection, relid: int, after: int) -> dict[int
     }
 
 
-def last_entered_version(connection: Connection, relid: int) -> tuple[int, str | None] | None:
-    """Return the newest version of a relation that is in the log, and its digest."""
+def last_entered_version(connection: Connection, relid: int, location: str) -> LoggedTable:
+    """Return the newest version of a relation that is in the log.
+
+    Args:
+        location: of the relation's table.
+    """
     wal = schema.pg_wal
     row = connection.execute(
-        select(wal.c.version, wal.c.digest)
+        select(wal.c.version, wal.c.digest, wal.c.file_state)
         .where(wal.c.relid == relid, wal.c.version.is_not(None))
         .order_by(wal.c.version.desc())
         .limit(1)
     ).first()
-    return None if row is None else (int(row.version), row.digest)
+    if row is None:
+        return LoggedTable(relid, location, None, None)
+    return LoggedTable(relid, location, int(row.version), row.digest, row.file_state)
 
 
 def last_action(connection: Connection, relid: int) -> str | None:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126d"
+REVISION = "20261126g"
 
 metadata = MetaData()
 
@@ -442,7 +442,11 @@ pg_subscription_rel = Table(
     _text("srsubstate"),
     _int("srsublsn", nullable=True),
     _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
-    _bool("replaces"),  # the copy replaces the rows that are there
+    _text("method"),  # what the copy does to the rows that are there: append, replace, reconcile
+    _text("deletion", nullable=True),  # what a reconcile was told to delete: scope, all, none
+    _text("definition", nullable=True),  # filters and columns when it was copied last, as JSON
+    _text("applied_filters", nullable=True),  # that its rows have passed since then, as JSON
+    _int("owned_since", nullable=True),  # the LSN since which all rows are the subscription's
     _text("fault", nullable=True),  # what another program did: the table must be refreshed
 )
 Index(
@@ -501,6 +505,7 @@ pg_wal = Table(
     _text("action"),
     _text("detail", nullable=True),
     _text("digest", nullable=True),  # SHA-256 of the version's file in Delta's log
+    _text("file_state", nullable=True),  # what that file's number, size and time were then
     _text("mark", nullable=True),  # nonce and number of a commit of replctl's own
 )
 Index("pg_wal_relid_index", pg_wal.c.relid, pg_wal.c.version)

@@ -16,7 +16,6 @@ from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_rel
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_replication_slots import create_origin, drop_origin, origin_progress
 from replctl.catalog.pg_subscription import (
-    RelState,
     Subscription,
     SubscriptionRelation,
     delete_subscription,
@@ -27,6 +26,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription,
 )
+from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import Catalog
 from replctl.catalog.worker import client_name, dismiss_workers
 from replctl.commands.define import get_string, options_by_name
@@ -39,7 +39,10 @@ from replctl.commands.subscription_permission import (
 )
 from replctl.commands.subscription_table import (
     abandon,
+    check_reconciles,
     leave_subscription,
+    new_member,
+    reconcile_changed,
     refresh_tables,
     table_slot_names,
 )
@@ -72,7 +75,7 @@ from replctl.session import Session
 _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
     "streaming", "two_phase", "disable_on_error", "password_required", "run_as_owner", "failover",
-    "origin",
+    "origin", "delete",
 )  # fmt: skip
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
@@ -90,6 +93,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
     """
     options = parse_options(statement.options, _CREATE_OPTIONS)
     options.check_combinations()
+    options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     if options.create_slot:
         session.prevent_in_block("CREATE SUBSCRIPTION ... WITH (create_slot = true)")
     with session.read() as catalog:
@@ -114,7 +118,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
     with session.read() as catalog:
         check_creation(session.privileges(catalog), session.database_name, subscription)
     if not options.connect:
-        _insert(session, subscription, [], RelState.INIT)
+        _insert(session, subscription, [])
         session.notice(
             "subscription was created, but is not connected",
             severity="WARNING",
@@ -126,17 +130,20 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
         _warn_of_missing(session, publisher, statement.publications)
         if options.copy_data:
             _warn_of_origins(session, publisher, subscription, ())
-        tables = publisher.published_relations(statement.publications)
-        relids = [_target(session, table) for table in tables]
-        if options.two_phase and not options.copy_data and relids:  # else when all are copied
+        tables = {
+            _target(session, table): table
+            for table in publisher.published_relations(statement.publications)
+        }
+        members = [new_member(subscription, *item, options) for item in tables.items()]
+        check_reconciles(session, publisher, subscription, members, tables)
+        if options.two_phase and not options.copy_data and tables:  # else when all are copied
             subscription = replace(subscription, two_phase_state="e")
         if options.create_slot:
             assert slot_name is not None
             _create_slot(publisher, subscription, slot_name)
             session.notice(f'created replication slot "{slot_name}" on publisher')
         try:
-            state = RelState.INIT if options.copy_data else RelState.READY
-            _insert(session, subscription, relids, state)
+            _insert(session, subscription, members)
         except PostgresError:
             if options.create_slot and slot_name is not None:
                 publisher.drop_slot(slot_name)
@@ -269,7 +276,10 @@ def _refresh_publication(
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
-    options = parse_options(statement.options, ("copy_data",))
+    options = parse_options(statement.options, ("copy_data", "reconcile", "delete"))
+    options.check_deletion(
+        is_reconciled=options.reconcile or options.copies_by is CopyMethod.RECONCILE
+    )
     if subscription.two_phase_state == "e" and options.copy_data:
         raise SqlSyntaxError(
             "ALTER SUBSCRIPTION ... REFRESH with copy_data is not allowed when two_phase is"
@@ -286,7 +296,8 @@ def _change_publications(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     """SET, ADD and DROP PUBLICATION, with a refresh unless told not to."""
-    options = parse_options(statement.options, ("copy_data", "refresh"))
+    options = parse_options(statement.options, ("copy_data", "refresh", "delete"))
+    options.check_deletion(is_reconciled=options.copies_by is CopyMethod.RECONCILE)
     _check_publication_list(statement.publications)
     changed = replace(subscription, publications=_merged(subscription, statement))
     verb = statement.action.split("_")[0].upper()
@@ -347,25 +358,32 @@ def _refresh(
     options: SubscriptionOptions,
 ) -> None:
     """Make the subscription's tables those of its publications (AlterSubscription_refresh)."""
-    tables = publisher.published_relations(subscription.publications)
-    relids = [_target(session, table) for table in tables]
+    tables = {
+        _target(session, table): table
+        for table in publisher.published_relations(subscription.publications)
+    }
+    with session.read() as catalog:
+        known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
+        relations = load_relations(catalog, known).values()
     if options.copy_data:
-        with session.read() as catalog:
-            known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
-            relations = load_relations(catalog, known).values()
         names = {(relation.schema, relation.name) for relation in relations}
         _warn_of_origins(session, publisher, subscription, names)
     lsn = publisher.current_lsn()
-    state = RelState.INIT if options.copy_data else RelState.READY
+    members = [  # what was before is not wanted of those that are not copied
+        new_member(subscription, relid, table, options, lsn)
+        for relid, table in tables.items()
+        if relid not in known
+    ]
+    check_reconciles(session, publisher, subscription, members, tables)
+    if options.reconcile:
+        reconcile_changed(session, publisher, subscription, tables, options.delete)
     with changing_definitions(session) as catalog:
         update_subscription(catalog, subscription)
         known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
-        for relid in relids:
-            if relid not in known:
-                start = lsn if state is RelState.READY else None  # what was before is not wanted
-                item = SubscriptionRelation(subscription.oid, relid, state, start)
-                insert_subscription_relation(catalog, item)
-    leave_subscription(session, publisher, subscription, known.difference(relids))
+        for member in members:
+            if member.relid not in known:
+                insert_subscription_relation(catalog, member)
+    leave_subscription(session, publisher, subscription, known.difference(tables))
 
 
 def _skip(session: Session, subscription: Subscription, statement: ast.AlterSubscription) -> None:
@@ -517,7 +535,7 @@ def _drop_slots(session: Session, subscription: Subscription) -> None:
 
 
 def _insert(
-    session: Session, subscription: Subscription, relids: Sequence[int], state: RelState
+    session: Session, subscription: Subscription, members: Sequence[SubscriptionRelation]
 ) -> None:
     """Add a subscription with its tables, and the origin that will hold its progress."""
     with changing_definitions(session) as catalog:
@@ -526,8 +544,8 @@ def _insert(
         created = replace(subscription, oid=catalog.new_oid())
         insert_subscription(catalog, created)
         create_origin(catalog.connection, created.origin_name, 0)
-        for relid in relids:
-            insert_subscription_relation(catalog, SubscriptionRelation(created.oid, relid, state))
+        for member in members:
+            insert_subscription_relation(catalog, replace(member, subscription_oid=created.oid))
 
 
 def _update(session: Session, subscription: Subscription) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from replctl.catalog.pg_replication_slots import validate_slot_name
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.commands.define import get_boolean, get_string, options_by_name
 from replctl.errors import InvalidParameterValue, SqlSyntaxError
 from replctl.parser import ast
@@ -20,13 +21,22 @@ _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """What a WITH list says; what it does not say has its default."""
+    """What a WITH list says; what it does not say has its default.
+
+    Attributes:
+        copies_by: what `copy_data` says of rows that are there; REPLACE is `replace`'s.
+        replace, reconcile, delete: replctl's own, of REFRESH.
+    """
 
     given: frozenset[str]
     connect: bool = True
     enabled: bool = True
     create_slot: bool = True
     copy_data: bool = True
+    copies_by: CopyMethod = CopyMethod.APPEND
+    replace: bool = False
+    reconcile: bool = False
+    delete: Deletion | None = None
     refresh: bool = True
     slot_name: str | None = None
     synchronous_commit: str = "off"
@@ -52,15 +62,33 @@ class SubscriptionOptions:
         if not self.connect:
             for name in ("enabled", "create_slot", "copy_data"):
                 if name in self.given and getattr(self, name):
-                    raise _exclusive("connect = false", f"{name} = true")
+                    raise exclusive("connect = false", f"{name} = true")
         if "slot_name" not in self.given or self.slot_name is not None:
             return
         for name in ("enabled", "create_slot"):
             if not getattr(self, name):
                 continue
             if name in self.given:
-                raise _exclusive("slot_name = NONE", f"{name} = true")
+                raise exclusive("slot_name = NONE", f"{name} = true")
             raise SqlSyntaxError(f"subscription with slot_name = NONE must also set {name} = false")
+
+    def check_deletion(self, *, is_reconciled: bool) -> None:
+        """Check that `delete` is said of a reconcile only.
+
+        Raises:
+            SqlSyntaxError: it is said, and nothing is reconciled.
+        """
+        if self.delete is None or is_reconciled:
+            return
+        said = f"delete = {self.delete.value}"
+        if self.replace:
+            raise exclusive("replace = true", said)
+        if not self.copy_data:
+            raise exclusive("copy_data = false", said)
+        raise SqlSyntaxError(
+            f"{said} is only allowed where tables are reconciled",
+            hint="Add copy_data = reconcile to the options.",
+        )
 
     def applied(self, subscription: Subscription) -> Subscription:
         """A subscription with those of the options that are simply kept in it."""
@@ -80,6 +108,8 @@ def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> Subsc
     """
     given = options_by_name(options, known, "subscription")
     values = {name: _value(option) for name, option in given.items()}
+    if values.get("copy_data") is CopyMethod.RECONCILE:
+        values |= {"copy_data": True, "copies_by": CopyMethod.RECONCILE}
     if values.get("connect") is False:
         for name in ("enabled", "create_slot", "copy_data"):
             values.setdefault(name, False)
@@ -94,6 +124,12 @@ def _value(option: ast.DefElem) -> Any:
                 return None
             validate_slot_name(name)
             return name
+        case "copy_data":
+            if option.value is not None and option.value.lower() == CopyMethod.RECONCILE.value:
+                return CopyMethod.RECONCILE
+            return get_boolean(option)
+        case "delete":
+            return _deletion(get_string(option))
         case "synchronous_commit":
             return _synchronous_commit(get_string(option))
         case "streaming":
@@ -116,6 +152,16 @@ def _synchronous_commit(value: str) -> str:
     return value
 
 
+def _deletion(value: str) -> Deletion:
+    try:
+        return Deletion(value.lower())
+    except ValueError:
+        raise InvalidParameterValue(
+            f'unrecognized delete value: "{value}"',
+            hint=f"Available values: {', '.join(choice.value for choice in Deletion)}.",
+        ) from None
+
+
 def _streaming(option: ast.DefElem) -> str:
     if option.value is not None and option.value.lower() == "parallel":
         return "p"
@@ -125,5 +171,6 @@ def _streaming(option: ast.DefElem) -> str:
         raise SqlSyntaxError(f'{option.name} requires a Boolean value or "parallel"') from None
 
 
-def _exclusive(first: str, second: str) -> SqlSyntaxError:
+def exclusive(first: str, second: str) -> SqlSyntaxError:
+    """Return the error of two options that cannot be given together."""
     return SqlSyntaxError(f"{first} and {second} are mutually exclusive options")

@@ -3,10 +3,10 @@ synchronized."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -17,15 +17,17 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription_relation,
 )
+from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import Catalog
-from replctl.commands.subscription_options import parse_options
+from replctl.commands.subscription_options import SubscriptionOptions, exclusive, parse_options
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject, UndefinedTable
 from replctl.lake.definition import changing_definitions
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
-from replctl.replication.node import Publisher
+from replctl.replication.node import Publisher, RemoteRelation, Rows
+from replctl.replication.reconcile_rules import has_changed
 from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
 
@@ -33,42 +35,164 @@ from replctl.session import Session
 def refresh_tables(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
-    """REFRESH TABLE, which is ours: the rows of tables are replaced by a new copy, which readers
-    see at once; or, without copy_data, their changes count from now on.
+    """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have): write where they
+    differ from the published rows; or, with `replace`, all rows; or, without copy_data, let their
+    changes count from now on.
 
     Raises:
         UndefinedTable: there is no such table, here or at the publisher.
         UndefinedObject: it is no part of the subscription (42704).
         ObjectNotInPrerequisiteState: the subscription is disabled, or a table is being
-            synchronized.
+            synchronized, or the statement has to say which rows are deleted.
     """
     if not subscription.enabled:
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
-    options = parse_options(statement.options, ("copy_data",))
+    options = parse_options(statement.options, ("copy_data", "replace", "delete"))
+    options.check_deletion(is_reconciled=options.copy_data and not options.replace)
+    if options.replace and not options.copy_data:
+        raise exclusive("copy_data = false", "replace = true")
     session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog))
         named = [analyzer.relation(name) for name in statement.relations]
         relations = {item.oid: item for item in named if isinstance(item, Relation)}
-        for item in named:
-            _member(catalog, subscription, item.oid, item.name)
+        members = {item.oid: _member(catalog, subscription, item.oid, item.name) for item in named}
+    method = CopyMethod.REPLACE if options.replace else CopyMethod.RECONCILE
     with open_publisher(session, subscription) as publisher:
-        _check_published(publisher, subscription, list(relations.values()))
+        published = _published(publisher, subscription, list(relations.values()))
+        if options.copy_data and method is CopyMethod.RECONCILE:
+            for oid, remote in published.items():
+                _check_not_begun(members[oid], relations[oid])
+                check_reconcile(
+                    session, publisher, subscription, members[oid], remote, options.delete
+                )
         lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
     with changing_definitions(session) as catalog:
         for oid, relation in relations.items():
             member = _member(catalog, subscription, oid, relation.name)
             if options.copy_data:
                 _check_not_begun(member, relation)
-                new = replace(member, state=RelState.INIT, lsn=None, replaces=True)
+                new = _to_copy(member, method, options.delete)
             elif member.state is RelState.READY:
                 new = replace(member, lsn=lsn)
                 clear_fault(catalog.connection, subscription.oid, oid)
             else:
                 raise _in_progress(member, relation)
             update_subscription_relation(catalog, new)
+
+
+def check_reconcile(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    remote: RemoteRelation,
+    deletion: Deletion | None,
+) -> None:
+    """Check that it is known which rows a reconcile of a table may delete.
+
+    Args:
+        member: the table in the subscription.
+        remote: the published table.
+        deletion: what the statement says.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the statement has to say it (55000).
+    """
+
+    def published_rows() -> Rows:
+        snapshot = publisher.snapshot(remote.schema, remote.name)
+        _remote, rows = publisher.copy(
+            subscription.publications, remote.schema, remote.name, snapshot
+        )
+        return rows
+
+    said = replace(member, deletion=deletion)
+    LakeSubscriber(session, subscription).check_reconcile(said, remote, published_rows)
+
+
+def new_member(
+    subscription: Subscription,
+    relid: int,
+    table: RemoteRelation,
+    options: SubscriptionOptions,
+    lsn: int | None = None,
+) -> SubscriptionRelation:
+    """Return a table that a subscription gains.
+
+    Args:
+        lsn: where its changes start if it is not copied.
+    """
+    if options.copy_data:
+        return SubscriptionRelation(
+            subscription.oid,
+            relid,
+            RelState.INIT,
+            method=options.copies_by,
+            deletion=options.delete,
+        )
+    return SubscriptionRelation(
+        subscription.oid, relid, RelState.READY, lsn, definition=table.definition
+    )
+
+
+def check_reconciles(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    members: Sequence[SubscriptionRelation],
+    tables: Mapping[int, RemoteRelation],
+) -> None:
+    """Check that it is known which rows new tables lose that are going to be reconciled."""
+    for member in members:
+        if member.method is CopyMethod.RECONCILE:
+            remote = tables[member.relid]
+            check_reconcile(session, publisher, subscription, member, remote, member.deletion)
+
+
+def reconcile_changed(
+    session: Session,
+    publisher: Publisher,
+    subscription: Subscription,
+    tables: Mapping[int, RemoteRelation],
+    deletion: Deletion | None,
+) -> None:
+    """Reconcile the tables of a subscription whose row filter or column list has changed since they
+    were copied.
+
+    Args:
+        tables: the published tables, by the OID of their counterparts.
+        deletion: what the statement says of rows to delete.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one of them is being synchronized, or the statement has to say
+            which rows are deleted (55000).
+    """
+    with session.read() as catalog:
+        relations = load_relations(catalog, tables)
+        changed = [
+            member
+            for member in subscription_relations(catalog, subscription.oid)
+            if member.relid in tables and has_changed(member, tables[member.relid])
+        ]
+    for member in changed:
+        _check_not_begun(member, relations[member.relid])
+        check_reconcile(session, publisher, subscription, member, tables[member.relid], deletion)
+    with changing_definitions(session) as catalog:
+        for known in changed:
+            relation = relations[known.relid]
+            member = _member(catalog, subscription, known.relid, relation.name)
+            _check_not_begun(member, relation)
+            new = _to_copy(member, CopyMethod.RECONCILE, deletion)
+            update_subscription_relation(catalog, new)
+
+
+def _to_copy(
+    member: SubscriptionRelation, method: CopyMethod, deletion: Deletion | None
+) -> SubscriptionRelation:
+    return replace(member, state=RelState.INIT, lsn=None, method=method, deletion=deletion)
 
 
 def _member(
@@ -80,11 +204,12 @@ def _member(
     raise UndefinedObject(f'relation "{name}" is not part of the subscription')
 
 
-def _check_published(
+def _published(
     publisher: Publisher, subscription: Subscription, relations: Sequence[Relation]
-) -> None:
+) -> dict[int, RemoteRelation]:
+    """Return what is published of some tables, by their OIDs here."""
     published = {
-        (remote.schema, remote.name)
+        (remote.schema, remote.name): remote
         for remote in publisher.published_relations(subscription.publications)
     }
     for relation in relations:
@@ -93,6 +218,7 @@ def _check_published(
                 f'could not fetch table info for table "{relation.qualified_name}" from publisher:'
                 " table not found"
             )
+    return {relation.oid: published[relation.schema, relation.name] for relation in relations}
 
 
 def _check_not_begun(member: SubscriptionRelation, relation: Relation) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import NONE, enter
-from replctl.catalog.storage import note_foreign_commit
+from replctl.catalog.storage import note_foreign_commit, note_table_id
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import DeltaColumn, delta_column
@@ -26,6 +26,7 @@ from replctl.lake.delta_log import (
     log_names,
     outside_checkpoint,
     read_commit,
+    schema_at,
 )
 from replctl.record import dataclass
 
@@ -86,12 +87,21 @@ def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[
         yield delta_column(location, field)
 
 
-def enter_adopted(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
-    """Enter the version that a relation's table has when it is adopted: replication starts there,
-    and reads no version before it."""
+def enter_adopted(catalog: Catalog, relation: Relation, commit: DeltaCommit, location: str) -> None:
+    """Enter the version that a relation's table at a location has when it is adopted: replication
+    starts there, and reads no version before it."""
     note_foreign_commit(catalog.connection, relation.oid)
+    note_table_id(catalog.connection, relation.oid, str(schema_at(location)["id"]))
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
-    enter(catalog, xid, relation.oid, commit.version, NONE, digest=commit.digest)
+    enter(
+        catalog,
+        xid,
+        relation.oid,
+        commit.version,
+        NONE,
+        digest=commit.digest,
+        file_state=commit.file_state,
+    )
     commit_transaction(
         catalog.connection, xid, changes_catalog=False, commit_time=commit.timestamp * 1000
     )

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from replctl.catalog.pg_class import Relation
+from replctl.catalog.table_copy import AppliedFilter
 from replctl.errors import (
     ConnectionFailure,
     InternalError,
@@ -95,6 +96,14 @@ class BatchPart:
             for truncation in self.truncations
             for name in truncation.relations
             for leaf in leaves_of_root(*self.families[name])
+        }
+
+    def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
+        """The row filters that the changes have passed, by the table's OID."""
+        return {
+            self.families[name][0].oid: item.relation.filters
+            for item, _start in self._changes
+            if (name := (item.relation.schema, item.relation.name)) in self.families
         }
 
     def works(self, done: Mapping[int, int | None], stack: ExitStack) -> list[TableWork]:

@@ -14,17 +14,17 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.compared_files import compared_files
-from replctl.lake.delta_files import has_changes, has_feed_files
+from replctl.lake.delta_files import has_feed_files, has_row_files
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.spark import ChangedFiles, FeedVersion
 
 
 def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Return successive commits, oldest first, with what the metadata in force says of their feeds.
+    """Return successive commits, oldest first, with what the metadata in force says of their feeds:
+    where the log does not say it, there is none.
 
     Raises:
-        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
         DataCorrupted, IoError: an older version is broken (XX001), or cannot be read.
     """
     result = []
@@ -37,13 +37,20 @@ def with_feeds(location: str, commits: Iterable[DeltaCommit]) -> list[DeltaCommi
             result.append(commit)
             continue
         if metadata is None:
-            metadata = metadata_at(location, commit.version)
-        has_feed = commit.has_feed and metadata.has_feed
-        if has_feed and commit.metadata is not None and commit.version > 0:
-            before = before or metadata_at(location, commit.version - 1)
-            has_feed = before.is_readable_as(metadata)
+            metadata = _known_metadata(location, commit.version)
+        has_feed = commit.has_feed and metadata is not None and metadata.has_feed
+        if has_feed and metadata is not None and commit.metadata is not None and commit.version:
+            before = before or _known_metadata(location, commit.version - 1)
+            has_feed = before is not None and before.is_readable_as(metadata)
         result.append(replace(commit, has_feed=has_feed))
     return result
+
+
+def _known_metadata(location: str, version: int) -> TableMetadata | None:
+    try:
+        return metadata_at(location, version)
+    except ObjectNotInPrerequisiteState:
+        return None
 
 
 def chosen_feeds(
@@ -57,7 +64,8 @@ def chosen_feeds(
             then the whole table before and after a version is compared.
 
     Raises:
-        ObjectNotInPrerequisiteState: one of them is not in the log any more (55000).
+        ObjectNotInPrerequisiteState: one of them is not in the log any more, or the files that say
+            what has changed are gone (55000).
         DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
     """
     storage = relation.storage
@@ -65,10 +73,17 @@ def chosen_feeds(
         return tuple(versions)
     # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
     chosen = _readable(storage.location, versions) if storage.is_adopted else versions
-    return tuple(
-        _with_files(storage.location, version, place) if version.is_compared else version
-        for version in chosen
-    )
+    result = []
+    for version in chosen:
+        if version.is_compared and not has_row_files(storage.location, version.version):
+            raise ObjectNotInPrerequisiteState(
+                f'changes of table "{relation.qualified_name}" were removed before they were read',
+                detail=f'Of the Delta table "{storage.location}", files that version'
+                f" {version.version} added or removed are gone.",
+            )
+        is_compared = version.is_compared
+        result.append(_with_files(storage.location, version, place) if is_compared else version)
+    return tuple(result)
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
@@ -106,20 +121,15 @@ def _with_files(
 
 
 def _is_readable(location: str, version: int, newest: TableMetadata) -> bool:
-    """Return whether Delta can read the feed of a version; also where neither its files nor others
-    are left that tell what has changed: Delta names them."""
-    if not metadata_at(location, version).is_readable_as(newest):
-        return False
-    return has_feed_files(location, version) or not has_changes(location, version)
+    """Return whether Delta can read the feed of a version."""
+    schema = metadata_at(location, version)
+    return schema.is_readable_as(newest) and has_feed_files(location, version)
 
 
 def _has_row_ids(location: str, version: int) -> bool:
     """Return whether rows have row ids before and after a version, as far as the log says it."""
-    try:
-        both = (metadata_at(location, version - 1), metadata_at(location, version))
-    except ObjectNotInPrerequisiteState:
-        return False
-    return all(metadata.has_row_ids for metadata in both)
+    both = (_known_metadata(location, version - 1), _known_metadata(location, version))
+    return all(metadata is not None and metadata.has_row_ids for metadata in both)
 
 
 def _changes_metadata(location: str, after: int, until: int) -> bool:

@@ -101,9 +101,7 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
     storage = relation.storage
     if storage is None or not storage.is_made:
         return False
-    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
-    table = LoggedTable(relation.oid, storage.location, version, digest)
-    return _is_behind(table)
+    return _is_behind(last_entered_version(catalog.connection, relation.oid, storage.location))
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
@@ -174,7 +172,11 @@ def reading_log(catalog: Catalog, relation: Relation) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         database = current_database(catalog)
-        place = f'Table "{relation.qualified_name}" of database "{database}" is stored there.'
+        assert relation.storage is not None
+        place = (
+            f'Table "{relation.qualified_name}" of database "{database}" is stored at'
+            f' "{relation.storage.location}".'
+        )
         if place not in (error.detail or ""):
             error.detail = place if error.detail is None else f"{place} {error.detail}"
         if isinstance(error, UndefinedFile) and error.hint is None:
@@ -520,6 +522,7 @@ def _enter(
         CHANGE if by_row and action == TRUNCATE else action,
         _detail(commit),
         digest=commit.digest,
+        file_state=commit.file_state,
         mark=None if commit.mark is None else commit.mark.place,
     )
 

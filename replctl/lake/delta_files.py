@@ -161,7 +161,16 @@ def has_changes(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    return has_feed_files(location, version) or _has_files(location, version, ("add", "remove"))
+    return has_feed_files(location, version) or has_row_files(location, version)
+
+
+def has_row_files(location: str, version: int) -> bool:
+    """Return whether the files are still there that a version has added and removed.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
+    return _has_files(location, version, ("add", "remove"))
 
 
 def has_feed_files(location: str, version: int) -> bool:

@@ -90,6 +90,7 @@ class DeltaCommit:
             before and after are compared (change_feed.with_feeds).
         metadata: its metaData action; None, if it has none.
         parameters: those of the operation, by Delta's names.
+        file_state: number, size and time of the version's file; another one is another file.
         mark: what replctl says of a commit of its own (commit_log.commits_since); None for any
             other writer's.
     """
@@ -108,6 +109,7 @@ class DeltaCommit:
     has_feed: bool = True
     metadata: dict[str, Any] | None = field(default=None, hash=False)
     parameters: dict[str, Any] = field(default_factory=dict, hash=False)
+    file_state: str | None = None
     mark: CommitMark | None = None
 
     @property
@@ -200,6 +202,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
     changes_data, has_feed = False, True
     files: list[dict[str, Any]] = []
     change_files: list[dict[str, Any]] = []
+    state = file_state_of(location, version)  # before the file is read: it may be replaced
     content = _read_version(location, version)
     for action in _actions(content, location, version):
         if "commitInfo" in action:
@@ -233,6 +236,7 @@ def read_commit(location: str, version: int) -> DeltaCommit:
         has_feed,
         metadata,
         parameters if isinstance(parameters, dict) else {},
+        state,
     )
 
 
@@ -330,6 +334,16 @@ def check_checkpoint_protocol(location: str, version: int) -> None:
 def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
     rows = read_checkpoint(location, version, [kind])
     return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
+
+
+def file_state_of(location: str, version: int) -> str | None:
+    """Return number, size and time of a version's file; None, if it is not in the log."""
+    try:
+        return ":".join(map(str, TableFolder.of(location).state(_version_file(version))))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(location, error) from error
 
 
 def version_digest(location: str, version: int) -> str | None:

@@ -67,6 +67,7 @@ from replctl.errors import (
     DataError,
     FeatureNotSupported,
     InsufficientPrivilege,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
@@ -97,7 +98,12 @@ from replctl.replication.node import (
     TableRetention,
     Truncation,
 )
-from replctl.replication.published_relation import PublicationSet, PublishedRelation, TableToCopy
+from replctl.replication.published_relation import (
+    PublicationSet,
+    PublishedRelation,
+    TableToCopy,
+    applied_filters,
+)
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
@@ -311,7 +317,7 @@ class LakePublisher:
             tables = PublicationSet.of_names(catalog, names).tables_to_copy()
         for table in tables:
             self._check_filters(table.relation, table.filters)
-        return [_remote(table.relation, table.columns) for table in tables]
+        return [_remote_table(table) for table in tables]
 
     # -- copies
 
@@ -370,7 +376,7 @@ class LakePublisher:
             for leaf in leaves
             if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
         ]
-        remote = _remote(table.relation, table.columns)
+        remote = _remote_table(table)
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
@@ -561,7 +567,7 @@ class LakePublisher:
         for placed in entries:
             by_leaf[placed.entry.relid].append(placed)
         first = published[entries[0].entry.relid]
-        remote = _remote(first.published_as, first.columns)
+        remote = _remote_changes(first)
         sources = []
         retyped: set[str] = set()
         for relid, leaf_entries in by_leaf.items():
@@ -569,7 +575,10 @@ class LakePublisher:
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
             place = self._session.engine().place_log
-            feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            try:
+                feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+            except ObjectNotInPrerequisiteState as error:
+                raise DecodingFailure(error, _name(item.published_as)) from error
             for piece, versions in _pieces(item, feeds):
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)
@@ -774,6 +783,29 @@ def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
         None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
     )
     return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def _remote_table(table: TableToCopy) -> RemoteRelation:
+    """A relation as it is copied, and what is published of its changes."""
+    return replace(
+        _remote(table.relation, table.columns),
+        filters=applied_filters(table.relation, [table.filters]),
+        actions=frozenset(action.value for action in table.actions),
+    )
+
+
+def _remote_changes(published: PublishedRelation) -> RemoteRelation:
+    """A relation as its changes are sent; rows come by INSERT and UPDATE."""
+    added = [
+        filters
+        for action, filters in published.filters.items()
+        if action in (Action.INSERT, Action.UPDATE)
+    ]
+    return replace(
+        _remote(published.published_as, published.columns),
+        filters=applied_filters(published.published_as, added),
+        actions=frozenset(action.value for action in published.actions),
+    )
 
 
 def _sent(remote: RemoteRelation) -> tuple[SentColumn, ...]:

@@ -16,10 +16,11 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
 from replctl.lake.target import check_updatable, enums_of, replication_target
-from replctl.lake.violation import violation
+from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
+from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
@@ -46,6 +47,7 @@ class ReplicatedTable:
         denied_actions: what the subscription may not do to the table, of I, U, D, and why.
         is_trial: what comes of the changes is not going to be written: no values are taken from
             sequences for it.
+        target, sent: the table and the published columns, as Spark's jobs know them.
 
     Raises:
         ObjectNotInPrerequisiteState: the table lacks a column that is sent (55000).
@@ -67,7 +69,7 @@ class ReplicatedTable:
         with self.session.read() as catalog:
             enums = enums_of(catalog, self.relation)
         self.target = replication_target(self.relation, self.remote, self.family, read, enums)
-        self._sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
+        self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
         """The changes that have to be applied without those of other transactions."""
@@ -92,9 +94,39 @@ class ReplicatedTable:
         """
         engine = self.session.engine()
         target = self._with_taken_values(lambda: engine.count_rows(cast(str, rows)))
-        with engine.copied(target, self._sent, cast(str, rows)) as outcome:
+        with engine.copied(target, self.sent, cast(str, rows)) as outcome:
             self._check(outcome, self.target.unique)
             yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+
+    @contextmanager
+    def reconciled(self, difference: Staged) -> Iterator[TableOutcome]:
+        """What makes the table equal to the published rows.
+
+        Args:
+            difference: where it differs from them.
+
+        Raises:
+            ReplicationConflict: the table does not take a row, or several have one key.
+        """
+        engine = self.session.engine()
+        added = f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL"
+        target = self._with_taken_values(lambda: engine.count_rows(added))
+        with engine.reconciled(target, difference) as outcome:
+            for action, count in zip("IUD", outcome.changed_rows, strict=True):
+                if count and action in self.denied_actions:
+                    raise ReplicationConflict(
+                        0, self.denied_actions[action], self.relation.qualified_name
+                    )
+            keys = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
+            self._check(outcome, keys, is_reconciled=True)
+            yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+
+    def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
+        """How many rows the publisher does not send, those in a scope and all."""
+        filters = None if scope.problem is not None else scope.filters
+        engine = self.session.engine()
+        in_scope, total = engine.count_unpublished(self.target, self.sent, cast(str, rows), filters)
+        return UnpublishedRows(None if filters is None else in_scope, total)
 
     @contextmanager
     def changed(self, changes: RelationChanges, first: int, last: int) -> Iterator[TableOutcome]:
@@ -122,7 +154,7 @@ class ReplicatedTable:
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)
-        with engine.converted(self.target, self._sent, rows, first, last) as converted:
+        with engine.converted(self.target, self.sent, rows, first, last) as converted:
             self._check_privileges(converted, first, last)
             summary = engine.summary(self.target, converted)
             if summary.actions & {"U", "D"}:
@@ -181,7 +213,7 @@ class ReplicatedTable:
             except ReplicationConflict as conflict:
                 return conflict
         engine, rows, position = self.session.engine(), _staged(changes.rows), positions[low]
-        action, column = engine.failing_conversion(self.target, self._sent, rows, position) or (
+        action, column = engine.failing_conversion(self.target, self.sent, rows, position) or (
             (engine.first_action(rows, position, position) or (position, "I"))[1],
             "",
         )
@@ -204,7 +236,14 @@ class ReplicatedTable:
             columns.append(column)
         return replace(self.target, columns=tuple(columns))
 
-    def _check(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> None:
+    def _check(
+        self, outcome: Outcome, keys: Sequence[UniqueKey], *, is_reconciled: bool = False
+    ) -> None:
+        """
+        Args:
+            keys: unique indexes that rows may violate.
+            is_reconciled: a conflict of the key is one between published rows.
+        """
         problem = self.session.engine().first_problem(outcome, keys)
         if problem is not None:
             action = Action(problem.action)
@@ -212,7 +251,10 @@ class ReplicatedTable:
             with self.session.read() as catalog:  # of an UPDATE, what is sent is what is assigned
                 supplied = sent if action is Action.UPDATE else ()
                 reader = RowReader(Privileges(catalog, self.role), supplied)
-                error = violation(self.relation, self.family, self.target, problem, reader)
+                if is_reconciled and problem.kind == "key":
+                    error = doubly_published(self.relation, self.target, problem, reader)
+                else:
+                    error = violation(self.relation, self.family, self.target, problem, reader)
             raise ReplicationConflict(
                 problem.position,
                 error,

@@ -38,12 +38,14 @@ from replctl.catalog.pg_subscription import (
     get_subscription,
     insert_apply_batch,
     next_apply_step,
+    note_applied_filters,
     note_written_steps,
     subscription_relations,
     update_subscription,
     update_subscription_relation,
 )
-from replctl.catalog.pg_wal import last_logged_version
+from replctl.catalog.pg_wal import acknowledge_changes, last_logged_version
+from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -63,6 +65,7 @@ from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
+from replctl.lake.reconciliation import Reconciliation
 from replctl.lake.repeat import repeated
 from replctl.lake.replicated_table import (
     ReplicatedTable,
@@ -71,6 +74,13 @@ from replctl.lake.replicated_table import (
     undone_leaves,
     written_leaves,
 )
+from replctl.lake.row_owner import (
+    check_deletion,
+    copied_member,
+    row_ownership,
+    undecided,
+)
+from replctl.lake.table_read import enter_foreign_versions
 from replctl.lake.table_write import (
     TableWriter,
     commit,
@@ -100,9 +110,10 @@ from replctl.replication.node import (
     Snapshot,
     Truncation,
 )
+from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import Comparison, LeafChange, cancel_jobs, estimated_path
+from replctl.spark import Comparison, LeafChange, Mending, cancel_jobs, estimated_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +281,9 @@ class LakeSubscriber:
         with self._writing() as catalog:
             loaded = load_relations(catalog, [relation.relid])[relation.relid]
             leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
-            self._check.enter(catalog, leaves, is_replaced=relation.replaces)
+            self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
             for leaf in leaves:
-                if not relation.replaces:
+                if relation.method is CopyMethod.APPEND:
                     self._check.check_history(catalog, leaf)
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
@@ -289,23 +300,34 @@ class LakeSubscriber:
         return begun
 
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
-        """Write the rows of a copy, with defaults, in addition to those that are there or in their
-        place, and count them; what a crash has left is completed.  State f.
+        """Write the rows of a copy, with defaults, in addition to those that are there, in their
+        place, or where these differ, and count them; what a crash has left is completed.  State f.
 
         Raises:
             PostgresError: the rows do not fit the table, or cannot be read or written.
         """
-        return repeated(lambda: self._copy(relation, remote, rows))
+        assert relation.snapshot is not None
+        with ExitStack() as stack:
+            known = Reconciliation(self._session, stack, relation.snapshot.xid)
+            return repeated(lambda: self._copy(relation, remote, rows, known))
 
     def _copy(
-        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+        self,
+        relation: SubscriptionRelation,
+        remote: RemoteRelation,
+        rows: Rows,
+        known: Reconciliation,
     ) -> RowCounts:
-        """A copy; when it is overtaken, a part of it may be written."""
+        """A copy; when it is overtaken, a part of it may be written.
+
+        Args:
+            known: what a reconcile has found before it was overtaken.
+        """
         copied = relation.snapshot
         assert copied is not None
         families = self._local.families([(remote.schema, remote.name)])
         root, family = families[remote.schema, remote.name]
-        is_replaced = relation.replaces
+        is_replaced = relation.method is CopyMethod.REPLACE
         with self._locked(families, is_replaced=is_replaced) as locked, ExitStack() as stack:
             tables = locked.relations
             take_over(self._session, copied.xid, tables)
@@ -319,11 +341,19 @@ class LakeSubscriber:
                 remote,
                 self._local.writer_of(root),
                 done,
-                is_replaced=relation.replaces,
+                is_replaced=relation.method is CopyMethod.REPLACE,
             )
             self._local.check_copy(root)
+            deletion = None
+            if relation.method is CopyMethod.RECONCILE:
+                table.denied_actions = self._local.denied_actions(root, family)
+                deletion, mending = self._mending(relation, table, lambda: rows)
+                difference = known.difference(table, rows, mending, tables, locked.versions)
+                compared = table.reconciled(difference)
+            else:
+                compared = table.copied(rows)
             try:
-                outcome = stack.enter_context(table.copied(rows))
+                outcome = stack.enter_context(compared)
             except ReplicationConflict as conflict:
                 raise conflict.error from conflict
             injection_point("tablesync.before-write")
@@ -332,9 +362,43 @@ class LakeSubscriber:
                 injection_point("tablesync.after-copy")
             injection_point("tablesync.before-finishedcopy")
             writer.origin_lsn = copied.lsn
-            self._finish_copy(writer, relation, copied)
+            self._finish_copy(writer, relation, copied, remote, deletion)
         injection_point("tablesync.after-finishedcopy")
         return outcome.row_counts
+
+    def check_reconcile(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Callable[[], Rows]
+    ) -> None:
+        """Check that it is known which rows a reconcile of a table may delete.
+
+        Args:
+            relation: the table, with what the statement says.
+            remote: the published table.
+            rows: finds its rows, if they have to be compared to say how many would be deleted.
+
+        Raises:
+            ObjectNotInPrerequisiteState: the statement has to say which rows are deleted (55000).
+        """
+        table = self._local.table(remote)
+        leaves = leaves_of_root(table.relation, table.family)
+        enter_foreign_versions(self._session, [leaf.oid for leaf in leaves])
+        self._mending(relation, table, rows)
+
+    def _mending(
+        self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
+    ) -> tuple[Deletion, Mending]:
+        """Which rows a reconcile deletes, and what else it may do."""
+        root, remote = table.relation, table.remote
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog, self._subscription, relation, remote, root, table.family
+            )
+        check_deletion(self._subscription, root, ownership, relation.deletion)
+        deletion = deletion_of(ownership, relation.deletion)
+        if deletion is None:
+            counts = table.count_unpublished(rows(), ownership.scope)
+            raise undecided(self._subscription, root, ownership, counts)
+        return deletion, Mending("U" in remote.actions, owned_conditions(ownership, deletion))
 
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
@@ -350,37 +414,56 @@ class LakeSubscriber:
         return renewed
 
     def _finish_copy(
-        self, writer: TableWriter, relation: SubscriptionRelation, copied: CopySnapshot
+        self,
+        writer: TableWriter,
+        relation: SubscriptionRelation,
+        copied: CopySnapshot,
+        remote: RemoteRelation,
+        deletion: Deletion | None,
     ) -> None:
         """State f, with the place in the log of what was copied, and progress of the table's
         own."""
-        finished = replace(
-            relation,
-            state=RelState.FINISHEDCOPY,
-            lsn=copied.lsn,
-            snapshot=None,
-            replaces=False,
-        )
+        finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=copied.lsn, snapshot=None)
 
         def note_state(catalog: Catalog, local_lsn: int) -> None:
             name = self.of_table(relation).origin_name
-            update_subscription_relation(catalog, finished)
+            member = copied_member(finished, remote, deletion, local_lsn)
+            update_subscription_relation(catalog, member)
             clear_fault(catalog.connection, self._subscription.oid, relation.relid)
             self._note_written(catalog, writer, copied.targets)
+            if relation.method is not CopyMethod.APPEND:
+                origins = (self._subscription.origin_name, name)
+                acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
             drop_origin(catalog.connection, name)  # of a synchronization that was not finished
             create_origin(catalog.connection, name, copied.lsn)
 
         commit(writer, note_state)
 
-    def planned_copy(self, remote: RemoteRelation, rows: Rows) -> int:
-        """How many rows a copy would write; nothing is written, and they are not looked at.
+    def planned_copy(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
+        """How many rows a copy would write; nothing is written, and only a reconcile looks at them.
 
         Raises:
             PostgresError: there is no table for them, or it may not be written.
         """
         table = self._local.table(remote)
+        table.is_trial = True
         self._local.check_copy(table.relation)
-        return self._session.engine().count_rows(cast("str", rows))
+        if relation.method is not CopyMethod.RECONCILE:
+            return RowCounts(self._session.engine().count_rows(cast("str", rows)))
+        table.denied_actions = self._local.denied_actions(table.relation, table.family)
+        _deletion, mending = self._mending(relation, table, lambda: rows)
+        engine = self._session.engine()
+        query = cast("str", rows)
+        try:
+            with (
+                engine.difference(table.target, table.sent, query, mending) as difference,
+                table.reconciled(difference) as outcome,
+            ):
+                return outcome.row_counts
+        except ReplicationConflict as conflict:
+            raise conflict.error from conflict
 
     def pinned(self, name: tuple[str, str]) -> PinnedTarget:
         """A table as a comparison with its publisher reads it, by (schema, name).
@@ -407,7 +490,18 @@ class LakeSubscriber:
         Raises:
             PostgresError: they cannot be compared.
         """
-        return compared(self._session, pinned, remote, rows, actions, limit)
+        members = self.relations()
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog,
+                self._subscription,
+                members[remote.schema, remote.name],
+                remote,
+                pinned.relation,
+                pinned.family,
+            )
+        owned = owned_conditions(ownership)
+        return compared(self._session, pinned, remote, rows, actions, owned, limit)
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
@@ -521,7 +615,9 @@ class LakeSubscriber:
                 if not leaves and not part.truncations:
                     self._finish_empty(to_lsn, conflicts)
                     return RowCounts()
-                unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to_lsn)
+                unfinished = self._begin_batch(
+                    [tables[oid] for oid in leaves], from_lsn, to_lsn, part
+                )
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
                 # ended its write since its tables were looked at.  Others may have written, too.
@@ -582,7 +678,9 @@ class LakeSubscriber:
 
     # -- batches
 
-    def _begin_batch(self, leaves: Sequence[Relation], from_lsn: int, to_lsn: int) -> ApplyBatch:
+    def _begin_batch(
+        self, leaves: Sequence[Relation], from_lsn: int, to_lsn: int, part: BatchPart
+    ) -> ApplyBatch:
         with self._writing() as catalog:
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
@@ -590,6 +688,8 @@ class LakeSubscriber:
             targets = self._targets(catalog, leaves)
             batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
             insert_apply_batch(catalog, batch)
+            for relid, filters in part.applied_filters().items():
+                note_applied_filters(catalog, self._subscription.oid, relid, filters)
         return batch
 
     def _give_up_batch(self) -> None:

@@ -12,13 +12,13 @@ from replctl.catalog.pg_subscription import (
 )
 from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
 from replctl.catalog.transaction import Catalog
-from replctl.errors import DataCorrupted
+from replctl.errors import DataCorrupted, UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import applied_step, written_step
 from replctl.lake.partition import partition_tree
 from replctl.lake.target_fault import application_of, check_faults, targets_of
 from replctl.lake.target_relations import leaves_of_root
-from replctl.lake.version_chain import Chain, relation_chain
+from replctl.lake.version_chain import Chain, enter_loss, relation_chain
 from replctl.replication.refresh_hint import refresh_statement
 from replctl.session import Session
 
@@ -67,7 +67,7 @@ class TargetCheck:
 
         Args:
             is_replaced: all rows are going to be replaced: files that must not be read stay for
-                later.
+                later, and a table that is not there is made again.
 
         Raises:
             PostgresError: a table cannot be read, as commit_log.commits_since.
@@ -75,10 +75,12 @@ class TargetCheck:
         for relation in relations:
             try:
                 self._enter(catalog, relation)
-            except commit_log.ForeignFiles as error:
+            except (commit_log.ForeignFiles, UndefinedFile) as error:
                 if not is_replaced:
                     error.hint = self._refresh(catalog, relation) or error.hint
                     raise
+                if isinstance(error, UndefinedFile):
+                    enter_loss(catalog, relation)
 
     def _enter(self, catalog: Catalog, relation: Relation) -> None:
         with commit_log.reading_log(catalog, relation):
@@ -87,7 +89,7 @@ class TargetCheck:
                 commit_log.enter_versions(catalog, self._session.cluster, relation)
 
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
-        """Return the statement that replaces the rows of the table that a leaf belongs to."""
+        """Return the statement that replaces the rows of a leaf's table, which cannot be read."""
         above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
         members = subscription_relations(catalog, self._subscription.oid)
         for root in load_relations(catalog, above & {item.relid for item in members}).values():
@@ -95,6 +97,7 @@ class TargetCheck:
                 self._subscription.name,
                 root.schema,
                 root.name,
+                "replace = true",
                 is_disabled=self._subscription.disable_on_error,
             )
         return None

@@ -18,6 +18,7 @@ from replctl.catalog.pg_subscription import (
 from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.expr.nodes import Expr
 from replctl.lake import commit_log
 from replctl.lake.file_access import check_readable
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
@@ -81,14 +82,16 @@ def compared(
     remote: RemoteRelation,
     rows: Rows,
     actions: Collection[Action],
+    owned: tuple[Expr, ...] | None,
     limit: int,
 ) -> Comparison:
     """Compare the published rows of a table with its own.
 
     Args:
         rows: those that the publisher has at the table's LSN.
-        actions: that are published. Without UPDATE rows may differ, without DELETE there may be
-            more of them.
+        actions: that are published. Without UPDATE rows may differ.
+        owned: rows that are not published and satisfy one of these are a difference, all for ();
+            None: none.
         limit: how many rows of each kind are named.
 
     Raises:
@@ -102,7 +105,7 @@ def compared(
         tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
         replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
         counts_different=Action.UPDATE in actions,
-        owned=() if Action.DELETE in actions else None,
+        owned=owned,
     )
     return compare(session.engine(), sides, limit)
 

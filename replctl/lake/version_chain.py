@@ -21,6 +21,7 @@ from replctl.catalog.pg_wal import (
     last_entered_version,
 )
 from replctl.catalog.storage import (
+    keep_versions,
     known_table_id,
     note_foreign_commit,
     note_lost_columns,
@@ -31,6 +32,7 @@ from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.delta_log import (
     checkpoints,
+    file_state_of,
     latest_version,
     log_names,
     readable_after,
@@ -62,23 +64,25 @@ def chain_of(table: LoggedTable, newest: int | None) -> Chain:
         return Chain.WHOLE
     if newest < table.version:
         return Chain.BROKEN
-    found = version_digest(table.location, table.version)
-    if found is None:
+    state = file_state_of(table.location, table.version)
+    if state is None:
         return Chain.CLEANED
+    if state == table.file_state:  # it has not to be read again
+        return Chain.WHOLE
+    found = version_digest(table.location, table.version)
     return Chain.WHOLE if table.digest in (None, found) else Chain.BROKEN
 
 
 def relation_chain(catalog: Catalog, relation: Relation) -> Chain:
     """As `chain_of`; a cleaned log of another Delta table than the one that is known is broken."""
     assert relation.storage is not None
-    version, digest = last_entered_version(catalog.connection, relation.oid) or (None, None)
     location = relation.storage.location
-    table = LoggedTable(relation.oid, location, version, digest)
+    table = last_entered_version(catalog.connection, relation.oid, location)
     chain = chain_of(table, latest_version(location))
-    if chain is Chain.WHOLE and version is not None:
+    if chain is Chain.WHOLE and table.version is not None:
         # What follows it may be gone alone; without a checkpoint such a log is broken
-        floor = readable_after(location, version)
-        if floor > version and max(checkpoints(log_names(location)), default=-1) >= floor:
+        floor = readable_after(location, table.version)
+        if floor > table.version and max(checkpoints(log_names(location)), default=-1) >= floor:
             chain = Chain.CLEANED
     if chain is Chain.CLEANED:
         known = known_table_id(catalog.connection, relation.oid)
@@ -113,6 +117,15 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     commit_transaction(catalog.connection, xid, changes_catalog=False)
 
 
+def enter_loss(catalog: Catalog, relation: Relation) -> None:
+    """Enter a break where a relation's Delta table is gone: its next write makes it again."""
+    forget_versions(catalog.connection, relation.oid, after=-1)
+    keep_versions(catalog.connection, relation.oid, -1)
+    xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
+    enter(catalog, xid, relation.oid, None, BREAK)
+    commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
 def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int) -> None:
     """Enter a break where the log was cleaned: the versions that are there come after it.
 
@@ -120,7 +133,8 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
     """
     assert relation.storage is not None
     location, oid = relation.storage.location, relation.oid
-    last, _digest = last_entered_version(catalog.connection, oid) or (-1, None)
+    entered = last_entered_version(catalog.connection, oid, location).version
+    last = -1 if entered is None else entered
     floor = readable_after(location, last)
     skipped = floor if floor > last else None
     if skipped is None and last_action(catalog.connection, oid) == BREAK:

@@ -129,6 +129,20 @@ def duplicated(
     )
 
 
+def doubly_published(
+    relation: Relation, target: Target, problem: Problem, reader: RowReader
+) -> PostgresError:
+    """Return the error of published rows that have the same key."""
+    names = [relation.column_at(attnum).name for attnum in target.key]
+    key = reader.key(relation, names, [problem.row[attnum] for attnum in target.key])
+    return UniqueViolation(
+        f'published table "{relation.qualified_name}" has several rows with the same key',
+        detail="Duplicate keys exist." if key is None else f"Key {key} is duplicated.",
+        hint="Remove all of them but one at the publisher, then synchronize again.",
+        table=relation.name,
+    )
+
+
 def _duplicate(
     relation: Relation,
     leaf: Relation,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replctl.catalog import pg_authid, pg_class, pg_namespace, pg_publication, pg_subscription
 from replctl.catalog.aclchk import denied
 from replctl.catalog.pg_publication import Publication, PublishedTable
@@ -132,9 +134,35 @@ def list_subscriptions(
         _subscription_row(subscription, owners, verbose)
         for subscription in sorted(found, key=lambda subscription: subscription.name)
     ]
-    notes = [line for item in found for line in _retention(target, item)] if verbose else []
+    notes: list[str] = []
+    for item in found if verbose else ():
+        notes += _retention(target, item) + _changed_tables(target, item)
     target.print(Table(columns, rows, title="List of subscriptions", notes=notes))
     return True
+
+
+def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
+    """The lines below `\\dRs+` for tables of a subscription; the publisher is only asked where one
+    may have changed since its copy."""
+    members = pg_subscription.subscription_relations(target.catalog, subscription.oid)
+    if not any(member.definition is not None for member in members):
+        return []
+    from replctl.status import changed_tables
+
+    return changed_lines(subscription.name, changed_tables(target.session, subscription))
+
+
+def changed_lines(name: str, tables: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines that list tables of a subscription whose row filter or column list has
+    changed since they were copied.
+
+    Args:
+        tables: schema and name of each.
+    """
+    if not tables:
+        return []
+    title = f'Tables of subscription "{name}" with a changed row filter or column list:'
+    return [title, *(f'    "{schema}.{table}"' for schema, table in tables)]
 
 
 def _retention(target: Described, subscription: Subscription) -> list[str]:

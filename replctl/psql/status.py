@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from replctl.lsn import format_lsn
+from replctl.psql.describe_replication import changed_lines
 from replctl.psql.print_table import Alignment, Table
 from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
@@ -87,7 +88,7 @@ def show_status(
         print(json.dumps([_fields(status) for status in found], indent=2, ensure_ascii=False))
     else:
         rows = [row for status in found for row in _rows(status)]
-        lines = [line for status in found for line in _retention(status)]
+        lines = [line for status in found for line in (*_retention(status), *_changed(status))]
         settings.print(Table(_COLUMNS, rows, _ALIGNMENTS, notes=lines))
     return not any(
         status.state == "broken"
@@ -122,6 +123,12 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
 def _retention(status: SubscriptionStatus) -> list[str]:
     found = [table.retention for table in status.tables if table.retention is not None]
     return retention_lines(status.name, found)
+
+
+def _changed(status: SubscriptionStatus) -> list[str]:
+    """The lines for tables whose row filter or column list has changed since their copy."""
+    changed = [(table.schema, table.name) for table in status.tables if table.is_changed]
+    return changed_lines(status.name, changed)
 
 
 def _verified(table: TableStatus) -> list[str | None]:

@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
@@ -38,17 +39,29 @@ class RemoteColumn:
 class RemoteRelation:
     """A published relation as the publisher describes it.
 
-    `replica_identity` are the names of the columns that identify old rows, None for FULL.
+    Attributes:
+        replica_identity: the names of the columns that identify old rows, None for FULL.
+        filters: its rows have to pass one of them to be sent, or copied.
+        actions: what is published of it, of I, U, D and T.
     """
 
     schema: str
     name: str
     columns: tuple[RemoteColumn, ...]
     replica_identity: tuple[str, ...] | None
+    filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
+    actions: frozenset[str] = frozenset("IUDT")
 
     @property
     def qualified_name(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def definition(self) -> CopiedDefinition:
+        """What a copy of it notes, to see later whether that has changed."""
+        return CopiedDefinition(
+            frozenset(self.filters), tuple(column.name for column in self.columns)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +379,7 @@ class Subscriber(Protocol):
         """Note what a copy reads: state d."""
 
     def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
-        """Write the rows of a copy, once, and count them: state f."""
+        """Write the rows of a copy, or its differences, once, and count them: state f."""
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """Forget a copy that has failed, if none of it is written."""

@@ -7,7 +7,7 @@ and of pg_get_publication_tables() for tables to copy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 
 from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
@@ -17,6 +17,7 @@ from replctl.catalog.pg_publication import (
     PublishedTable,
     list_publications,
 )
+from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -49,11 +50,13 @@ class PublishedRelation:
 
 @dataclass(frozen=True, slots=True)
 class TableToCopy:
-    """A relation that a subscriber has to have: its columns and, for the copy, its row filters."""
+    """A relation that a subscriber has to have: its columns, for the copy its row filters, and what
+    is sent of its changes."""
 
     relation: Relation
     columns: tuple[int, ...]
     filters: tuple[nodes.Expr, ...]
+    actions: frozenset[Action] = frozenset(Action)
 
 
 class PublicationSet:
@@ -180,7 +183,13 @@ class PublicationSet:
             filters = combine_filters(
                 [self._filter(publication, relation) for publication in publishers]
             )
-            result.append(TableToCopy(relation, self._columns(publishers, relation), filters))
+            actions = frozenset(
+                action
+                for action in Action
+                if any(p.publishes(action.publish_option) for p in publishers)
+            )
+            columns = self._columns(publishers, relation)
+            result.append(TableToCopy(relation, columns, filters, actions))
         return sorted(result, key=lambda table: (table.relation.schema, table.relation.name))
 
 
@@ -194,6 +203,30 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
     if any(item is None for item in filters):
         return ()
     return tuple(dict.fromkeys(item for item in filters if item is not None))
+
+
+def applied_filters(
+    relation: Relation, filters: Iterable[tuple[nodes.Expr, ...]]
+) -> tuple[AppliedFilter, ...]:
+    """Return row filters of a relation as a subscriber keeps them, with the columns that they need.
+
+    Args:
+        filters: sets of filters, of each of which a row has to pass one; () lets every row pass.
+    """
+    sets = list(filters)
+    if not all(sets):
+        return (EVERY_ROW,)
+    return tuple(dict.fromkeys(_applied(relation, item) for found in sets for item in found))
+
+
+def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
+    used = {node.attnum for node in nodes.walk(row_filter) if isinstance(node, nodes.Var)}
+    columns = [column for column in relation.columns if column.attnum in used]
+    numbers = {column.attnum: i for i, column in enumerate(columns, start=1)}
+    return AppliedFilter(
+        nodes.dumps(nodes.renumber(row_filter, numbers)),
+        tuple((column.name, column.type, column.typmod) for column in columns),
+    )
 
 
 def different_column_lists(relation: Relation) -> FeatureNotSupported:

@@ -7,17 +7,18 @@ from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 def refresh_statement(
-    subscription: str, schema: str, table: str, *, is_disabled: bool = False
+    subscription: str, schema: str, table: str, option: str = "", *, is_disabled: bool = False
 ) -> str:
-    """Return the statement that synchronizes a table again.
+    """Return the statement that reconciles a table.
 
-    s, public, t  ->  ALTER SUBSCRIPTION s REFRESH TABLE public.t;
+    s, public, t, replace = true
+        ->  ALTER SUBSCRIPTION s REFRESH TABLE public.t WITH (replace = true);
 
     Args:
+        option: of the statement, if it needs one.
         is_disabled: the error disables the subscription, which has to be enabled before.
     """
-    name = quote_identifier(subscription)
-    refresh = (
-        f"ALTER SUBSCRIPTION {name} REFRESH TABLE {quote_qualified_identifier(schema, table)};"
-    )
+    name, target = quote_identifier(subscription), quote_qualified_identifier(schema, table)
+    options = f" WITH ({option})" if option else ""
+    refresh = f"ALTER SUBSCRIPTION {name} REFRESH TABLE {target}{options};"
     return f"ALTER SUBSCRIPTION {name} ENABLE; {refresh}" if is_disabled else refresh

@@ -21,6 +21,7 @@ from replctl.conninfo import application_name
 from replctl.errors import (
     ConnectionFailure,
     PostgresError,
+    UndefinedFile,
     UndefinedObject,
 )
 from replctl.injection_point import injection_point
@@ -108,24 +109,56 @@ def _copy(
     name: tuple[str, str],
     relation: SubscriptionRelation,
 ) -> RowCounts:
+    """Copy a table; if files of its snapshot are gone meanwhile and nothing is written, once more
+    from a newer one."""
+    begun = _begun_copy(publisher, subscriber, subscription, name, relation)
+    try:
+        return _copy_begun(publisher, subscriber, subscription, name, begun)
+    except UndefinedFile:
+        newer = subscriber.relations().get(name)
+        if newer is None or newer.snapshot is not None:
+            raise
+    begun = _begun_copy(publisher, subscriber, subscription, name, newer)
+    return _copy_begun(publisher, subscriber, subscription, name, begun)
+
+
+def _begun_copy(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    name: tuple[str, str],
+    relation: SubscriptionRelation,
+) -> SubscriptionRelation:
+    """Return the table in state d: with the snapshot that a crash has left, or a new one."""
+    if relation.snapshot is not None:
+        return relation
     slot_name = _slot_name(subscriber, subscription, relation)
-    if relation.snapshot is None:
-        drop_slot(publisher, slot_name)  # of an attempt before
-        publisher.create_slot(
-            slot_name,
-            two_phase=False,
-            failover=subscription.failover,
-            publications=subscription.publications,
-        )
-        relation = subscriber.begin_copy(relation, publisher.snapshot(*name))
+    drop_slot(publisher, slot_name)  # of an attempt before
+    publisher.create_slot(
+        slot_name,
+        two_phase=False,
+        failover=subscription.failover,
+        publications=subscription.publications,
+    )
+    return subscriber.begin_copy(relation, publisher.snapshot(*name))
+
+
+def _copy_begun(
+    publisher: Publisher,
+    subscriber: Subscriber,
+    subscription: Subscription,
+    name: tuple[str, str],
+    relation: SubscriptionRelation,
+) -> RowCounts:
     begun = relation.snapshot
     assert begun is not None
     snapshot = Snapshot(begun.lsn, begun.publisher_state)
+    slot_name = _slot_name(subscriber, subscription, relation)
     client = client_name(subscriber.synchronization_id, subscription.oid)
     application = application_name(subscription.conninfo, slot_name)
     publisher.start_replication(slot_name, client, application, subscription.publications)
     try:
-        _check_slot(publisher, _slot_name(subscriber, subscription, relation))
+        _check_slot(publisher, slot_name)
         remote, rows = publisher.copy(subscription.publications, *name, snapshot)
         return subscriber.copy(relation, remote, rows)
     except ConnectionFailure:  # a Spark server may still write: the same copy again, which is seen

@@ -46,7 +46,9 @@ from replctl.spark.values import CommitNote as CommitNote
 from replctl.spark.values import CopySource as CopySource
 from replctl.spark.values import EnumType as EnumType
 from replctl.spark.values import FeedVersion as FeedVersion
+from replctl.spark.values import ForeignChanges as ForeignChanges
 from replctl.spark.values import Leaf as Leaf
+from replctl.spark.values import Mending as Mending
 from replctl.spark.values import PartitionRule as PartitionRule
 from replctl.spark.values import Reference as Reference
 from replctl.spark.values import SentColumn as SentColumn

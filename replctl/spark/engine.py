@@ -25,6 +25,7 @@ from replctl.errors import (
     QueryCanceled,
     UndefinedFile,
 )
+from replctl.expr.nodes import Expr
 from replctl.spark import (
     SparkConf,
     delta_table,
@@ -32,6 +33,7 @@ from replctl.spark import (
     jvm,
     local_change,
     merge,
+    reconcile,
     replicated_change,
     uniqueness,
 )
@@ -52,7 +54,9 @@ from replctl.spark.values import (
     ChangeSource,
     CommitNote,
     FeedVersion,
+    ForeignChanges,
     Leaf,
+    Mending,
     Reference,
     SentColumn,
     TableColumn,
@@ -368,6 +372,38 @@ class Engine:
     ) -> AbstractContextManager[Outcome]:
         """The outcome of an initial copy; `rows` is `copied_sql`."""
         return replicated_change.copied(self, target, sent, rows)
+
+    def difference(
+        self, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
+    ) -> AbstractContextManager[Staged]:
+        """Where a target differs from the published rows; `rows` is `copied_sql`."""
+        return reconcile.difference(self, target, sent, rows, mending)
+
+    def renewed_difference(
+        self,
+        target: Target,
+        sent: Sequence[SentColumn],
+        rows: str,
+        mending: Mending,
+        earlier: Staged,
+        changes: Sequence[ForeignChanges],
+    ) -> AbstractContextManager[Staged]:
+        """A difference that was found before, after others have changed rows of the target."""
+        return reconcile.renewed_difference(self, target, sent, rows, mending, earlier, changes)
+
+    def reconciled(self, target: Target, difference: Staged) -> AbstractContextManager[Outcome]:
+        """The outcome of writing a difference."""
+        return reconcile.reconciled(self, target, difference)
+
+    def count_unpublished(
+        self,
+        target: Target,
+        sent: Sequence[SentColumn],
+        rows: str,
+        scope: tuple[Expr, ...] | None,
+    ) -> tuple[int, int]:
+        """How many rows of a target are not published: those in a scope, and all."""
+        return reconcile.count_unpublished(self, target, sent, rows, scope)
 
     @contextmanager
     def decoded(

@@ -50,6 +50,9 @@ _NOT_THERE = {
 #: The same, where a version is asked for.
 _NO_LOG = re.compile(r"FileNotFoundException\S* File (?:file:)?(.+)/_delta_log does not exist")
 
+#: A file of a version that is gone: VACUUM has removed it.
+_NO_FILE = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
+
 #: The same, where a change feed is asked for.
 _NO_VERSION = "exceeds the latest table version -1."
 
@@ -110,6 +113,8 @@ def _told(error: Exception) -> PostgresError:
     location = _missing_location(error, condition)
     if location is not None:
         return UndefinedFile(f'could not find the Delta table "{location}"')
+    if condition.startswith(_NO_FILE) or any(f"[{name}" in message for name in _NO_FILE):
+        return UndefinedFile("could not find a file of a Delta table", detail=_first_line(message))
     if _NO_VERSION in message:
         return UndefinedFile("could not find a Delta table")
     if condition.startswith(_CONCURRENT) or _CONCURRENT_EXCEPTION.search(message):

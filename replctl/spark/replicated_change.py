@@ -56,7 +56,7 @@ def converted(
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
     columns += [StagedColumn(f"{i}{c.attnum}", c.type, c.typmod) for c in written for i in "on"]
     values = ["position", "action"]
-    values += [_received(sent, column, image) for column in written for image in "on"]
+    values += [received(sent, column, image) for column in written for image in "on"]
     shown = ", ".join(f"{value} AS {c.name}" for value, c in zip(values, columns, strict=True))
     query = f"SELECT {shown} FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
     known = {column.name: column for column in changes.columns}
@@ -209,7 +209,7 @@ def copied(
     """
     place = "row_number() OVER (ORDER BY monotonically_increasing_id())"
     values = ", ".join(
-        f"{_received(sent, column, 'n') if column.sent is not None else default_sql(column, place)}"
+        f"{received(sent, column, 'n') if column.sent is not None else default_sql(column, place)}"
         f" AS w{column.attnum}"
         for column in target.columns
         if column.generated is None
@@ -277,7 +277,7 @@ def failing_conversion(
         for column in target.columns:
             if column.sent is None:
                 continue
-            value = _received(sent, column, image)
+            value = received(sent, column, image)
             try:
                 engine.fetch(
                     f"SELECT {value} AS value FROM {changes.view}"
@@ -289,7 +289,7 @@ def failing_conversion(
     return None
 
 
-def _received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
+def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
     """A column that is sent, as the target stores it."""
     assert column.sent is not None
     source = sent[column.sent - 1]

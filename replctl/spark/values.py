@@ -279,3 +279,30 @@ class CopySource:
     published: tuple[int, ...]
     filters: tuple[Expr, ...]
     policies: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """What a reconcile may do to rows of the target; rows that are missing it always inserts.
+
+    Attributes:
+        updates: it may change rows that differ.
+        deletes: it may delete rows that the publisher does not send: those that pass one of these
+            conditions, or all for (); None: none.
+    """
+
+    updates: bool
+    deletes: tuple[Expr, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignChanges:
+    """What others have written into a leaf of a target.
+
+    Attributes:
+        source: the leaf.
+        versions: the versions that change rows.
+    """
+
+    source: TableSource
+    versions: tuple[FeedVersion, ...]

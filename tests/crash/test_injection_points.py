@@ -142,8 +142,18 @@ def test_a_copy_survives(command: Command) -> None:
     command.run("-d", "test_sub", script="DROP SUBSCRIPTION s;\n")
 
 
-@pytest.mark.parametrize("point", ["tablesync.after-copy", "tablesync.before-finishedcopy"])
-def test_a_copy_that_replaces_survives(command: Command, point: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "point"),
+    [
+        ("replace = true", "tablesync.after-copy"),
+        ("replace = true", "tablesync.before-finishedcopy"),
+        ("delete = all", "tablesync.before-write"),
+        ("delete = all", "tablesync.after-copy"),
+        ("delete = all", "tablesync.before-finishedcopy"),
+        ("delete = all", "tablesync.after-finishedcopy"),
+    ],
+)
+def test_a_copy_into_a_table_with_rows_survives(command: Command, option: str, point: str) -> None:
     command.run(
         "-d",
         "test_pub",
@@ -155,13 +165,15 @@ def test_a_copy_that_replaces_survives(command: Command, point: str) -> None:
         script="TRUNCATE parted;\nINSERT INTO parted VALUES (1, 'own'), (99, 'own');\n"
         "CREATE SUBSCRIPTION r CONNECTION 'dbname=test_pub' PUBLICATION r"
         " WITH (copy_data = false);\n"
-        "ALTER SUBSCRIPTION r REFRESH TABLE parted WITH (copy_data = true);\n",
+        f"ALTER SUBSCRIPTION r REFRESH TABLE parted WITH ({option});\n",
     )
     assert command.sync(kill_at=point) == -signal.SIGKILL
     halfway = command.run("-d", "test_sub", "-At", "-c", _QUERIES[2])[1]
-    assert halfway == "1|own\n99|own\n"  # a leaf that is written is not seen without the other
-    assert command.sync() == 0
     published = command.run("-d", "test_pub", "-At", "-c", _QUERIES[2])[1]
+    # A leaf that is written is not seen without the other
+    is_there = point == "tablesync.after-finishedcopy"
+    assert halfway == (published if is_there else "1|own\n99|own\n")
+    assert command.sync() == 0
     assert command.run("-d", "test_sub", "-At", "-c", _QUERIES[2])[1] == published
     command.run("-d", "test_sub", script="DROP SUBSCRIPTION r;\n")
     command.run("-d", "test_pub", script="DROP PUBLICATION r;\n")

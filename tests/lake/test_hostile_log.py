@@ -208,7 +208,9 @@ def test_a_column_of_another_kind_of_type_stops_what_needs_the_table(lake: Lake)
         f'column "extra" of the Delta table "{lake.location}" has the type struct, which has no'
         " counterpart in PostgreSQL"
     )
-    assert caught.value.detail == 'Table "public.t" of database "postgres" is stored there.'
+    assert caught.value.detail == (
+        f'Table "public.t" of database "postgres" is stored at "{lake.location}".'
+    )
     answer = answer_of(lake.session, "alter table t drop column extra")
     assert answer[0] == 'ERROR 42703: column "extra" of relation "t" does not exist'
     for statement in ("alter table t add column w int", "drop table t"):

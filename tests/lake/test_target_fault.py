@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
+from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
@@ -19,7 +20,7 @@ from replctl.catalog.pg_subscription import (
     next_apply_step,
     note_written_steps,
 )
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
 from replctl.lake.target_check import TargetCheck
 from replctl.lake.target_fault import application_of, is_known_step
 
@@ -101,6 +102,23 @@ def test_rows_that_were_replaced_stop_the_subscription_until_a_refresh(
         assert error.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
         lake.update()
         lake.run("vacuum")  # trims the log
+
+
+def test_a_table_that_is_gone_is_made_again_by_a_refresh(lake: Lake) -> None:
+    lake.update(2)
+    check = TargetCheck(lake.session, subscribe(lake))
+    shutil.rmtree(lake.location)
+    with pytest.raises(UndefinedFile) as caught:
+        check.check_targets()
+    assert caught.value.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
+    with lake.session.write() as catalog:
+        relation = load_relations(catalog, [lake.oid])[lake.oid]
+        check.enter(catalog, [relation], is_replaced=True)
+        storage = load_relations(catalog, [lake.oid])[lake.oid].storage
+    assert storage is not None
+    assert not storage.is_made
+    assert all(column.since_version is None for column in storage.columns.values())
+    check.check_targets()
 
 
 def test_a_subscription_that_the_error_disables_has_to_be_enabled(lake: Lake) -> None:

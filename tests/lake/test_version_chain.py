@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
 from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
+from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
 from replctl.replication.conflict import DecodingFailure
 
@@ -102,3 +103,21 @@ def test_what_only_grows_is_no_break(lake: Lake) -> None:
     table.create_checkpoint()
     (Path(lake.location) / "_delta_log" / f"{3:020d}.json").touch()
     assert BREAK not in [entry.action for entry in entries(lake)]
+
+
+def test_a_file_that_is_the_same_is_not_read_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.update(2)
+    read: list[int] = []
+
+    def version_digest(location: str, version: int) -> str | None:
+        read.append(version)
+        return delta_log.version_digest(location, version)
+
+    monkeypatch.setattr(version_chain, "version_digest", version_digest)
+    lake.enter()
+    assert read == []
+    (Path(lake.location) / "_delta_log" / f"{2:020d}.json").touch()
+    lake.enter()
+    assert read == [2]

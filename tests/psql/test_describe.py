@@ -86,3 +86,38 @@ def test_what_goes_well_before_an_error_is_shown(psql: Psql) -> None:
     outcome = psql("-X", "-At", "-c", "SELECT 1; SELECT 2; SELECT nothing; SELECT 3")
     assert outcome.stdout == "1\n2\n"
     assert outcome.exit_code == 1
+
+
+def test_tables_whose_filter_changed_after_their_copy(psql: Psql) -> None:
+    """They are listed below `\\dRs+` and `replctl status`, and REFRESH PUBLICATION with
+    `reconcile` takes them."""
+    setup = r"""
+    CREATE DATABASE pub; CREATE DATABASE sub;
+    \c pub
+    CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (id int PRIMARY KEY, v int);
+    CREATE PUBLICATION p FOR TABLE a WHERE (id > 0), b;
+    \c sub
+    CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (id int PRIMARY KEY, v int);
+    CREATE SUBSCRIPTION s CONNECTION 'dbname=pub' PUBLICATION p WITH (copy_data = false);
+    """
+    assert "ERROR" not in psql("-X", "-q", script=setup).stderr
+    describe = ("-X", "-d", "sub", "-c", r"\dRs+")
+    before = psql(*describe).stdout
+    assert before.endswith("\n(1 row)\n\n")
+    psql("-X", "-d", "pub", "-c", "ALTER PUBLICATION p SET TABLE a WHERE (id > 1), b (id)")
+    lines = [
+        'Tables of subscription "s" with a changed row filter or column list:',
+        '    "public.a"',
+        '    "public.b"',
+    ]
+    assert psql(*describe).stdout == before[:-1] + "\n".join(lines) + "\n\n"
+    outcome = psql("status")
+    assert outcome.stdout.splitlines()[-4:-1] == lines
+    psql("-X", "-d", "pub", "-c", "ALTER PUBLICATION p SET TABLE a WHERE (id > 0), b")
+    assert psql(*describe).stdout == before
+    psql("-X", "-d", "pub", "-c", "ALTER PUBLICATION p SET TABLE a WHERE (id > 1), b")
+    refresh = "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (reconcile = true)"
+    assert psql("-X", "-d", "sub", "-c", refresh).exit_code == 0
+    states = "SELECT relname, srsubstate FROM pg_subscription_rel JOIN pg_class ON oid = srrelid"
+    assert psql("-X", "-d", "sub", "-At", "-c", f"{states} ORDER BY 1").stdout == "a|i\nb|r\n"
+    assert psql(*describe).stdout == before

@@ -114,6 +114,10 @@ _HISTORY: tuple[tuple[str, ...], ...] = (
         "UPDATE {t} SET r = 'w' WHERE id % 11 = 0",
         "REORG TABLE {t} APPLY (PURGE)",
         "CREATE OR REPLACE TABLE {t} USING delta AS SELECT id, r, -v AS v FROM {t} WHERE id < 1050",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({_FEED} = true)",
+        "DELETE FROM {t} WHERE id = 1041",
+        "ALTER TABLE {t} SET TBLPROPERTIES (delta.columnMapping.mode = 'name')",
+        "UPDATE {t} SET v = 7 WHERE id = 1042",
     ),
 )
 

@@ -152,7 +152,7 @@ def test_a_publisher_s_table_that_is_not_there(status: Psql, psql: Psql, tmp_pat
     synced = psql("sync", "s")
     missed = f'could not find the Delta table "{location}"'
     assert synced.exit_code == 1
-    detail = 'Table "public.t" of database "test_pub" is stored there.'
+    detail = f'Table "public.t" of database "test_pub" is stored at "{location}".'
     assert f"ERROR:  {missed}\nDETAIL:  {detail}\nHINT:  Put the directory" in synced.stderr
     outcome = status("--json", "s")
     (found,) = json.loads(outcome.stdout)

@@ -144,8 +144,8 @@ def test_a_subscription_that_is_dropped_leaves_no_half_copy(
 def test_tables_are_synchronized_again(
     cluster: Cluster, publisher: Database, subscriber: Database, engine: Engine
 ) -> None:
-    """By REFRESH TABLE in one commit each, with what the subscriber has changed replaced, and sent
-    on; and by leaving a publication and coming back."""
+    """By REFRESH TABLE WITH (replace) in one commit each, with what the subscriber has changed
+    replaced, and sent on; and by leaving a publication and coming back."""
     publisher.run(_TABLES)
     publisher.run("INSERT INTO first SELECT g, g FROM generate_series(1, 6) g")
     publisher.run("INSERT INTO second VALUES (1, 1), (2, 2), (60, 60), (61, 61)")
@@ -177,7 +177,7 @@ def test_tables_are_synchronized_again(
     ((path,),) = subscriber.rows("SELECT pg_relation_filepath('first')")
     assert path is not None
     before = latest_version(path)
-    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE public.first, second")
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE public.first, second WITH (replace)")
     assert subscriber.rows(_STATES) == [("first", "i"), ("second", "i")]
     assert subscriber.rows("SELECT count(*) FROM first") == [("6",)]
     publisher.run("INSERT INTO first VALUES (7, 7), (100, 100); DELETE FROM first WHERE id = 3")

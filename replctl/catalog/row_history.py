@@ -1,0 +1,55 @@
+"""Who has changed the rows of a table, by our log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import and_, exists, func, not_, or_, select
+
+from replctl.catalog import schema
+from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE
+from replctl.catalog.transaction import Catalog
+
+
+def has_changes_of_others(
+    catalog: Catalog, relids: Collection[int], origins: Collection[str], since_lsn: int | None
+) -> bool:
+    """Return whether anybody else has changed rows of tables since they were empty.
+
+    What others have committed within a transaction of ours counts as theirs: it bears no mark.
+
+    Args:
+        origins: of the changes that are one's own.
+        since_lsn: only later changes count; None: all.
+    """
+    wal, xact = schema.pg_wal, schema.pg_xact
+    truncation = wal.alias()
+    emptied = (
+        select(func.coalesce(func.max(truncation.c.lsn), 0))
+        .where(truncation.c.relid == wal.c.relid, truncation.c.action == TRUNCATE)
+        .scalar_subquery()
+    )
+    is_own = and_(wal.c.mark.is_not(None), func.coalesce(xact.c.origin, "").in_(origins))
+    query = (
+        select(wal.c.lsn)
+        .join(xact, xact.c.xid == wal.c.xid)
+        .where(
+            wal.c.relid.in_(relids),
+            xact.c.status == "c",
+            wal.c.lsn > (since_lsn or 0),
+            wal.c.lsn > emptied,
+            or_(wal.c.action == BREAK, and_(wal.c.action == CHANGE, not_(is_own))),
+        )
+        .limit(1)
+    )
+    return catalog.connection.execute(query).first() is not None
+
+
+def feeding_members(catalog: Catalog, relids: Collection[int]) -> set[tuple[int, int]]:
+    """Return the tables of subscriptions among some relations: OIDs of subscription and table."""
+    member, subscription = schema.pg_subscription_rel, schema.pg_subscription
+    query = select(member.c.srsubid, member.c.srrelid).where(
+        member.c.srrelid.in_(relids),
+        exists().where(subscription.c.oid == member.c.srsubid, catalog.visible(subscription)),
+    )
+    return {(int(row.srsubid), int(row.srrelid)) for row in catalog.connection.execute(query)}

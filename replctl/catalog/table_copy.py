@@ -1,0 +1,108 @@
+"""How the rows of a subscription's table came there: what pg_subscription_rel keeps of its copies
+and of the filters that its changes have passed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from replctl.record import dataclass
+
+
+class CopyMethod(Enum):
+    """What a table's synchronization does to the rows that are there: it adds to them, replaces
+    them, or writes the differences only."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    RECONCILE = "reconcile"
+
+
+class Deletion(Enum):
+    """Which rows a reconcile deletes that the publisher does not send: those that pass a row filter
+    that was applied, all, or none."""
+
+    SCOPE = "scope"
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFilter:
+    """A row filter under which rows of a published relation are sent.
+
+    Attributes:
+        expression: as nodes.dumps writes it, its columns numbered from 1 as in `columns`; empty if
+            every row passes.
+        columns: name, type and typmod of the publisher's columns in it.
+    """
+
+    expression: str = ""
+    columns: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def passes_every_row(self) -> bool:
+        return not self.expression
+
+
+#: What is applied where there is no row filter.
+EVERY_ROW = AppliedFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedDefinition:
+    """What was published of a table when it was copied last.
+
+    Attributes:
+        filters: its row filters; a row is sent if it passes any.
+        columns: the names of the columns that are sent.
+    """
+
+    filters: frozenset[AppliedFilter]
+    columns: tuple[str, ...]
+
+
+def merged_filters(
+    known: Sequence[AppliedFilter], new: Sequence[AppliedFilter]
+) -> tuple[AppliedFilter, ...]:
+    """Return filters with those that are not among them yet."""
+    return tuple(dict.fromkeys([*known, *new]))
+
+
+def dump_filters(filters: Sequence[AppliedFilter]) -> str | None:
+    """Return the stored form of filters; None if there are none."""
+    return json.dumps([_filter_value(item) for item in filters]) if filters else None
+
+
+def load_filters(text: str | None) -> tuple[AppliedFilter, ...]:
+    """Return the filters that `dump_filters` wrote."""
+    return () if text is None else tuple(map(_filter, json.loads(text)))
+
+
+def dump_definition(definition: CopiedDefinition | None) -> str | None:
+    """Return the stored form of a definition."""
+    if definition is None:
+        return None
+    filters = sorted(map(_filter_value, definition.filters))
+    return json.dumps({"filters": filters, "columns": definition.columns})
+
+
+def load_definition(text: str | None) -> CopiedDefinition | None:
+    """Return the definition that `dump_definition` wrote."""
+    if text is None:
+        return None
+    fields = json.loads(text)
+    return CopiedDefinition(frozenset(map(_filter, fields["filters"])), tuple(fields["columns"]))
+
+
+def _filter_value(item: AppliedFilter) -> list[Any]:
+    return [item.expression, item.columns]
+
+
+def _filter(value: list[Any]) -> AppliedFilter:
+    expression, columns = value
+    return AppliedFilter(
+        expression, tuple((name, type_, typmod) for name, type_, typmod in columns)
+    )

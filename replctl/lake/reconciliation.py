@@ -1,0 +1,114 @@
+"""What a reconcile has found, kept while it is overtaken by others: only the keys that they have
+changed are compared again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, cast
+
+from replctl.catalog.pg_class import Relation
+from replctl.lake.change_feed import chosen_feeds
+from replctl.lake.replicated_table import ReplicatedTable
+from replctl.lake.table_read import numbered_as
+from replctl.lake.undo import commits_since
+from replctl.record import dataclass
+from replctl.replication.node import Rows
+from replctl.session import Session
+from replctl.spark import FeedVersion, ForeignChanges, Mending
+
+if TYPE_CHECKING:
+    from replctl.spark.staging import Staged
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A difference, what it may mend, and the versions of the leaves that were compared."""
+
+    difference: Staged
+    mending: Mending
+    versions: Mapping[int, int | None]
+
+
+class Reconciliation:
+    """The differences between a table and the published rows.
+
+    Args:
+        stack: keeps them.
+        xid: the transaction that is going to write them.
+    """
+
+    def __init__(self, session: Session, stack: ExitStack, xid: int) -> None:
+        self._session = session
+        self._stack = stack
+        self._xid = xid
+        self._found: _Found | None = None
+
+    def difference(
+        self,
+        table: ReplicatedTable,
+        rows: Rows,
+        mending: Mending,
+        relations: Mapping[int, Relation],
+        versions: Mapping[int, int | None],
+    ) -> Staged:
+        """Return where a table differs from the published rows now.
+
+        Args:
+            rows: the query of the published rows.
+            relations: the leaves.
+            versions: their newest versions.
+        """
+        engine = self._session.engine()
+        target, sent, query = table.target, table.sent, cast(str, rows)
+        found = self._found
+        changes = None if found is None else self._foreign_changes(table, mending, relations)
+        if found is None or changes is None:
+            compared = engine.difference(target, sent, query, mending)
+        elif changes:
+            compared = engine.renewed_difference(
+                target, sent, query, mending, found.difference, changes
+            )
+        else:
+            return found.difference
+        difference = self._stack.enter_context(compared)
+        self._found = _Found(difference, mending, dict(versions))
+        return difference
+
+    def _foreign_changes(
+        self, table: ReplicatedTable, mending: Mending, relations: Mapping[int, Relation]
+    ) -> list[ForeignChanges] | None:
+        """What others have done since the last comparison; None if everything has to be compared
+        again: rows are not matched by a key, or others have changed the schema."""
+        found = self._found
+        assert found is not None
+        if not table.target.key or not _is_narrower(mending, found.mending):
+            return None
+        result = []
+        for relid, relation in relations.items():
+            if relid in table.done or relation.storage is None:
+                continue
+            commits = [
+                commit
+                for commit in commits_since(self._session, relation, found.versions.get(relid))
+                if not commit.is_of(self._xid)
+            ]
+            if any(commit.changes_schema for commit in commits):
+                return None
+            changed = [
+                FeedVersion(commit.version, 1, is_compared=not commit.has_feed)
+                for commit in commits
+                if commit.changes_data
+            ]
+            if changed:
+                leaf = numbered_as(table.relation, relation)
+                place = self._session.engine().place_log
+                result.append(ForeignChanges(leaf, chosen_feeds(relation, changed, place)))
+        return result
+
+
+def _is_narrower(mending: Mending, earlier: Mending) -> bool:
+    """Return whether what may be mended is a part of what might be before, so that rows can be
+    left out."""
+    may_narrow = earlier.deletes == () and mending.deletes is not None
+    return mending.updates == earlier.updates and (mending.deletes == earlier.deletes or may_narrow)

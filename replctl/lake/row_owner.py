@@ -1,0 +1,137 @@
+"""Which rows of a subscriber's table are a subscription's, by what the catalog and the log know of
+it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
+from replctl.catalog.row_history import feeding_members, has_changes_of_others
+from replctl.catalog.table_copy import CopyMethod, Deletion, merged_filters
+from replctl.catalog.transaction import Catalog
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.target_relations import leaves_of_root
+from replctl.replication.node import RemoteRelation
+from replctl.replication.reconcile_rules import (
+    LocalColumn,
+    RowOwnership,
+    UnpublishedRows,
+    scope_of,
+    undecided_reasons,
+)
+from replctl.replication.refresh_hint import refresh_statement
+
+
+def row_ownership(
+    catalog: Catalog,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    remote: RemoteRelation,
+    root: Relation,
+    family: Mapping[int, Relation],
+) -> RowOwnership:
+    """Return what is known of the rows of a table.
+
+    Args:
+        member: the table in the subscription.
+        remote: the published table.
+        root: the table.
+        family: it, and all relations of its partition tree.
+    """
+    leaves = _leaf_oids(root, family)
+    feeds = feeding_members(catalog, {root.oid, *family}) - {(subscription.oid, member.relid)}
+    overlapping = {
+        oid for oid, relid in feeds if leaves & _leaf_oids(family.get(relid, root), family)
+    }
+    origins = (subscription.origin_name, subscription.table_origin_name(member.relid))
+    is_own = subscription.oid not in overlapping and not has_changes_of_others(
+        catalog, leaves, origins, member.owned_since
+    )
+    columns = {c.name: LocalColumn(c.attnum, c.type, c.typmod) for c in root.columns}
+    return RowOwnership(
+        publishes_delete="D" in remote.actions,
+        is_own=is_own,
+        has_other_feeds=subscription.oid in overlapping
+        or any(oid != subscription.oid for oid, _relid in feeds),
+        has_any_origin=subscription.origin.lower() == "any",
+        scope=scope_of(merged_filters(member.applied, remote.filters), remote, columns),
+    )
+
+
+def _leaf_oids(root: Relation, family: Mapping[int, Relation]) -> set[int]:
+    return {leaf.oid for leaf in leaves_of_root(root, family)}
+
+
+def copied_member(
+    member: SubscriptionRelation, remote: RemoteRelation, deletion: Deletion | None, local_lsn: int
+) -> SubscriptionRelation:
+    """Return a table of a subscription after its copy, with what is known of its rows then.
+
+    Args:
+        remote: the published table as it was copied.
+        deletion: what a reconcile has deleted.
+        local_lsn: the copy's place in the database's own log.
+    """
+    is_whole = member.method is CopyMethod.REPLACE or deletion is Deletion.ALL
+    forgets = is_whole or deletion is Deletion.SCOPE
+    return replace(
+        member,
+        method=CopyMethod.APPEND,
+        deletion=None,
+        definition=remote.definition,
+        applied=merged_filters(() if forgets else member.applied, remote.filters),
+        owned_since=local_lsn if is_whole else member.owned_since,
+    )
+
+
+def check_deletion(
+    subscription: Subscription, relation: Relation, ownership: RowOwnership, said: Deletion | None
+) -> None:
+    """Check that what a statement says of rows to delete can be done.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it cannot (55000).
+    """
+    name = relation.qualified_name
+    if said in (Deletion.SCOPE, Deletion.ALL) and not ownership.publishes_delete:
+        raise ObjectNotInPrerequisiteState(
+            f'rows of table "{name}" cannot be deleted: no publication of subscription'
+            f' "{subscription.name}" publishes its deletes',
+            hint=_statement(subscription, relation, "delete = none"),
+        )
+    if said is Deletion.SCOPE and ownership.scope.problem is not None:
+        raise ObjectNotInPrerequisiteState(
+            f'it cannot be told which rows of table "{name}" pass the row filters of subscription'
+            f' "{subscription.name}"',
+            detail=ownership.scope.problem,
+            hint=_statement(subscription, relation, "delete = none"),
+        )
+
+
+def undecided(
+    subscription: Subscription,
+    relation: Relation,
+    ownership: RowOwnership,
+    counts: UnpublishedRows,
+) -> ObjectNotInPrerequisiteState:
+    """Return the error of a reconcile that does not know which rows it may delete."""
+    known = ["Other writers have changed the table.", *undecided_reasons(ownership)]
+    deleted = {Deletion.SCOPE: counts.in_scope, Deletion.ALL: counts.total, Deletion.NONE: 0}
+    shown = [
+        f"delete = {choice.value} deletes {count} {'row' if count == 1 else 'rows'}"
+        for choice, count in deleted.items()
+        if count is not None
+    ]
+    choice = Deletion.NONE if counts.in_scope is None else Deletion.SCOPE
+    return ObjectNotInPrerequisiteState(
+        f'it is not known which rows of table "{relation.qualified_name}" are those of subscription'
+        f' "{subscription.name}"',
+        detail=f"{' '.join(known)} {', '.join(shown)}.",
+        hint=_statement(subscription, relation, f"delete = {choice.value}"),
+    )
+
+
+def _statement(subscription: Subscription, relation: Relation, option: str) -> str:
+    return refresh_statement(subscription.name, relation.schema, relation.name, option)

@@ -1,0 +1,395 @@
+"""The difference between the rows that are published of a table and those that the subscriber has,
+and what writing it does.
+
+Rows are matched by the target's key.  Without a key they are matched as a multiset over the columns
+that are sent: of n equal rows here and m there, min(n, m) are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.expr.nodes import Expr
+from replctl.spark.change_data_feed import inverse_sql
+from replctl.spark.data_type import storage_type
+from replctl.spark.normal_form import normal_form
+from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
+from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
+from replctl.spark.query import target as own
+from replctl.spark.replicated_change import received
+from replctl.spark.sql_value import SqlValue
+from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.translation import to_sql
+from replctl.spark.values import (
+    ForeignChanges,
+    Mending,
+    SentColumn,
+    Target,
+    TargetColumn,
+)
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+#: Types of which Spark calls values equal that are stored differently: -0.0 and 0.0.
+_FLOATS = ("float4", "float8", "_float4", "_float8")
+
+
+@contextmanager
+def difference(
+    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
+) -> Iterator[Staged]:
+    """The rows in which the target differs, computed once.
+
+    Each has `op`: I (missing), U (other values), D (not published), C (published, and its key has
+    come before); without a key also R (another one of those that a D stands for) and K (it stays,
+    but a D removes its equals).  `leaf` is where the target has it, NULL for I and C.
+
+    Args:
+        rows: a query of n1, n2, ..., the columns that are sent.
+    """
+    found = _difference_sql(target, sent, rows, mending)
+    is_many = not engine.query_size.is_small(found.sql)
+    with staged(engine, found.sql, _difference_columns(target), is_many=is_many) as rows_found:
+        yield rows_found
+
+
+@contextmanager
+def renewed_difference(
+    engine: Engine,
+    target: Target,
+    sent: Sequence[SentColumn],
+    rows: str,
+    mending: Mending,
+    earlier: Staged,
+    changes: Sequence[ForeignChanges],
+) -> Iterator[Staged]:
+    """A difference that was found before, after others have changed rows of the target: only the
+    keys of these rows are compared again.
+
+    Args:
+        target: it has a key.
+        mending: it may delete fewer rows than before, where it was all.
+        changes: what others have done.
+    """
+    columns = [
+        StagedColumn(key(i), target.column(k).type, target.column(k).typmod)
+        for i, k in enumerate(target.key, start=1)
+    ]
+    with staged(engine, _changed_keys(target, changes).sql, columns) as keys:
+        known = [
+            f"coalesce({new_value}, {own_value})"
+            for new_value, own_value in zip(
+                _matching_values(target, new), _matching_values(target, own), strict=True
+            )
+        ]
+        is_extra = f"op = 'D' AND {new(target.key[0])} IS NULL"
+        names = ", ".join(column.name for column in _difference_columns(target))
+        found = query(
+            f"SELECT {names} FROM unchanged UNION ALL SELECT {names} FROM compared",
+            keys=view_rows(keys),
+            earlier=view_rows(earlier),
+            unchanged=f"SELECT * FROM earlier LEFT ANTI JOIN keys ON {_among(target, known)}"
+            f" WHERE NOT ({is_extra}) OR ({_deletable(mending)})",
+            compared=_difference_sql(target, sent, rows, mending, keys),
+        )
+        with staged(engine, found.sql, _difference_columns(target)) as rows_found:
+            yield rows_found
+
+
+def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
+    """The keys of the rows that others have written or removed."""
+    shown = selected((f"coalesce(o{k}, n{k})", key(i)) for i, k in enumerate(target.key, start=1))
+    parts = [
+        Query(f"SELECT {shown} FROM ({inverse_sql(item.source, version)})")
+        for item in changes
+        for version in item.versions
+    ]
+    return query("SELECT DISTINCT * FROM changed", changed=union(parts))
+
+
+def _among(target: Target, values: Sequence[str]) -> str:
+    """SQL of whether a key, given by its values in their normal form, is among `keys`."""
+    normal = [_normal(target.column(k), key(i)) for i, k in enumerate(target.key, start=1)]
+    return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
+
+
+def _difference_sql(
+    target: Target,
+    sent: Sequence[SentColumn],
+    rows: str,
+    mending: Mending,
+    keys: Staged | None = None,
+) -> Query:
+    """
+    Args:
+        keys: compare only these.
+    """
+    source, target_rows = _source(target, sent, rows), _target_rows(target)
+    if keys is not None:
+        source, target_rows = (
+            query(
+                f"SELECT * FROM rows LEFT SEMI JOIN keys"
+                f" ON {_among(target, _matching_values(target, image))}",
+                rows=side,
+                keys=view_rows(keys),
+            )
+            for side, image in ((source, new), (target_rows, own))
+        )
+    if target.key:
+        matched = _matched_by_key(target, source, target_rows)
+        ops = _ops_by_key(target, mending)
+    else:
+        matched = _matched_as_multiset(target, source, target_rows, mending)
+        ops = _OPS_OF_MULTISET
+    names = [column.name for column in _difference_columns(target)]
+    return query(
+        f"SELECT {', '.join(names)} FROM matched LATERAL VIEW explode({ops}) ops AS op",
+        matched=matched,
+    )
+
+
+def _difference_columns(target: Target) -> list[StagedColumn]:
+    return [
+        StagedColumn("op", "text"),
+        StagedColumn("leaf", "int4"),
+        *(StagedColumn(new(c.attnum), c.type, c.typmod) for c in _sent_columns(target)),
+        *(StagedColumn(own(c.attnum), c.type, c.typmod) for c in target.columns),
+    ]
+
+
+@contextmanager
+def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcome]:
+    """The outcome of writing a difference."""
+    plain = [column for column in target.columns if column.generated is None]
+    place = "0L"
+    if any(column.taken is not None for column in plain):
+        is_new = "if(leaf IS NULL, 1L, 0L)"
+        place = f"sum({is_new}) OVER (ORDER BY monotonically_increasing_id() {_RUNNING})"
+    values = [(_new_value(column, place), f"w{column.attnum}") for column in plain]
+    before = [(own(c.attnum), f"c{c.attnum}") for c in target.columns]
+    keys = [
+        (f"if(op IN ('I', 'C'), {new(k)}, {own(k)})", f"k{i}")
+        for i, k in enumerate(target.key, start=1)
+    ]
+    control = [
+        ("if(op = 'K', 'I', op)", "op"),
+        ("if(op = 'K', 0L, 1L)", "position"),
+        ("CASE WHEN op IN ('D', 'R') THEN 'D' WHEN op = 'U' THEN 'U' ELSE 'I' END", "action"),
+        ("if(op IN ('I', 'C'), NULL, leaf)", "old_leaf"),
+    ]
+    shown = [*control, *keys, *(values or [("1", "w0")]), *before]
+    joined = query(
+        f"SELECT {selected(shown)} FROM difference",
+        difference=view_rows(found),
+    )
+    finished = finished_sql(target, joined.sql, keep_unchanged=True, action="action")
+    columns = outcome_columns(target)
+    with staged(engine, finished, columns, is_many=not found.is_small) as outcome:
+        if target.key:
+            moves_keys = _moves_keys(engine, target, found)
+            yield grouped(engine, target, outcome, moves_keys=moves_keys)
+        else:
+            yield grouped(engine, target, outcome, "sent columns")
+
+
+def count_unpublished(
+    engine: Engine,
+    target: Target,
+    sent: Sequence[SentColumn],
+    rows: str,
+    scope: tuple[Expr, ...] | None,
+) -> tuple[int, int]:
+    """Return how many rows of the target are not published: those in a scope, and all.
+
+    Args:
+        scope: as `Mending.deletes`.
+    """
+    source, target_rows = _source(target, sent, rows), _target_rows(target)
+    if target.key:
+        matched = _matched_by_key(target, source, target_rows)
+    else:
+        matched = _matched_as_multiset(target, source, target_rows, Mending(True, scope))
+    condition = _deletable(Mending(True, scope))
+    found = query(
+        f"SELECT coalesce(sum(if({condition}, 1L, 0L)), 0L), count(*) FROM matched"
+        " WHERE NOT is_published",
+        matched=matched,
+    )
+    ((in_scope, total),) = engine.rows(found.sql)
+    return int(in_scope), int(total)
+
+
+_RUNNING = "ROWS UNBOUNDED PRECEDING"
+
+
+def _source(target: Target, sent: Sequence[SentColumn], rows: str) -> Query:
+    """The published rows with the target's columns and types, new_<attnum>; occurrence numbers
+    those that are equal in what matches them."""
+    converted = [
+        (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
+    ]
+    place = ", ".join(_matching_values(target, new)) or "1"
+    return query(
+        f"SELECT *, row_number() OVER (PARTITION BY {place} ORDER BY {place}) AS occurrence"
+        " FROM converted",
+        published=Query(rows),
+        converted=f"SELECT {selected(converted)} FROM published",
+    )
+
+
+def _target_rows(target: Target) -> Query:
+    """The target's rows, target_<attnum>, each with its leaf.
+
+    By key: `previous_leaf` and `next_leaf` are those of other rows with the same key, and
+    `is_first` marks one of those that are stored alike in a leaf.  As a multiset:
+    `target_occurrence` numbers equal rows, the oldest first: what others have added goes.
+    """
+    is_keyed = bool(target.key)
+    parts = []
+    for number, leaf in enumerate(target.leaves):
+        columns = [(f"{number}", "leaf")]
+        columns += [(f"c{c.attnum}", own(c.attnum)) for c in target.columns]
+        columns += [] if is_keyed else [(name, name) for name in ("row_version", "row_id")]
+        stored = table_rows(leaf.source, with_row_id=not is_keyed)
+        parts.append(query(f"SELECT {selected(columns)} FROM stored", stored=stored))
+    place = ", ".join(_matching_values(target, own)) or "1"
+    if is_keyed:
+        over = f"OVER (PARTITION BY {place} ORDER BY leaf)"
+        is_first = f"coalesce(lag(leaf) {over} <> leaf, TRUE)"
+        if not all(_has_one_form(target.column(k)) for k in target.key):
+            alike = ", ".join(["leaf", *map(own, target.key)])
+            is_first = f"row_number() OVER (PARTITION BY {alike} ORDER BY leaf) = 1"
+        numbers = (
+            f"lag(leaf) {over} AS previous_leaf, lead(leaf) {over} AS next_leaf,"
+            f" {is_first} AS is_first"
+        )
+    else:
+        over = f"OVER (PARTITION BY {place} ORDER BY row_version, row_id)"
+        numbers = f"row_number() {over} AS target_occurrence"
+    return query(f"SELECT *, {numbers} FROM stored", stored=union(parts))
+
+
+def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
+    pairs = zip(_matching_values(target, new), _matching_values(target, own), strict=True)
+    same = " AND ".join(f"{published} <=> {stored}" for published, stored in pairs)
+    return query(
+        "SELECT *, occurrence IS NOT NULL AS is_published"
+        f" FROM source FULL OUTER JOIN target ON {same}",
+        source=source,
+        target=target_rows,
+    )
+
+
+def _ops_by_key(target: Target, mending: Mending) -> str:
+    """SQL of the ops of a matched row, an array.
+
+    Rows of the target with the same key, which other writers have made, are deleted together, and
+    the published one comes in their place.
+    """
+    attnums = [column.attnum for column in _sent_columns(target)]
+    differs = " OR ".join(_differs(target.column(a), new(a), own(a)) for a in attnums)
+    is_double = "previous_leaf IS NOT NULL OR next_leaf IS NOT NULL"
+    mends_doubles = "TRUE" if mending.updates and mending.deletes is not None else "FALSE"
+    return (
+        "CASE WHEN occurrence > 1 THEN array('C')"
+        " WHEN leaf IS NULL THEN array('I')"
+        f" WHEN NOT is_published THEN if(({_deletable(mending)}) AND is_first, array('D'), NULL)"
+        f" WHEN {is_double} THEN CASE WHEN NOT {mends_doubles} THEN NULL"
+        " WHEN previous_leaf IS NULL THEN if(is_first, array('D', 'I'), array('I'))"
+        " WHEN is_first THEN array('D') END"
+        f" WHEN {'TRUE' if mending.updates else 'FALSE'} AND ({differs}) THEN array('U') END"
+    )
+
+
+def _matched_as_multiset(
+    target: Target, source: Query, target_rows: Query, mending: Mending
+) -> Query:
+    """Rows matched by all columns that are sent: the n-th of equal rows here with the n-th there.
+
+    Of the rows of the target `is_doomed` says that an equal one of the same leaf goes, and
+    `is_first` marks one of these.
+    """
+    attnums = [column.attnum for column in _sent_columns(target)]
+    same = " AND ".join(
+        ["occurrence = target_occurrence", *(f"{new(a)} <=> {own(a)}" for a in attnums)]
+    )
+    place = ", ".join(["leaf", *(own(a) for a in attnums)])
+    return query(
+        f"SELECT *, max(is_extra) OVER (PARTITION BY {place}) AS is_doomed,"
+        f" row_number() OVER (PARTITION BY {place}, is_extra ORDER BY target_occurrence) = 1"
+        " AS is_first FROM marked",
+        source=source,
+        target=target_rows,
+        paired="SELECT *, occurrence IS NOT NULL AS is_published"
+        f" FROM source FULL OUTER JOIN target ON {same}",
+        marked=f"SELECT *, coalesce(NOT is_published AND ({_deletable(mending)}), FALSE)"
+        " AS is_extra FROM paired",
+    )
+
+
+_OPS_OF_MULTISET = (
+    "CASE WHEN leaf IS NULL THEN array('I')"
+    " WHEN is_extra THEN if(is_first, array('D'), array('R'))"
+    " WHEN is_doomed THEN array('K') END"
+)
+
+
+def _deletable(mending: Mending) -> str:
+    """SQL of whether a row that is not published may be deleted."""
+    if mending.deletes is None:
+        return "FALSE"
+    tests = [to_sql(item, lambda var: own(var.attnum)).text for item in mending.deletes]
+    return " OR ".join(tests) or "TRUE"
+
+
+def _new_value(column: TargetColumn, place: str) -> str:
+    """A column of the row after: as published, or the target's own, which a new row has from its
+    default."""
+    if column.sent is not None:
+        return f"if(op IN ('I', 'U', 'C'), {new(column.attnum)}, {own(column.attnum)})"
+    return f"if(leaf IS NULL, {default_sql(column, place)}, {own(column.attnum)})"
+
+
+def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
+    """Return whether an update gives a key another form, which is equal to the one before."""
+    several = [k for k in target.key if not _has_one_form(target.column(k))]
+    if not several:
+        return False
+    differs = " OR ".join(_differs(target.column(k), new(k), own(k)) for k in several)
+    return bool(engine.rows(f"SELECT 1 FROM {found.view} WHERE op = 'U' AND ({differs}) LIMIT 1"))
+
+
+def _matching_values(target: Target, image: Callable[[int], str]) -> list[str]:
+    """SQL of the values by which rows are matched: of the key's columns in their normal form, or
+    all that are sent as they are stored.
+
+    Args:
+        image: the name of a column by its attnum.
+    """
+    if not target.key:
+        return [image(column.attnum) for column in _sent_columns(target)]
+    return [_normal(target.column(k), image(k)) for k in target.key]
+
+
+def _normal(column: TargetColumn, name: str) -> str:
+    value = SqlValue(name, column.type, storage_type(column.type, column.typmod))
+    return normal_form(value).text
+
+
+def _has_one_form(column: TargetColumn) -> bool:
+    """Return whether equal values of a column are stored alike."""
+    return column.type not in _FLOATS and _normal(column, "value") == "value"
+
+
+def _differs(column: TargetColumn, left: str, right: str) -> str:
+    """SQL of whether two values are stored differently: -0.0 is not 0.0."""
+    if column.type in _FLOATS:
+        return f"NOT (CAST({left} AS STRING) <=> CAST({right} AS STRING))"
+    return f"NOT ({left} <=> {right})"
+
+
+def _sent_columns(target: Target) -> list[TargetColumn]:
+    return [column for column in target.columns if column.sent is not None]
