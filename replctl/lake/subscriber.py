@@ -341,7 +341,8 @@ class LakeSubscriber:
                 remote,
                 self._local.writer_of(root),
                 done,
-                is_replaced=relation.method is CopyMethod.REPLACE,
+                is_replaced=is_replaced,
+                versions=locked.versions if relation.method is CopyMethod.RECONCILE else {},
             )
             self._local.check_copy(root)
             deletion = None
