@@ -53,7 +53,8 @@ def put_back(target: Target) -> None:
     target.run("UPDATE T SET v = 'before' WHERE id = 1")
     shutil.rmtree(target.location)
     shutil.move(backup, target.location)
-    (target.log / f"{target.version:020d}.json").unlink()
+    for path in target.log.glob(f"*{target.version:020d}.*"):  # with its check sums
+        path.unlink()
 
 
 def write_without_operation(target: Target) -> None:
