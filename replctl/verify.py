@@ -195,13 +195,12 @@ class _Comparing:
         return found
 
     def _compared(self, name: _Name) -> VerifiedTable:
-        publications = self._subscription.publications
         pinned = self._subscriber.pinned(name)
         lsn = pinned.lsn or self._slot_position(name)
         snapshot = self._publisher.past_snapshot(*name, lsn)
+        publications = self._subscription.publications
         remote, rows = self._publisher.copy(publications, *name, snapshot)
-        actions = self._publisher.published_actions(publications, *name, lsn)
-        comparison = self._subscriber.compare(pinned, remote, rows, actions, self._limit)
+        comparison = self._subscriber.compare(pinned, remote, rows, self._limit)
         return VerifiedTable(*name, lsn, comparison)
 
     def _slot_position(self, name: _Name) -> int:

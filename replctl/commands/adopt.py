@@ -124,7 +124,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
             insert_storage_column(ddl.catalog, relation.oid, column.attnum, column.name, 0)
         if found.outside is not None and not has_foreign_files(relation):
             raise leads_out(relation, *found.outside)
-        enter_adopted(ddl.catalog, relation, found.commit, location)
+        enter_adopted(ddl.catalog, relation, found)
     else:
         for column in relation.columns:
             give_storage_column(ddl.catalog, relation.oid, column)

@@ -26,7 +26,6 @@ from replctl.lake.delta_log import (
     log_names,
     outside_checkpoint,
     read_commit,
-    schema_at,
 )
 from replctl.record import dataclass
 
@@ -40,11 +39,13 @@ class NewestVersion:
         columns: as PostgreSQL's, in the table's order.
         outside: the path of a file outside the table's directory that the log names, and what
             names it; None, if there is none.
+        table_id: metaData.id.
     """
 
     commit: DeltaCommit
     columns: tuple[DeltaColumn, ...]
     outside: tuple[str, str] | None
+    table_id: str
 
 
 def newest_version(location: str) -> NewestVersion:
@@ -79,7 +80,7 @@ def newest_version(location: str) -> NewestVersion:
         path = outside_checkpoint(location, start)
         outside = None if path is None else (path, "Its newest checkpoint")
     columns = tuple(_columns(metadata, location, newest))
-    return NewestVersion(commits[-1], columns, outside)
+    return NewestVersion(commits[-1], columns, outside, str(metadata["id"]))
 
 
 def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[DeltaColumn]:
@@ -87,11 +88,12 @@ def _columns(metadata: dict[str, Any], location: str, version: int) -> Iterator[
         yield delta_column(location, field)
 
 
-def enter_adopted(catalog: Catalog, relation: Relation, commit: DeltaCommit, location: str) -> None:
-    """Enter the version that a relation's table at a location has when it is adopted: replication
-    starts there, and reads no version before it."""
+def enter_adopted(catalog: Catalog, relation: Relation, found: NewestVersion) -> None:
+    """Enter the version that a relation's table has when it is adopted: replication starts there,
+    and reads no version before it."""
+    commit = found.commit
     note_foreign_commit(catalog.connection, relation.oid)
-    note_table_id(catalog.connection, relation.oid, str(schema_at(location)["id"]))
+    note_table_id(catalog.connection, relation.oid, found.table_id)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     enter(
         catalog,

@@ -1,17 +1,12 @@
-"""What a publisher had at an LSN of the past: the versions of its tables, and what was published of
-them."""
+"""What a publisher had at an LSN of the past."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from replctl.catalog.pg_class import find_relation_oid, leaf_partitions, load_relations
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_wal import version_at
 from replctl.errors import UndefinedTable
 from replctl.replication.node import Snapshot
-from replctl.replication.published_relation import PublicationSet
-from replctl.replication.update_transformation import Action
 from replctl.session import Session
 
 
@@ -30,21 +25,3 @@ def past_snapshot(session: Session, schema_name: str, name: str, lsn: int) -> Sn
         leaves = leaf_partitions(catalog, load_relations(catalog, [oid])[oid])
         versions = {str(leaf.oid): version_at(current, leaf.oid, lsn) for leaf in leaves}
     return Snapshot(lsn, {"versions": versions})
-
-
-def published_actions(
-    session: Session, publications: Sequence[str], name: tuple[str, str], lsn: int
-) -> frozenset[Action]:
-    """Return what publications published of a relation's changes at an LSN.
-
-    Args:
-        name: schema and name.
-    """
-    found: set[Action] = set()
-    with session.read() as current:
-        catalog = current.as_of(lsn)
-        for publication in PublicationSet.of_names(catalog, publications).publications:
-            tables = PublicationSet(catalog, [publication]).tables_to_copy()
-            if name in {(table.relation.schema, table.relation.name) for table in tables}:
-                found |= {item for item in Action if publication.publishes(item.publish_option)}
-    return frozenset(found)

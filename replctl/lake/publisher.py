@@ -77,7 +77,7 @@ from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.delta_files import table_size
 from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
-from replctl.lake.past_snapshot import past_snapshot, published_actions
+from replctl.lake.past_snapshot import past_snapshot
 from replctl.lake.pending import batch_ends, decoded_rows, pending_changes
 from replctl.lake.retention import check_slot, slot_retention
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
@@ -418,12 +418,6 @@ class LakePublisher:
             UndefinedTable: there was no such relation.
         """
         return past_snapshot(self._session, schema_name, name, lsn)
-
-    def published_actions(
-        self, publications: Sequence[str], schema_name: str, name: str, lsn: int
-    ) -> frozenset[Action]:
-        """What publications publish of a relation's changes at an LSN."""
-        return published_actions(self._session, publications, (schema_name, name), lsn)
 
     def relation_size(self, schema_name: str, name: str) -> int:
         """Bytes of the files that a relation's rows are in now."""

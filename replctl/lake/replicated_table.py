@@ -47,6 +47,7 @@ class ReplicatedTable:
         denied_actions: what the subscription may not do to the table, of I, U, D, and why.
         is_trial: what comes of the changes is not going to be written: no values are taken from
             sequences for it.
+        versions: of tables that are read at a version, by OID; the others are read as they are.
         target, sent: the table and the published columns, as Spark's jobs know them.
 
     Raises:
@@ -63,9 +64,12 @@ class ReplicatedTable:
     is_emptied: bool = False
     denied_actions: Mapping[str, PostgresError] = field(default_factory=dict)
     is_trial: bool = False
+    versions: Mapping[int, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        read = dict.fromkeys(self.family) if self.is_replaced or self.is_emptied else self.done
+        read = {**self.versions, **self.done}
+        if self.is_replaced or self.is_emptied:
+            read = dict.fromkeys(self.family)
         with self.session.read() as catalog:
             enums = enums_of(catalog, self.relation)
         self.target = replication_target(self.relation, self.remote, self.family, read, enums)

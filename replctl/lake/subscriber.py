@@ -9,7 +9,7 @@ what is already written is recognised by Delta's transaction identifier.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -111,7 +111,6 @@ from replctl.replication.node import (
     Truncation,
 )
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
-from replctl.replication.update_transformation import Action
 from replctl.session import Session
 from replctl.spark import Comparison, LeafChange, Mending, cancel_jobs, estimated_path
 
@@ -341,7 +340,8 @@ class LakeSubscriber:
                 remote,
                 self._local.writer_of(root),
                 done,
-                is_replaced=relation.method is CopyMethod.REPLACE,
+                is_replaced=is_replaced,
+                versions=locked.versions if relation.method is CopyMethod.RECONCILE else {},
             )
             self._local.check_copy(root)
             deletion = None
@@ -474,17 +474,11 @@ class LakeSubscriber:
         return pinned_target(self._local, self._subscription, name)
 
     def compare(
-        self,
-        pinned: PinnedTarget,
-        remote: RemoteRelation,
-        rows: Rows,
-        actions: Collection[Action],
-        limit: int,
+        self, pinned: PinnedTarget, remote: RemoteRelation, rows: Rows, limit: int
     ) -> Comparison:
         """Compare the published rows of a table with its own; nothing is written.
 
         Args:
-            actions: that are published.
             limit: how many rows of each kind are named.
 
         Raises:
@@ -501,7 +495,7 @@ class LakeSubscriber:
                 pinned.family,
             )
         owned = owned_conditions(ownership)
-        return compared(self._session, pinned, remote, rows, actions, owned, limit)
+        return compared(self._session, pinned, remote, rows, owned, limit)
 
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """After an error: the next attempt reads the publisher as it is then, unless the copy, or a

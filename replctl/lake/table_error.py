@@ -95,9 +95,12 @@ def _hint(session: Session, place: _Place, subscription: Subscription | None) ->
     )
 
 
-def _member(session: Session, place: _Place, subscription: Subscription) -> tuple[str, str] | None:
-    """Return the table of a subscription that another copy helps: the target, of which a file
-    cannot be read; or that of a published table whose newest version can be."""
+def _member(
+    session: Session, place: _Place, subscription: Subscription
+) -> tuple[str, str, str] | None:
+    """Return the table of a subscription that REFRESH TABLE helps, with its option: the target, of
+    which a file cannot be read, so that its rows are replaced; or that of a published table whose
+    newest version can be."""
     with session.cluster.read(place.database_oid) as catalog:
         above = {place.relation.oid, *ancestors_of(catalog, place.relation.oid)}
         names = {(r.schema, r.name) for r in load_relations(catalog, above).values()}
@@ -106,10 +109,10 @@ def _member(session: Session, place: _Place, subscription: Subscription) -> tupl
         targets = load_relations(catalog, members)
     if place.database_oid == subscription.database_oid and members & above:
         root = targets[min(members & above)]
-        return root.schema, root.name
+        return root.schema, root.name, "replace = true"
     if not _is_complete(place.location):
         return None
-    found = [(t.schema, t.name) for t in targets.values() if (t.schema, t.name) in names]
+    found = [(t.schema, t.name, "") for t in targets.values() if (t.schema, t.name) in names]
     return min(found, default=None)
 
 

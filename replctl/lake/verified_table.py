@@ -3,7 +3,6 @@ subscription has applied."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
 
@@ -81,15 +80,14 @@ def compared(
     pinned: PinnedTarget,
     remote: RemoteRelation,
     rows: Rows,
-    actions: Collection[Action],
     owned: tuple[Expr, ...] | None,
     limit: int,
 ) -> Comparison:
-    """Compare the published rows of a table with its own.
+    """Compare the published rows of a table with its own; where UPDATE is not published, rows may
+    differ.
 
     Args:
         rows: those that the publisher has at the table's LSN.
-        actions: that are published. Without UPDATE rows may differ.
         owned: rows that are not published and satisfy one of these are a difference, all for ();
             None: none.
         limit: how many rows of each kind are named.
@@ -104,7 +102,7 @@ def compared(
         cast("str", rows),
         tuple(SentColumn(c.name, c.type, c.typmod) for c in remote.columns),
         replace(target, leaves=tuple(_at_version(pinned, leaf) for leaf in target.leaves)),
-        counts_different=Action.UPDATE in actions,
+        counts_different=Action.UPDATE.value in remote.actions,
         owned=owned,
     )
     return compare(session.engine(), sides, limit)

@@ -170,6 +170,7 @@ def _table_fields(table: TableStatus) -> dict[str, object]:
         "name": table.name,
         "state": table.state,
         "lag": asdict(table.lag),
+        "retention": None if table.retention is None else asdict(table.retention),
         "verified_at": at,
         "verified_lsn": lsn,
     }

@@ -17,7 +17,6 @@ from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinitio
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
-from replctl.replication.update_transformation import Action
 
 if TYPE_CHECKING:
     from replctl.replication.conflict import ConflictType
@@ -261,11 +260,6 @@ class Publisher(Protocol):
 
     def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
         """The state of a relation that an LSN has, to compare with."""
-
-    def published_actions(
-        self, publications: Sequence[str], schema: str, name: str, lsn: int
-    ) -> frozenset[Action]:
-        """What is published of a relation's changes at an LSN."""
 
     def relation_size(self, schema: str, name: str) -> int:
         """Bytes that the rows of a relation take up."""

@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read(lake: Lake) -> None:
 
 def test_a_target_s_file_is_replaced_by_another_copy(lake: Lake) -> None:
     told = named(lake.session, about(f"file:{data_file(lake)}"), subscribe(lake))
-    assert told.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
+    assert told.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t WITH (replace = true);'
 
 
 def test_the_table_itself(lake: Lake) -> None:

@@ -110,7 +110,9 @@ def test_a_table_that_is_gone_is_made_again_by_a_refresh(lake: Lake) -> None:
     shutil.rmtree(lake.location)
     with pytest.raises(UndefinedFile) as caught:
         check.check_targets()
-    assert caught.value.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
+    assert caught.value.hint == (
+        'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t WITH (replace = true);'
+    )
     with lake.session.write() as catalog:
         relation = load_relations(catalog, [lake.oid])[lake.oid]
         check.enter(catalog, [relation], is_replaced=True)
