@@ -128,6 +128,8 @@ def _stored_type(declared: Any) -> Any:
     if "metadata" in declared:
         notes = declared["metadata"].items()
         found["metadata"] = {n: value for n, value in notes if n.startswith(_COLUMN_NOTES)}
+    if "nullable" in declared:
+        found["nullable"] = True  # NOT NULL needs a feature of its own (invariants)
     return found
 
 

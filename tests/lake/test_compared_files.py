@@ -134,7 +134,7 @@ def test_a_log_that_does_not_know_the_file(lake: Lake) -> None:
 def test_only_what_lies_in_files_is_taken_of_a_schema(lake: Lake) -> None:
     (metadata,) = [a["metaData"] for a in _commit(lake, 0) if "metaData" in a]
     notes = {"delta.invariants": "x", "comment": "y", "delta.columnMapping.id": 1}
-    fields = [{"name": "id", "type": "integer", "nullable": True, "metadata": notes}]
+    fields = [{"name": "id", "type": "integer", "nullable": False, "metadata": notes}]
     metadata["schemaString"] = json.dumps({"type": "struct", "fields": fields})
     metadata["configuration"] |= {"delta.columnMapping.mode": "name", "delta.appendOnly": "true"}
     old = _only_add(lake, 0)
@@ -147,4 +147,5 @@ def test_only_what_lies_in_files_is_taken_of_a_schema(lake: Lake) -> None:
     assert [f["name"] for f in json.loads(before["schemaString"])["fields"]] == ["id", "v"]
     (field,) = json.loads(after["schemaString"])["fields"]
     assert field["metadata"] == {"delta.columnMapping.id": 1}
+    assert field["nullable"]
     assert after["configuration"] == {"delta.columnMapping.mode": "name"}
