@@ -149,7 +149,8 @@ class Lake:
                 configuration={_FEED: str(has_feed).lower()} if ids[0] == 1 else None,
             )
         self.source.run(
-            f"CREATE TABLE {table} (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{self.path(table)}'"
+            f"CREATE TABLE {table} (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+            f" LOCATION '{self.path(table)}'"
         )
         self.target.run(f"CREATE TABLE {table} (id int PRIMARY KEY, v text, n int, extra text)")
 
