@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
 import threading
 from contextlib import ExitStack
@@ -62,7 +61,7 @@ def test_ctrl_c_cancels_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def interrupt() -> None:
         begun.wait(PATIENCE)
-        _thread.interrupt_main()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup ignores it
     threading.Thread(target=interrupt).start()

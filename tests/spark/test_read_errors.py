@@ -15,7 +15,7 @@ from replctl.spark.errors import translated
             "FAILED_READ_FILE.FILE_NOT_EXIST",
             {"path": "file:///t/part-1.parquet"},
             "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file",
-            "XX001",
+            "58P01",
             "file:///t/part-1.parquet",
         ),
         (
@@ -25,7 +25,7 @@ from replctl.spark.errors import translated
             "XX001",
             "file:/t/a%20b/part-1.parquet",
         ),
-        ("DELTA_FILE_NOT_FOUND", {"path": "`s3a://b/t/x`"}, "gone", "XX001", "s3a://b/t/x"),
+        ("DELTA_FILE_NOT_FOUND", {"path": "`s3a://b/t/x`"}, "gone", "58P01", "s3a://b/t/x"),
         ("DELTA_MISSING_PART_FILES", {"version": "3"}, "in file:/t/_delta_log", "XX001",
          "file:/t/_delta_log"),
         ("INTERNAL_ERROR", {}, "Spark fails at (file:/t/part-2.parquet)", "XX000",
