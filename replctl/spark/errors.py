@@ -106,10 +106,11 @@ def translated(error: Exception) -> PostgresError:
 
 def _told(error: Exception) -> PostgresError:
     message = str(error)
-    raised = raised_error(message)
+    condition, sqlstate = _condition(error)
+    # A statement that Spark cannot resolve raises nothing, but its plan shows what it might raise
+    raised = None if condition.startswith("UNRESOLVED_") else raised_error(message)
     if raised is not None:
         return raised
-    condition, sqlstate = _condition(error)
     location = _missing_location(error, condition)
     if location is not None:
         return UndefinedFile(f'could not find the Delta table "{location}"')

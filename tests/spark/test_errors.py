@@ -66,6 +66,14 @@ def test_a_job_that_was_cancelled() -> None:
     assert type(translated(error)) is QueryCanceled
 
 
+def test_a_plan_that_could_not_be_resolved_raises_nothing() -> None:
+    plan = "'Project [raise_error(replctl:23505|several rows with one key||end)]"
+    message = f"[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `w` cannot be resolved.\n{plan}"
+    told = translated(AnalysisException(message, "UNRESOLVED_COLUMN.WITH_SUGGESTION", {}))
+    assert isinstance(told, InternalError)
+    assert "`w`" in told.message
+
+
 def test_other_files() -> None:
     error = Exception("java.io.FileNotFoundException: File file:/lake/t/part.parquet is not there")
     assert type(translated(error)) is InternalError
