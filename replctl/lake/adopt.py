@@ -12,7 +12,7 @@ from replctl.catalog.pg_class import Column, insert_column, insert_storage_colum
 from replctl.catalog.storage import storage_names
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
-from replctl.lake.delta_log import protocol_at, stored_columns, table_properties
+from replctl.lake.delta_log import protocol_at, table_properties
 from replctl.record import dataclass
 from replctl.types.numeric import numeric_typmod
 
@@ -41,16 +41,6 @@ class DeltaColumn:
     type: str
     typmod: int
     not_null: bool
-
-
-def delta_columns(location: str) -> list[DeltaColumn]:
-    """The columns of the Delta table at `location`, in its order.
-
-    Raises:
-        UndefinedTable: there is none.
-        FeatureNotSupported: a column's type has no counterpart in PostgreSQL; it is named.
-    """
-    return [delta_column(location, field) for field in stored_columns(location)]
 
 
 def delta_settings(location: str) -> dict[str, str]:

@@ -429,11 +429,6 @@ def table_properties(location: str) -> dict[str, str]:
     return found
 
 
-def is_in_log(location: str, version: int) -> bool:
-    """Whether the log of a table tells what a version has changed."""
-    return version in log_versions(location)
-
-
 def stored_names(location: str) -> set[str]:
     """The names of a table's columns, in lower case: Delta does not tell `A` from `a`.
 

@@ -12,6 +12,7 @@ from replctl.lsn import format_lsn
 from replctl.psql.print_table import Alignment, Table
 from replctl.psql.send_query import reporting_errors, showing_progress
 from replctl.psql.sync import with_subscription
+from replctl.spark import DIFFERENCE_KINDS
 
 if TYPE_CHECKING:
     from replctl.psql.settings import PsqlSettings
@@ -25,7 +26,6 @@ _COLUMNS = (
 _ALIGNMENTS: tuple[Alignment, ...] = (
     "l", "l", "l", "l", "r", "r", "r", "r", "r", "r", "l",
 )  # fmt: skip
-_KINDS = ("missing", "extra", "different")
 
 
 class Verdict(IntEnum):
@@ -85,7 +85,7 @@ def _rows(found: VerifiedSubscription) -> Iterator[list[str | None]]:
         counts: list[int | None] = [None] * 6
         if (item := table.comparison) is not None:
             counts = [item.published_rows, item.target_rows]
-            counts += [item.differences.get(kind, 0) for kind in _KINDS]
+            counts += [item.differences.get(kind, 0) for kind in DIFFERENCE_KINDS]
             counts.append(sum(item.apart.values()))
         shown = f"{table.schema}.{table.name}"
         numbers = [None if count is None else str(count) for count in counts]
@@ -108,7 +108,7 @@ def _print_differences(settings: PsqlSettings, found: VerifiedSubscription) -> N
 
 
 def _in_order(comparison: Comparison) -> list[RowDifference]:
-    return sorted(comparison.first, key=lambda row: _KINDS.index(row.kind))
+    return sorted(comparison.first, key=lambda row: DIFFERENCE_KINDS.index(row.kind))
 
 
 def _lsn(table: VerifiedTable) -> str | None:
@@ -137,7 +137,7 @@ def _table_fields(table: VerifiedTable) -> dict[str, object]:
     if comparison is None:
         return fields
     fields |= {"published_rows": comparison.published_rows, "rows": comparison.target_rows}
-    for kind in _KINDS:
+    for kind in DIFFERENCE_KINDS:
         rows: list[dict[str, object]] = []
         for row in comparison.first:
             if row.kind == kind:

@@ -57,6 +57,7 @@ from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target
 from replctl.spark.values import TargetColumn as TargetColumn
 from replctl.spark.values import UniqueKey as UniqueKey
+from replctl.spark.verify import DIFFERENCE_KINDS as DIFFERENCE_KINDS
 from replctl.spark.verify import Comparison as Comparison
 from replctl.spark.verify import RowDifference as RowDifference
 from replctl.spark.verify import Sides as Sides

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from replctl.spark.data_type import quote
 from replctl.spark.delta_table import scan
+from replctl.spark.normal_form import stored_form
 from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 
-_FLOATS = ("float4", "float8", "_float4", "_float8")
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
 
@@ -86,11 +86,11 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
 
 def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
     """The rows that only one side has: kind, and c<attnum>."""
-    # Spark takes -0.0 for 0.0 where it groups, and gives 0.0 back
-    stored = [(c.attnum, c.type in _FLOATS) for c in source.columns]
-    groups = ", ".join(f"CAST(c{n} AS STRING)" if is_float else f"c{n}" for n, is_float in stored)
-    kept = [(f"any_value(c{n})" if is_float else f"c{n}", f"c{n}") for n, is_float in stored]
-    names = ", ".join(f"c{n}" for n, _is_float in stored) or _NO_VALUES
+    forms = {f"c{c.attnum}": stored_form(c.type, f"c{c.attnum}") for c in source.columns}
+    groups = ", ".join(forms.values())
+    # What is not grouped by itself is one of the values of its group, all of which are alike
+    kept = [(name if form == name else f"any_value({name})", name) for name, form in forms.items()]
+    names = ", ".join(forms) or _NO_VALUES
     copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
     return query(
         f"SELECT kind, {names} FROM surpluses LATERAL VIEW {copies}",
@@ -111,9 +111,7 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 def _is_alike(columns: Sequence[TableColumn]) -> str:
     """Whether two rows r and a are stored alike."""
     tests = [
-        f"CAST(r.c{c.attnum} AS STRING) <=> CAST(a.c{c.attnum} AS STRING)"
-        if c.type in _FLOATS
-        else f"r.c{c.attnum} <=> a.c{c.attnum}"
+        f"{stored_form(c.type, f'r.c{c.attnum}')} <=> {stored_form(c.type, f'a.c{c.attnum}')}"
         for c in columns
     ]
     return " AND ".join(tests) or "TRUE"

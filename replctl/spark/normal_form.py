@@ -31,6 +31,8 @@ _OWN_FORM = frozenset(
     ]
 )
 
+_FLOATS = ("float4", "float8")
+
 #: In the text of a number: the sign of zero, and zeros at the end of a fraction.  The fraction
 #: that stays is a group.  The numbers have no exponents, for numeric's output writes none.
 _NUMBER = (
@@ -71,6 +73,20 @@ def normal_form(value: SqlValue) -> SqlValue:
         raise FeatureNotSupported(f"equality of type {known.sql_name} is not supported")
     shown = value.type if known is None else known.sql_name
     raise UndefinedFunction(f"could not identify an equality operator for type {shown}")
+
+
+def stored_form(type_name: str, value: str) -> str:
+    """Return SQL whose `<=>`, and whose groups, tell values of a type apart that are stored
+    differently: Spark takes -0.0 for 0.0, so floats are compared by their text.
+
+    Args:
+        value: SQL of a stored value.
+    """
+    if type_name in _FLOATS:
+        return f"CAST({value} AS STRING)"
+    if element_type(type_name) in _FLOATS:
+        return f"CAST({value} AS ARRAY<STRING>)"
+    return value
 
 
 def _array(value: SqlValue, element: str) -> SqlValue:

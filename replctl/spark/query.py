@@ -30,11 +30,6 @@ from replctl.spark.values import TableSource
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def old(attnum: int) -> str:
-    """Return the name of a column of the row before a change, or of the published row before."""
-    return f"old_{attnum}"
-
-
 def new(attnum: int) -> str:
     """Return the name of a column of the row after a change."""
     return f"new_{attnum}"

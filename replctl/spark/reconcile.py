@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import storage_type
-from replctl.spark.normal_form import normal_form
+from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
 from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
 from replctl.spark.query import target as own
@@ -32,9 +32,6 @@ from replctl.spark.values import (
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
-
-#: Types of which Spark calls values equal that are stored differently: -0.0 and 0.0.
-_FLOATS = ("float4", "float8", "_float4", "_float8")
 
 
 @contextmanager
@@ -381,14 +378,12 @@ def _normal(column: TargetColumn, name: str) -> str:
 
 def _has_one_form(column: TargetColumn) -> bool:
     """Return whether equal values of a column are stored alike."""
-    return column.type not in _FLOATS and _normal(column, "value") == "value"
+    return stored_form(column.type, "value") == _normal(column, "value") == "value"
 
 
 def _differs(column: TargetColumn, left: str, right: str) -> str:
-    """SQL of whether two values are stored differently: -0.0 is not 0.0."""
-    if column.type in _FLOATS:
-        return f"NOT (CAST({left} AS STRING) <=> CAST({right} AS STRING))"
-    return f"NOT ({left} <=> {right})"
+    """SQL of whether two values are stored differently."""
+    return f"NOT ({stored_form(column.type, left)} <=> {stored_form(column.type, right)})"
 
 
 def _sent_columns(target: Target) -> list[TargetColumn]:

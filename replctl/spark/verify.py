@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, storage_type
-from replctl.spark.normal_form import normal_form
+from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.query import Query, key, query, selected, table_rows, union
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staging import Staged, StagedColumn, staged
@@ -32,7 +32,8 @@ BUCKETS = 4096
 _MANY_BUCKETS = BUCKETS // 2
 
 MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
-KINDS = (MISSING, EXTRA, DIFFERENT)
+#: In the order in which they are shown.
+DIFFERENCE_KINDS = (MISSING, EXTRA, DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +246,7 @@ def _stored(column: TargetColumn) -> SqlValue:
 
 def _compared(column: TargetColumn) -> str:
     """A value that is equal where the stored ones are alike."""
-    value = f"c{column.attnum}"
-    if column.type in ("float4", "float8"):
-        return f"CAST({value} AS STRING)"
-    if element_type(column.type) in ("float4", "float8"):
-        return f"CAST({value} AS ARRAY<STRING>)"
-    return value
+    return stored_form(column.type, f"c{column.attnum}")
 
 
 def _valued(sides: Sides) -> str:
