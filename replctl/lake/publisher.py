@@ -757,7 +757,7 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
     by_name = {column.name: column.attnum for column in root.columns}
     return ChangeSource(
         relation.qualified_name,
-        numbered_as(root, relation, versions[-1].version),
+        numbered_as(root, relation, versions[-1].version, [v.version for v in versions]),
         tuple(versions),
         tuple(by_name[name] for name in names if name in by_name),
         names,

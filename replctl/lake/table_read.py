@@ -13,21 +13,27 @@ from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.column_changes import names_around, stored_names
 from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
 
-def table_source(relation: Relation, version: int | None = None) -> TableSource:
-    """A relation as something to read, at a Delta version or at the newest one (None)."""
+def table_source(
+    relation: Relation, version: int | None = None, changed_in: Collection[int] = ()
+) -> TableSource:
+    """A relation as something to read, at a Delta version or at the newest one (None).
+
+    Args:
+        changed_in: versions whose changes are to be read.
+    """
     storage = relation.storage
     columns = []
+    names = {} if storage is None else stored_names(storage, version)
+    others = {} if storage is None else names_around(storage, changed_in)
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
-        is_stored = stored is not None and stored.since_version is not None
-        if is_stored and version is not None and stored is not None:
-            is_stored = (stored.since_version or 0) <= version
-        name = stored.name if is_stored and stored is not None else None
+        name = names.get(column.attnum)
         since = 0 if stored is None else stored.since_version or 0
         columns.append(
             TableColumn(
@@ -37,6 +43,11 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
                 name,
                 column.missing_value,
                 since_version=since,
+                names=tuple(
+                    (number, found)
+                    for number, known in others.items()
+                    if (found := known[column.attnum]) != name and since <= number
+                ),
             )
         )
     return TableSource(
@@ -86,13 +97,19 @@ def written_source(relation: Relation, version: int) -> TableSource:
     return TableSource(storage.location, columns, None, not storage.is_adopted)
 
 
-def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> TableSource:
+def numbered_as(
+    root: Relation,
+    leaf: Relation,
+    version: int | None = None,
+    changed_in: Collection[int] = (),
+) -> TableSource:
     """A leaf to read, its columns numbered as those of `root` with the same names.
 
     Args:
         version: the Delta version to read; None for the newest.
+        changed_in: as in `table_source`.
     """
-    source = table_source(leaf, version)
+    source = table_source(leaf, version, changed_in)
     by_name = {column.name: source.column(column.attnum) for column in leaf.columns}
     columns = tuple(
         replace(found, attnum=column.attnum)

@@ -29,7 +29,7 @@ from replctl.catalog.storage import (
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.adopt import adopt_new_columns
+from replctl.lake.column_changes import follow_columns
 from replctl.lake.delta_log import (
     checkpoints,
     file_state_of,
@@ -107,7 +107,8 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     note_break(catalog, relation, _sentence(location, known, found))
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
-    adopt_new_columns(catalog, oid, location, stored_columns(location), newest)
+    columns, is_adopted = stored_columns(location), relation.storage.is_adopted
+    follow_columns(catalog, oid, columns, newest, notes_dropped=is_adopted)
     note_lost_columns(catalog.connection, oid, stored_names(location), newest)
     note_table_id(catalog.connection, oid, found)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)

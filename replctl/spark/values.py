@@ -16,7 +16,7 @@ class TableColumn:
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
     `text_of` is the type in storage of a column that is read as text.  Versions before
-    `since_version` lack it.
+    `since_version` lack it; at those in `names` it has, or had, another name, or none.
     """
 
     attnum: int
@@ -26,6 +26,12 @@ class TableColumn:
     missing_value: str | None = None
     text_of: tuple[str, int] | None = None
     since_version: int = 0
+    names: tuple[tuple[int, str | None], ...] = ()
+
+    def at(self, version: int) -> TableColumn:
+        """The same column as a version has it."""
+        name = self.storage_name if self.since_version <= version else None
+        return replace(self, storage_name=dict(self.names).get(version, name))
 
     def as_text(self) -> TableColumn:
         """The same column, its values in their text form."""
