@@ -38,6 +38,7 @@ from replctl.expr.coerce import ASSIGNMENT, Coercion, stripped_implicit
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.type_names import type_of
+from replctl.lake.column_fault import has_type
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage import renew_storage_column
 from replctl.lake.table_read import table_source
@@ -55,11 +56,13 @@ class TypeChange:
     Attributes:
         column: as it is going to be, but for its default.
         value: the new value, over the columns before.
+        has_using: the statement says what it is.
     """
 
     relid: int
     column: Column
     value: nodes.Expr
+    has_using: bool = False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -166,7 +169,8 @@ def _change(
         collation=collation,
         dimensions=len(command.type_name.array_bounds),
     )
-    return TypeChange(relation.oid, changed, assign_collations(environment, coerced))
+    analyzed = assign_collations(environment, coerced)
+    return TypeChange(relation.oid, changed, analyzed, has_using=using is not None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -275,6 +279,9 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     if not moved or before.storage is None:
         return False
     if before.storage.is_adopted:
+        moved = [c for c in moved if c.has_using or not has_type(before, c.column)]
+        if not moved:  # the owner has changed the type
+            return False
         raise FeatureNotSupported(
             f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
             " stored otherwise then, in a Delta table that belongs to others",

@@ -183,6 +183,11 @@ def names_around(storage: Storage, versions: Collection[int]) -> dict[int, dict[
     return found
 
 
+def has_renamings(storage: Storage) -> bool:
+    """Return whether others have renamed, dropped or put back a column."""
+    return _last_renaming(storage) >= 0
+
+
 def _last_renaming(storage: Storage) -> int:
     """Return the last version that has changed names; -1, if none has."""
     return max((column.renamed_version or -1 for column in storage.columns.values()), default=-1)

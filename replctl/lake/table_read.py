@@ -14,6 +14,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.column_changes import names_around, stored_names
+from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
@@ -178,6 +179,26 @@ def relation_sources(
     return [source for _oid, source in relation_leaves(catalog, relation, inherit=inherit)]
 
 
+def _with_faults(
+    catalog: Catalog, root: Relation, leaf: Relation, version: int | None
+) -> TableSource:
+    """As `numbered_as`; reading a column that others have dropped is an error."""
+    source = numbered_as(root, leaf, version)
+    faults = {
+        leaf.column_at(attnum).name: error
+        for attnum, error in dropped_columns(catalog, leaf).items()
+    }
+    if not faults:
+        return source
+    columns = tuple(
+        replace(column, fault=faults.get(root.column_at(column.attnum).name))
+        if column.storage_name is None
+        else column
+        for column in source.columns
+    )
+    return replace(source, columns=columns)
+
+
 def relation_leaves(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[tuple[int, TableSource]]:
@@ -197,7 +218,7 @@ def relation_leaves(
     for oid in oids:
         if family[oid].is_partitioned:
             continue
-        source = numbered_as(relation, family[oid], versions.get(oid))
+        source = _with_faults(catalog, relation, family[oid], versions.get(oid))
         if oid in versions and versions[oid] is None:  # there was no table before the batch
             source = replace(source, location=None)
         leaves.append((oid, source))

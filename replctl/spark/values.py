@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from replctl.catalog.pg_class import PartitionBound
+from replctl.errors import PostgresError
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
@@ -16,7 +17,8 @@ class TableColumn:
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
     `text_of` is the type in storage of a column that is read as text.  Versions before
-    `since_version` lack it; at those in `names` it has, or had, another name, or none.
+    `since_version` lack it; at those in `names` it has, or had, another name, or none.  Reading a
+    column with a `fault` is that error.
     """
 
     attnum: int
@@ -27,6 +29,7 @@ class TableColumn:
     text_of: tuple[str, int] | None = None
     since_version: int = 0
     names: tuple[tuple[int, str | None], ...] = ()
+    fault: PostgresError | None = None
 
     def at(self, version: int) -> TableColumn:
         """The same column as a version has it."""
