@@ -56,13 +56,11 @@ class TypeChange:
     Attributes:
         column: as it is going to be, but for its default.
         value: the new value, over the columns before.
-        has_using: the statement says what it is.
     """
 
     relid: int
     column: Column
     value: nodes.Expr
-    has_using: bool = False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -169,8 +167,7 @@ def _change(
         collation=collation,
         dimensions=len(command.type_name.array_bounds),
     )
-    analyzed = assign_collations(environment, coerced)
-    return TypeChange(relation.oid, changed, analyzed, has_using=using is not None)
+    return TypeChange(relation.oid, changed, assign_collations(environment, coerced))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -279,8 +276,8 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     if not moved or before.storage is None:
         return False
     if before.storage.is_adopted:
-        moved = [c for c in moved if c.has_using or not has_type(before, c.column)]
-        if not moved:  # the owner has changed the type
+        moved = [change for change in moved if not has_type(before, change.column)]
+        if not moved:  # the owner has changed the type, and the values
             return False
         raise FeatureNotSupported(
             f'changing the type of column "{moved[0].column.name}" is not supported: its values are'

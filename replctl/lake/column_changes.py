@@ -15,16 +15,20 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
     Column,
+    Relation,
     Storage,
     StorageColumn,
+    get_relation,
     insert_column,
     insert_storage_column,
+    update_column,
 )
 from replctl.catalog.storage import note_renaming, storage_columns
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.lake.adopt import collation_of, readable_column
 from replctl.lake.delta_log import metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
+from replctl.lake.widened_column import widened
 from replctl.record import dataclass
 
 #: A field of a Delta schema.
@@ -37,10 +41,12 @@ class ColumnChanges:
 
     Attributes:
         renamed: those that are known, as they are now: with another name, dropped, or put back.
+        known: the fields of the known columns, by their numbers.
         new: the fields of the others.
     """
 
     renamed: tuple[StorageColumn, ...]
+    known: dict[int, _Field]
     new: tuple[_Field, ...]
 
 
@@ -70,7 +76,7 @@ def column_changes(
         else:
             matched[column.number] = field
     now = [_now(column, matched.get(column.number), version) for column in known]
-    return ColumnChanges(tuple(c for c in now if c not in known), tuple(new))
+    return ColumnChanges(tuple(c for c in now if c not in known), matched, tuple(new))
 
 
 def _same_column(field: _Field, columns: Sequence[StorageColumn]) -> StorageColumn | None:
@@ -114,7 +120,8 @@ def follow_columns(
     """Enter what another writer has changed of the columns of a table, from that commit on.
 
     A column that is new is the relation's, unless its type cannot be read here.  A column that was
-    renamed keeps its name in the relation.
+    renamed keeps its name in the relation; one whose type was widened has the new type, unless
+    something depends on the old one.
 
     Args:
         found: the columns that the table has at that version (delta_log.columns_of).
@@ -124,12 +131,16 @@ def follow_columns(
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
             note_renaming(catalog.connection, relid, stored)
-    readable = [new for field in changes.new if (new := readable_column(field)) is not None]
-    if not readable:
+    added = [new for field in changes.new if (new := readable_column(field)) is not None]
+    relation = get_relation(catalog, relid)
+    retyped = [] if relation is None else _widened_columns(catalog, relation, changes.known)
+    if not added and not retyped:
         return
     attribute = schema.pg_attribute
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
-    for new in readable:
+    for column in retyped:
+        update_column(writer, relid, column)
+    for new in added:
         rows = writer.select(attribute, attribute.c.attrelid == relid)
         attnum = max((int(row.attnum) for row in rows), default=0) + 1
         name = _free_name(new.name, {str(row.attname) for row in rows})
@@ -137,6 +148,22 @@ def follow_columns(
         insert_column(writer, relid, column)
         insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def _widened_columns(
+    catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
+) -> list[Column]:
+    """Return the columns of an adopted table that have wider types by now."""
+    storage = relation.storage
+    if storage is None or not storage.is_adopted:
+        return []
+    columns = []
+    for column in relation.columns:
+        field = found.get(storage.columns[column.attnum].number)
+        readable = None if field is None else readable_column(field)
+        wider = None if readable is None else widened(catalog, relation, column, readable)
+        columns += [] if wider is None else [wider]
+    return columns
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:
@@ -164,7 +191,7 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
     else:
         names = {n: None if column.is_dropped else column.name for n, column in columns.items()}
     return {
-        attnum: name if _is_stored(columns[attnum], version) else None
+        attnum: name if has_since(storage, attnum, version) else None
         for attnum, name in names.items()
     }
 
@@ -203,6 +230,8 @@ def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None
     }
 
 
-def _is_stored(column: StorageColumn, version: int | None) -> bool:
-    since = column.since_version
+def has_since(storage: Storage, attnum: int, version: int | None) -> bool:
+    """Return whether a column came to a table before a version ends; None: the newest one."""
+    column = storage.columns.get(attnum)
+    since = None if column is None else column.since_version
     return since is not None and (version is None or since <= version)

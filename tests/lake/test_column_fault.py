@@ -16,9 +16,11 @@ from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_publication import list_publications
 from replctl.lake.column_fault import check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
+from replctl.lake.widened_column import is_wider
 from replctl.replication.conflict import DecodingFailure
 from replctl.replication.published_relation import PublicationSet
 from replctl.session import Session
+from replctl.types.numeric import numeric_typmod
 
 _ID = ("id", "integer", "id")
 _V = ("v", "string", "v")
@@ -95,10 +97,12 @@ def adopted(session: Session, tmp_path: Path) -> Adopted:
         ((_ID, _V), {"id", "v"}, None),
         ((_ID, _V), {"id", "n"}, ("n", None)),
         ((_ID, _V, ("n", "integer", "col-1")), {"n"}, None),  # replaced in one version
-        ((_ID, _V, ("n", "long", "n")), {"n"}, ("n", "long")),
-        ((_ID, _V, ("n", "long", "n")), {"id", "v"}, None),
+        ((_ID, _V, ("n", "long", "n")), {"n"}, None),
+        ((_ID, _V, ("n", "string", "n")), {"n"}, ("n", "string")),
+        ((_ID, _V, ("n", "string", "n")), {"id", "v"}, None),
         ((_ID, _V, ("n", {"type": "struct", "fields": []}, "n")), {"n"}, ("n", "struct")),
-        ((_ID, _V, ("n", "decimal(10,0)", "n")), {"n"}, ("n", "decimal(10,0)")),
+        ((_ID, _V, ("n", "decimal(10,0)", "n")), {"n"}, None),
+        ((_ID, _V, ("n", "decimal(9,0)", "n")), {"n"}, ("n", "decimal(9,0)")),
     ],
 )
 def test_which_column_cannot_be_read(
@@ -157,7 +161,27 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
             "ALL TABLES", (_V, _N), ["DROP TABLE public.t;", _LEFT], id="of the key, all tables"
         ),
         pytest.param(
-            "TABLE t", (_ID, _V, ("n", "long", "n")), [_TO_BIGINT, _REFRESH], id="retyped"
+            "TABLE t (id, n)",
+            (_ID, _V, ("n", "string", "n")),
+            [
+                _LEAVE,
+                "ALTER TABLE public.t ALTER COLUMN n TYPE text USING n::text;",
+                "ALTER PUBLICATION p ADD TABLE public.t (id, n);",
+                _REFRESH,
+            ],
+            id="retyped",
+        ),
+        pytest.param(
+            "TABLE t",
+            (_ID, ("v", "long", "v"), _N),
+            ["ALTER TABLE public.t ALTER COLUMN v TYPE bigint USING v::bigint;", _REFRESH],
+            id="retyped without a cast",
+        ),
+        pytest.param(
+            "TABLE t WHERE (n > 5)",
+            (_ID, _V, ("n", "string", "n")),
+            [_LEAVE, _LEFT],
+            id="retyped, and a filter that does not fit",
         ),
         pytest.param(
             "TABLE t WHERE (n > 5)",
@@ -168,7 +192,7 @@ _TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
                 "ALTER PUBLICATION p ADD TABLE public.t WHERE (n > 5);",
                 _REFRESH,
             ],
-            id="retyped in a filter",
+            id="widened in a filter",
         ),
         pytest.param(
             "TABLE t",
@@ -206,3 +230,60 @@ def test_what_is_not_published_stops_nothing(adopted: Adopted) -> None:
     adopted.run("CREATE PUBLICATION p FOR TABLE t (id, v) WHERE (id > 1)")
     adopted.change(_ID, _V)
     assert adopted.failure() is None
+
+
+def test_a_widened_column_has_the_new_type_from_then_on(adopted: Adopted) -> None:
+    adopted.run("CREATE PUBLICATION p FOR TABLE t")
+    adopted.change(_ID, _V, ("m", "long", "n"))
+    column = adopted.relation().column("n")
+    assert column is not None
+    assert column.type == "int8"
+    assert adopted.failure() is None
+    adopted.change(_ID, _V, _N)  # restored
+    assert adopted.failure() is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE PUBLICATION q FOR TABLE t WHERE (n > 5)",
+        "CREATE VIEW w AS SELECT n FROM t",
+        "CREATE POLICY y ON t USING (n > 5)",
+        "ALTER TABLE t ALTER COLUMN n SET DEFAULT 1",
+        "CREATE INDEX i ON t (v) WHERE n > 5",
+    ],
+)
+def test_what_depends_on_a_type_keeps_it(adopted: Adopted, statement: str) -> None:
+    adopted.run(statement)
+    adopted.change(_ID, _V, ("n", "long", "n"))
+    column = adopted.relation().column("n")
+    assert column is not None
+    assert column.type == "int4"
+
+
+_10_2, _12_2, _12_4 = (("numeric", numeric_typmod(*p)) for p in ((10, 2), (12, 2), (12, 4)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_wide"),
+    [
+        (("int2", -1), ("int4", -1), True),
+        (("int4", -1), ("int8", -1), True),
+        (("int8", -1), ("int4", -1), False),
+        (("int4", -1), ("int4", -1), False),
+        (("int4", -1), ("float8", -1), True),
+        (("int8", -1), ("float8", -1), False),
+        (("float4", -1), ("float8", -1), True),
+        (("float8", -1), ("float4", -1), False),
+        (("date", -1), ("timestamp", -1), True),
+        (("int4", -1), ("text", -1), False),
+        (_10_2, _12_2, True),
+        (_10_2, _12_4, True),
+        (_12_2, _12_4, False),
+        (("int4", -1), _12_2, True),
+        (("int4", -1), _10_2, False),
+        (("numeric", numeric_typmod(4, 0)), ("int8", -1), False),
+    ],
+)
+def test_which_type_is_wider(old: tuple[str, int], new: tuple[str, int], *, is_wide: bool) -> None:
+    assert is_wider(old, new) == is_wide
