@@ -204,7 +204,8 @@ def keep_versions(connection: Connection, relid: int, version: int) -> None:
     later are still to be made."""
     column, table = schema.storage_column, schema.storage_table
     is_later = (column.c.relid == relid, column.c.since_version > version)
-    connection.execute(update(column).where(*is_later).values(since_version=None))
+    again = {"since_version": None, "physical_name": None, "renamed_version": None}
+    connection.execute(update(column).where(*is_later).values(**again, is_dropped=False))
     if version < 0:
         connection.execute(update(table).where(table.c.relid == relid).values(is_made=False))
 
