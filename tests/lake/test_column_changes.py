@@ -112,7 +112,7 @@ def test_which_columns_these_are(
     assert [field["name"] for field in changes.new] == new
 
 
-def _change_columns(lake: Lake, *fields: dict[str, Any]) -> int:
+def _change_columns(lake: Lake, *fields: dict[str, Any], enters: bool = True) -> int:
     """Commit a schema to the table as another writer does; its version, which is entered."""
     table = DeltaTable(lake.location)
     version = table.version() + 1
@@ -125,8 +125,16 @@ def _change_columns(lake: Lake, *fields: dict[str, Any]) -> int:
     }
     commit = Path(lake.location, "_delta_log", f"{version:020d}.json")
     commit.write_text(f"{json.dumps({'metaData': metadata})}\n")
-    lake.enter()
+    if enters:
+        lake.enter()
     return version
+
+
+def _clean_log(lake: Lake, first: int) -> None:
+    """Write a checkpoint of the newest version, and remove the commits before one."""
+    DeltaTable(lake.location).create_checkpoint()
+    for version in range(first):
+        Path(lake.location, "_delta_log", f"{version:020d}.json").unlink()
 
 
 def _relation(lake: Lake) -> Relation:
@@ -192,3 +200,14 @@ def test_a_column_that_cannot_be_read_is_none_of_the_relation(lake: Lake) -> Non
     _change_columns(lake, _ID, _field("v"), _field("s", type_=struct), _field("n", type_="long"))
     assert [column.name for column in _relation(lake).columns] == ["id", "v", "n"]
     assert lake.enter() == lake.enter()
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_columns_that_were_renamed_in_versions_that_were_cleaned(lake: Lake, kept: int) -> None:
+    _change_columns(lake, _ID, _field("w", "v"), enters=False)
+    newest = _change_columns(lake, _ID, _field("w", "v"), _field("n", "n", "long"), enters=False)
+    later = Path(lake.location, "_delta_log", f"{newest + 1:020d}.json")
+    later.write_text('{"commitInfo": {"operation": "OPTIMIZE"}}\n')
+    _clean_log(lake, newest + 2 - kept)
+    lake.enter()
+    assert _stored(_relation(lake)) == {"id": "id", "v": "w", "n": "n"}
