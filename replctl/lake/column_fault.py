@@ -13,6 +13,7 @@ from replctl.lake.adopt import DeltaColumn, readable_column, shown_type
 from replctl.lake.column_changes import has_renamings, has_since, stored_names
 from replctl.lake.column_repair import (
     ColumnFault,
+    Repair,
     drop_column,
     filter_columns,
     is_stored_alike,
@@ -97,16 +98,39 @@ def check_decodable(
     Raises:
         DecodingFailure: one of them cannot be read at a version.
     """
+    found = _decoding_fault(session, published, versions)
+    if found is not None:
+        error, repair = found
+        raise DecodingFailure(error, hint=repair.hint_for)
+
+
+def check_listable(session: Session, published: PublishedRelation, versions: Sequence[int]) -> None:
+    """As `check_decodable`, for functions that list the changes of a slot.
+
+    Raises:
+        UndefinedColumn: others have dropped one of the columns (42703).
+        DatatypeMismatch: others have given one of them another type (42804).
+    """
+    found = _decoding_fault(session, published, versions)
+    if found is not None:
+        error, repair = found
+        skipped = "Skip the changes before that with pg_replication_slot_advance()."
+        error.hint = skipped if repair.hint is None else f"{repair.hint} {skipped}"
+        raise error
+
+
+def _decoding_fault(
+    session: Session, published: PublishedRelation, versions: Sequence[int]
+) -> tuple[PostgresError, Repair] | None:
     root = published.published_as
     used = set(published.columns).union(*map(filter_columns, published.filters.values()))
     names = {column.name for column in root.columns if column.attnum in used}
     names |= key_names(published.relation)
     fault = column_fault(published.relation, names, versions)
     if fault is None:
-        return
+        return None
     with session.read() as catalog:
-        repair = repair_of(session, catalog, fault, root)
-        raise DecodingFailure(_error(catalog, fault), hint=repair.hint_for)
+        return _error(catalog, fault), repair_of(session, catalog, fault, root)
 
 
 def check_copyable(
