@@ -49,11 +49,18 @@ def next_storage_number(catalog: Catalog, relid: int) -> int:
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
 
 
-def reserve_storage_name(connection: Connection, relid: int, name: str) -> None:
-    """Note that a relation's Delta table is going to have a column that is none of the relation
-    yet, under a number of its own."""
+def reserve_storage_name(
+    connection: Connection,
+    relid: int,
+    name: str,
+    since_version: int | None = None,
+    physical_name: str | None = None,
+) -> None:
+    """Note that a relation's Delta table has, or is going to have, a column that is none of the
+    relation, under a number of its own."""
     column = schema.storage_column
-    connection.execute(insert(column).values(relid=relid, attnum=0, name=name))
+    known = {"name": name, "since_version": since_version, "physical_name": physical_name}
+    connection.execute(insert(column).values(relid=relid, attnum=0, **known))
     connection.execute(
         update(column)
         .where(column.c.relid == relid, column.c.attnum == 0)

@@ -23,9 +23,9 @@ from replctl.catalog.pg_class import (
     insert_storage_column,
     update_column,
 )
-from replctl.catalog.storage import note_renaming, storage_columns
+from replctl.catalog.storage import note_renaming, reserve_storage_name, storage_columns
 from replctl.catalog.transaction import Catalog, commit_transaction
-from replctl.lake.adopt import collation_of, readable_column
+from replctl.lake.adopt import collation_of, readable_column, stored_physical_name
 from replctl.lake.delta_log import metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
 from replctl.lake.widened_column import widened
@@ -131,7 +131,14 @@ def follow_columns(
     for stored in changes.renamed:
         if notes_dropped or not stored.is_dropped:
             note_renaming(catalog.connection, relid, stored)
-    added = [new for field in changes.new if (new := readable_column(field)) is not None]
+    added = []
+    for field in changes.new:
+        readable = readable_column(field)
+        if readable is None:
+            known = (str(field["name"]), version, stored_physical_name(field))
+            reserve_storage_name(catalog.connection, relid, *known)
+        else:
+            added.append(readable)
     relation = get_relation(catalog, relid)
     retyped = [] if relation is None else _widened_columns(catalog, relation, changes.known)
     if not added and not retyped:

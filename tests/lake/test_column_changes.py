@@ -199,7 +199,18 @@ def test_a_column_that_cannot_be_read_is_none_of_the_relation(lake: Lake) -> Non
     struct = {"type": "struct", "fields": [_field("a", type_="integer")]}
     _change_columns(lake, _ID, _field("v"), _field("s", type_=struct), _field("n", type_="long"))
     assert [column.name for column in _relation(lake).columns] == ["id", "v", "n"]
-    assert lake.enter() == lake.enter()
+    lake.run("ALTER TABLE t ADD COLUMN s int")
+    storage = _relation(lake).storage
+    assert storage is not None
+    assert storage.columns[4].name == "s_1"
+
+
+def test_a_column_that_can_be_read_comes_after_one_that_cannot(lake: Lake) -> None:
+    struct = {"type": "struct", "fields": [_field("a", type_="integer")]}
+    _change_columns(lake, _ID, _field("v", "v"), _field("s", "col-1", type_=struct))
+    _change_columns(lake, _ID, _field("v", "v"))
+    _change_columns(lake, _ID, _field("v", "v"), _field("s", "col-2"))
+    assert _stored(_relation(lake)) == {"id": "id", "v": "v", "s": "s"}
 
 
 @pytest.mark.parametrize("kept", [1, 2])
