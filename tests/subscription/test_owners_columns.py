@@ -96,8 +96,8 @@ CASES = [
         "",
         (
             "ALTER TABLE {t} ADD COLUMNS (s STRUCT<a: INT>)",
-            "INSERT INTO {t} VALUES (9, 'new', 9, struct(1))",
-            "UPDATE {t} SET s = struct(2), n = 8 WHERE id = 2",
+            "INSERT INTO {t} VALUES (9, 'new', 9, named_struct('a', 1))",
+            "UPDATE {t} SET s = named_struct('a', 2), n = 8 WHERE id = 2",
         ),
     ),
     Case(
