@@ -18,6 +18,7 @@ from replctl.lake.column_repair import (
     filter_columns,
     is_stored_alike,
     key_names,
+    made_again,
     repair_of,
 )
 from replctl.lake.delta_log import columns_of, stored_columns
@@ -157,14 +158,18 @@ def check_copyable(
     raise error
 
 
-def check_no_dropped_column(catalog: Catalog, relation: Relation) -> None:
+def check_no_dropped_column(session: Session, relation: Relation) -> None:
     """Check that the table has all columns of a relation that is to be written.
 
     Raises:
         UndefinedColumn: others have dropped one of them (42703).
     """
-    for error in dropped_columns(catalog, relation).values():
-        raise error
+    with session.read() as catalog:
+        for attnum, error in dropped_columns(catalog, relation).items():
+            column = relation.column_at(attnum)
+            if column.name not in key_names(relation):
+                error.hint = made_again(session, catalog, relation, column) or error.hint
+            raise error
 
 
 def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, UndefinedColumn]:

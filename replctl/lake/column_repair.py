@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_publication import PublishedTable, publications_by_oid, published_tables
+from replctl.catalog.pg_subscription import list_subscriptions, subscriptions_of_relation
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
@@ -164,6 +165,21 @@ class _Places:
 def drop_column(relation: Relation, column: Column) -> str:
     """Return the statement that drops a column."""
     return f"{_alter(relation)} DROP COLUMN {quote_identifier(column.name)};"
+
+
+def made_again(
+    session: Session, catalog: Catalog, relation: Relation, column: Column
+) -> str | None:
+    """Return the hint that makes a column of a subscription's target again, with its values; None,
+    if the table is none."""
+    oids = set(subscriptions_of_relation(catalog, relation.oid))
+    names = [s.name for s in list_subscriptions(catalog) if s.oid in oids]
+    if not names:
+        return None
+    type_ = session.environment(catalog).format_type(column.type, column.typmod)
+    add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
+    refreshes = [refresh_statement(name, relation.schema, relation.name) for name in names]
+    return " ".join(["Use", drop_column(relation, column), add, *refreshes])
 
 
 def _alter(relation: Relation) -> str:

@@ -166,8 +166,7 @@ class TableWriter:
         relation = self.relations[relid]
         storage = storage_of(relation)
         if has_renamings(storage):
-            with self.session.read() as catalog:
-                check_no_dropped_column(catalog, relation)
+            check_no_dropped_column(self.session, relation)
         missing = [
             TableColumn(c.attnum, c.type, c.typmod, storage.columns[c.attnum].name, c.missing_value)
             for c in relation.columns

@@ -33,11 +33,12 @@ class Case:
 
     Attributes:
         properties: of the table.
-        statements: of Spark; {t} is the table.
+        statements: of Spark; {t} is the table, {copy} the copy.
         published: what its publication says after the table's name.
         owners, copied: the columns that must be equal, by their names in the Delta table and in
             the copy.
         sqlstate: of the error that stops the subscription; None: it goes on.
+        has_owned_copy: the copy is a Delta table of others, too, with column mapping.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Case:
     owners: str = "id, v, n"
     copied: str = "id, v, n"
     sqlstate: str | None = None
+    has_owned_copy: bool = False
 
 
 _RENAMED = (
@@ -136,6 +138,23 @@ CASES = [
         published="WHERE (n > 0)",
         sqlstate="42804",
     ),
+    Case(
+        "renamed_in_the_copy",
+        "",
+        (
+            "ALTER TABLE {copy} RENAME COLUMN v TO w",
+            "UPDATE {t} SET v = 'after' WHERE id = 2",
+            "DELETE FROM {t} WHERE id = 3",
+        ),
+        has_owned_copy=True,
+    ),
+    Case(
+        "dropped_in_the_copy",
+        "",
+        ("ALTER TABLE {copy} DROP COLUMN n", "UPDATE {t} SET v = 'after' WHERE id = 2"),
+        sqlstate="42703",
+        has_owned_copy=True,
+    ),
 ]
 
 
@@ -159,7 +178,19 @@ class Lake:
             f" LOCATION '{self.folder / case.name}'"
         )
         self.source.run(f"CREATE PUBLICATION {case.name} FOR TABLE {case.name} {case.published}")
-        self.target.run(f"CREATE TABLE {case.name} (id int PRIMARY KEY, v text, n bigint)")
+        if case.has_owned_copy:
+            copy = f"{case.name}_copy"
+            columns = "id INT, v STRING, n BIGINT"
+            self.engine.run(
+                f"CREATE TABLE {self.shown(copy)} ({columns}) USING delta TBLPROPERTIES"
+                f" ({_MAPPED}, delta.enableDeletionVectors = false)"
+            )
+            self.target.run(
+                f"CREATE TABLE {case.name} (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+                f" LOCATION '{self.folder / copy}'"
+            )
+        else:
+            self.target.run(f"CREATE TABLE {case.name} (id int PRIMARY KEY, v text, n bigint)")
         self.target.run(
             f"CREATE SUBSCRIPTION {case.name} CONNECTION 'dbname=source' PUBLICATION {case.name}"
         )
@@ -177,13 +208,13 @@ class Lake:
     def follow(self, hint: str) -> None:
         """Carry out the statements of a hint, each in the database that it names."""
         found = re.fullmatch(
-            r'In database "source", use (.*;) Then, in the database of the subscription, use'
+            r'(?:In database "source", use (.*;) Then, in the database of the subscription, u|U)se'
             r" (.*;)",
             hint,
         )
         assert found is not None, hint
-        for database, statements in ((self.source, found[1]), (self.target, found[2])):
-            for statement in statements.rstrip(";").split(";"):
+        for database, statements in ((self.source, found[1] or ""), (self.target, found[2])):
+            for statement in filter(None, statements.split(";")):
                 database.run(statement)
 
     def owners_rows(self, case: Case) -> list[tuple[str | None, ...]]:
@@ -206,7 +237,8 @@ def lake(shared_cluster: Cluster, engine: Engine, tmp_path_factory: pytest.TempP
     assert made.stopped == {}
     for case in CASES:
         for statement in case.statements:
-            engine.run(statement.replace("{t}", made.shown(case.name)))
+            shown, copy = made.shown(case.name), made.shown(f"{case.name}_copy")
+            engine.run(statement.replace("{t}", shown).replace("{copy}", copy))
     made.sync()
     return made
 
