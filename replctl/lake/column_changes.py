@@ -203,18 +203,22 @@ def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]
     }
 
 
-def names_around(storage: Storage, versions: Collection[int]) -> dict[int, dict[int, str | None]]:
-    """Return the names that columns had at some versions and before each of them, as
-    `stored_names`, by version.  Nothing, if all names are still the same."""
+def names_around(
+    storage: Storage, versions: Collection[int]
+) -> tuple[tuple[int, dict[int, str | None]], ...]:
+    """Return the names that columns had before some versions and from each of them on, as
+    `stored_names`, oldest first.  Nothing, if all names are still the same."""
     last = _last_renaming(storage)
     found: dict[int, dict[int, str | None]] = {}
     for version in versions:
         if version <= last:
             found[version] = stored_names(storage, version)
             # A log that begins with the version does not say what was before
-            is_same = metadata_of(storage.location, version) is None
+            is_same = version == 0 or metadata_of(storage.location, version) is None
             found[version - 1] = stored_names(storage, version if is_same else version - 1)
-    return found
+    if found:
+        found[last] = stored_names(storage, None)
+    return tuple(sorted(found.items()))
 
 
 def has_renamings(storage: Storage) -> bool:

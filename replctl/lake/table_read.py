@@ -31,7 +31,7 @@ def table_source(
     storage = relation.storage
     columns = []
     names = {} if storage is None else stored_names(storage, version)
-    others = {} if storage is None else names_around(storage, changed_in)
+    others = () if storage is None else names_around(storage, changed_in)
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
@@ -44,11 +44,7 @@ def table_source(
                 name,
                 column.missing_value,
                 since_version=since,
-                names=tuple(
-                    (number, found)
-                    for number, known in others.items()
-                    if (found := known[column.attnum]) != name and since <= number
-                ),
+                names=tuple((number, known[column.attnum]) for number, known in others),
             )
         )
     return TableSource(

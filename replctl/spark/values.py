@@ -17,8 +17,8 @@ class TableColumn:
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
     `text_of` is the type in storage of a column that is read as text.  Versions before
-    `since_version` lack it; at those in `names` it has, or had, another name, or none.  Reading a
-    column with a `fault` is that error.
+    `since_version` lack it.  `names` are those that it had from some versions on, oldest first,
+    None where it was dropped.  Reading a column with a `fault` is that error.
     """
 
     attnum: int
@@ -33,8 +33,10 @@ class TableColumn:
 
     def at(self, version: int) -> TableColumn:
         """The same column as a version has it."""
-        name = self.storage_name if self.since_version <= version else None
-        return replace(self, storage_name=dict(self.names).get(version, name))
+        name = self.names[0][1] if self.names else self.storage_name
+        for number, later in self.names:
+            name = later if number <= version else name
+        return replace(self, storage_name=name if self.since_version <= version else None)
 
     def as_text(self) -> TableColumn:
         """The same column, its values in their text form."""

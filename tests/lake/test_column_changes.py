@@ -161,17 +161,23 @@ def test_a_version_is_read_by_the_names_that_it_has(lake: Lake) -> None:
 
 
 def test_the_changes_of_a_version_are_read_by_the_names_before_and_after(lake: Lake) -> None:
-    renamed = _change_columns(lake, _ID, _field("w", "v"))
-    source = table_source(_relation(lake), None, [renamed])
-    column = source.column(2)
-    assert [column.at(v).storage_name for v in (renamed - 1, renamed)] == ["v", "w"]
+    first = _change_columns(lake, _ID, _field("w", "v"))
+    second = _change_columns(lake, _ID, _field("x", "v"))
+    relation = _relation(lake)
+    for changed in ([first], [first, second], [first - 1], [second], [first, second + 3]):
+        column = table_source(relation, None, changed).column(2)
+        for version in changed:
+            after = {first: "w", second: "x"}.get(version, "v" if version < first else "x")
+            before = {first: "v", second: "w"}.get(version, after)
+            assert column.at(version).storage_name == after
+            assert column.at(version - 1).storage_name == (before if version else None)
 
 
 def test_names_that_are_still_the_same_are_not_looked_up(lake: Lake) -> None:
     renamed = _change_columns(lake, _ID, _field("w", "v"))
     storage = _relation(lake).storage
     assert storage is not None
-    assert names_around(storage, [renamed + 1]) == {}
+    assert names_around(storage, [renamed + 1]) == ()
 
 
 def test_a_dropped_column_and_one_added_by_its_name_are_two(lake: Lake) -> None:
