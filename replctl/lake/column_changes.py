@@ -25,6 +25,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.storage import note_renaming, reserve_storage_name, storage_columns
 from replctl.catalog.transaction import Catalog, commit_transaction
+from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import collation_of, readable_column, stored_physical_name
 from replctl.lake.delta_log import metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
@@ -121,7 +122,7 @@ def follow_columns(
 
     A column that is new is the relation's, unless its type cannot be read here.  A column that was
     renamed keeps its name in the relation; one whose type was widened has the new type, unless
-    something depends on the old one.
+    something depends on the old one; one that may be NULL from then on may be NULL.
 
     Args:
         found: the columns that the table has at that version (delta_log.columns_of).
@@ -140,12 +141,14 @@ def follow_columns(
         else:
             added.append(readable)
     relation = get_relation(catalog, relid)
-    retyped = [] if relation is None else _widened_columns(catalog, relation, changes.known)
-    if not added and not retyped:
+    altered = []
+    if relation is not None:
+        altered = _altered_columns(catalog, relation, changes.known, version)
+    if not added and not altered:
         return
     attribute = schema.pg_attribute
     writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
-    for column in retyped:
+    for column in altered:
         update_column(writer, relid, column)
     for new in added:
         rows = writer.select(attribute, attribute.c.attrelid == relid)
@@ -157,20 +160,41 @@ def follow_columns(
     commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
 
 
-def _widened_columns(
-    catalog: Catalog, relation: Relation, found: Mapping[int, _Field]
+def _altered_columns(
+    catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
 ) -> list[Column]:
-    """Return the columns of an adopted table that have wider types by now."""
+    """Return the columns of an adopted table that have wider types by now, or may be NULL."""
     storage = relation.storage
     if storage is None or not storage.is_adopted:
         return []
-    columns = []
+    altered = []
     for column in relation.columns:
-        field = found.get(storage.columns[column.attnum].number)
+        stored = storage.columns[column.attnum]
+        field = found.get(stored.number)
         readable = None if field is None else readable_column(field)
-        wider = None if readable is None else widened(catalog, relation, column, readable)
-        columns += [] if wider is None else [wider]
-    return columns
+        if readable is None:
+            continue
+        now = widened(catalog, relation, column, readable) or column
+        if column.not_null and not readable.not_null and _may_lose_not_null(relation, column):
+            was_not_null = stored.identity in _not_null_before(storage, version)
+            now = replace(now, not_null=not was_not_null)
+        altered += [] if now == column else [now]
+    return altered
+
+
+def _may_lose_not_null(relation: Relation, column: Column) -> bool:
+    key = relation.primary_key
+    is_key = key is not None and column.attnum in key.key
+    return not (is_key or column.identity or relation.parents)
+
+
+def _not_null_before(storage: Storage, version: int) -> set[str]:
+    """Return the identities of the columns that could not be NULL before a version."""
+    try:
+        before = metadata_at(storage.location, version - 1)
+    except ObjectNotInPrerequisiteState:  # nobody knows
+        return set()
+    return {physical or name for name, _type, physical, nullable in before.columns if not nullable}
 
 
 def _free_name(wanted: str, taken: Collection[str]) -> str:

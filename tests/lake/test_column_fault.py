@@ -4,6 +4,7 @@ them, and the statements that help."""
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +36,24 @@ class Adopted:
         rows = {"id": pa.array([1], pa.int32()), "v": ["a"], "n": pa.array([1], pa.int32())}
         write_deltalake(str(folder), pa.table(rows))
         self.version = 0
-        self.run(f"CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{folder}'")
+        self.adopt()
+
+    def adopt(self) -> None:
+        self.run(
+            f"CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{self.folder}'"
+        )
 
     def run(self, statement: str) -> None:
         answer = answer_of(self.session, statement)
         assert not any(line.startswith("ERROR") for line in answer), answer
 
-    def change(self, *columns: tuple[str, Any, str]) -> None:
+    def change(self, *columns: tuple[str, Any, str], not_null: Collection[str] = ()) -> None:
         """Commit a schema: name, type and physical name of each column."""
         fields = [
             {
                 "name": name,
                 "type": type_,
-                "nullable": True,
+                "nullable": name not in not_null,
                 "metadata": {"delta.columnMapping.physicalName": physical},
             }
             for name, type_, physical in columns
@@ -259,6 +265,15 @@ def test_what_depends_on_a_type_keeps_it(adopted: Adopted, statement: str) -> No
     column = adopted.relation().column("n")
     assert column is not None
     assert column.type == "int4"
+
+
+def test_a_column_may_be_null_once_its_table_says_so(adopted: Adopted) -> None:
+    adopted.change(_ID, _V, _N, not_null=["id", "v", "n"])
+    adopted.run("DROP TABLE t")
+    adopted.adopt()
+    adopted.change(_ID, _V, ("m", "integer", "n"), not_null=["v"])
+    not_null = {column.name: column.not_null for column in adopted.relation().columns}
+    assert not_null == {"id": True, "v": True, "n": False}
 
 
 _10_2, _12_2, _12_4 = (("numeric", numeric_typmod(*p)) for p in ((10, 2), (12, 2), (12, 4)))
