@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126h"
+REVISION = "20261126i"
 
 metadata = MetaData()
 
@@ -226,6 +226,7 @@ pg_constraint = _versioned(
     _text("confkey", nullable=True),
     _text("conbin", nullable=True),
     _bool("convalidated", default=True),
+    _bool("conenforced", default=True),
     _bool("connoinherit"),
     _bool("conislocal", default=True),
     _int("coninhcount", default=0),

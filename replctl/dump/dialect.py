@@ -3,7 +3,7 @@ table again, and knows storage parameters of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
@@ -49,6 +49,34 @@ def created(
     return _beside(with_(table.options), portable)
 
 
+def added(constraint: Constraint, text: str) -> str:
+    """Return the statement that adds a key to a table.
+
+    replctl takes a key that is not enforced in CREATE TABLE: later statements look at the rows.
+    """
+    return text if constraint.is_enforced else _beside("", text)
+
+
+def _believed_keys(table: Relation) -> Iterator[str]:
+    """Return the keys that an adopted table's rows are believed to have, with the names that the
+    columns have in the Delta table."""
+    assert table.storage is not None
+    stored = table.storage.columns
+    indexes = {index.oid: index for index in table.indexes}
+    for constraint in table.constraints:
+        if not constraint.is_enforced:
+            index = indexes[constraint.index_oid]
+            key, including = (
+                ", ".join(quote_identifier(stored[attnum].name) for attnum in attnums)
+                for attnums in (index.key, index.including)
+            )
+            tail = f" INCLUDE ({including})" if including else ""
+            yield (
+                f"CONSTRAINT {quote_identifier(constraint.name)} PRIMARY KEY ({key}){tail}"
+                " NOT ENFORCED"
+            )
+
+
 def _beside(own: str, text: str) -> str:
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
@@ -58,7 +86,9 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     location = quote_string(table.storage.location)
     name = full_name(table)
     foreign = {k: v for k, v in table.options.items() if k == FOREIGN_FILES}
-    own = f"CREATE TABLE {name} USING delta LOCATION {location}{with_options(foreign)};\n"
+    keys = ", ".join(_believed_keys(table))
+    own = f"CREATE TABLE {name}{f' ({keys})' if keys else ''} USING delta LOCATION {location}"
+    own += f"{with_options(foreign)};\n"
     live = {column.attnum: column for column in table.columns}
     for attnum, stored in sorted(table.storage.columns.items()):
         old = quote_identifier(stored.name)
