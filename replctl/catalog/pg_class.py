@@ -140,6 +140,8 @@ DELETION_VECTORS = "deletion_vectors"
 
 #: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
 FOREIGN_FILES = "foreign_files"
+#: That which says the time zone of timestamps in the partition values of its log.
+PARTITION_TIMEZONE = "partition_timezone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, Constraint, Relation
+from replctl.catalog.pg_class import (
+    DELETION_VECTORS,
+    FOREIGN_FILES,
+    PARTITION_TIMEZONE,
+    Constraint,
+    Relation,
+)
 from replctl.catalog.ruleutils import constraint_definition, get_expr
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 
 #: Tells psql, and replctl, which of the two it is talking to.
 QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\n"
+#: Storage parameters that a table has when it is adopted.
+_ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
@@ -39,7 +47,7 @@ def created(
         return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
 
     portable = with_(
-        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, FOREIGN_FILES)}
+        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, *_ADOPTED)}
     )
     if is_adopted(table):
         assert table.storage is not None
@@ -85,7 +93,7 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     assert table.storage is not None
     location = quote_string(table.storage.location)
     name = full_name(table)
-    foreign = {k: v for k, v in table.options.items() if k == FOREIGN_FILES}
+    foreign = {k: v for k, v in table.options.items() if k in _ADOPTED}
     keys = ", ".join(_believed_keys(table))
     own = f"CREATE TABLE {name}{f' ({keys})' if keys else ''} USING delta LOCATION {location}"
     own += f"{with_options(foreign)};\n"

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import PREDEFINED_ROLES, READ_SERVER_FILES, WRITE_SERVER_FILES
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import PARTITION_TIMEZONE, Relation
 from replctl.catalog.transaction import Catalog
-from replctl.errors import InsufficientPrivilege, ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
 from replctl.lake.commit_log import reading_log
 from replctl.lake.delta_protocol import check_writer_protocol
+from replctl.lake.partition_zone import is_utc
 from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.types.quote import quote_identifier, quote_literal
 
@@ -73,6 +74,12 @@ def _check_protocol(catalog: Catalog, relation: Relation) -> None:
         return
     with reading_log(catalog, relation):
         check_writer_protocol(table_state(storage.location).protocol, storage.location)
+    zone = relation.options.get(PARTITION_TIMEZONE)
+    if zone is not None and not is_utc(zone):
+        raise FeatureNotSupported(
+            f'cannot write table "{relation.name}", whose {PARTITION_TIMEZONE} is "{zone}"',
+            detail="Delta would write rows of files that change with other partition values.",
+        )
 
 
 def _check_owner(catalog: Catalog, relation: Relation, role: int, verb: str) -> None:

@@ -14,6 +14,8 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
 from replctl.lake.file_access import check_readable
+from replctl.lake.partition_zone import partition_zones
+from replctl.lake.table_state import table_state
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -22,6 +24,9 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
     """A relation as something to read, at a Delta version or at the newest one (None)."""
     storage = relation.storage
     columns = []
+    zones = partition_zones(relation)
+    if zones and version is None and storage is not None:
+        version = table_state(storage.location).version  # of which the zones are known
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         is_stored = stored is not None and stored.since_version is not None
@@ -37,6 +42,7 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
                 name,
                 column.missing_value,
                 since_version=since,
+                zone=zones.get(name or ""),
             )
         )
     return TableSource(
@@ -99,7 +105,7 @@ def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> T
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
     )
-    return TableSource(source.location, columns, version, source.has_row_tracking)
+    return TableSource(source.location, columns, source.version, source.has_row_tracking)
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
