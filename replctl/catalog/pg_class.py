@@ -82,7 +82,11 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A row of pg_constraint: p primary key, u unique, c check, f foreign key."""
+    """A row of pg_constraint: p primary key, u unique, c check, f foreign key.
+
+    Attributes:
+        is_enforced: False for a key that the rows of an adopted table are believed to have.
+    """
 
     oid: int
     name: str
@@ -99,6 +103,7 @@ class Constraint:
     is_local: bool = True
     inherited_count: int = 0
     no_inherit: bool = False
+    is_enforced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,8 @@ DELETION_VECTORS = "deletion_vectors"
 
 #: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
 FOREIGN_FILES = "foreign_files"
+#: That which says the time zone of timestamps in the partition values of its log.
+PARTITION_TIMEZONE = "partition_timezone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,6 +534,7 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
                 is_local=bool(row.conislocal),
                 inherited_count=int(row.coninhcount),
                 no_inherit=bool(row.connoinherit),
+                is_enforced=bool(row.conenforced),
             )
         )
     return result
@@ -752,6 +760,7 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
         confkey=encode_attnums(constraint.ref_columns) if is_foreign else None,
         conbin=None if constraint.check is None else nodes.dumps(constraint.check),
         connoinherit=constraint.no_inherit,
+        conenforced=constraint.is_enforced,
         conislocal=constraint.is_local,
         coninhcount=constraint.inherited_count,
     )

@@ -226,6 +226,7 @@ pg_constraint = _versioned(
     _text("confkey", nullable=True),
     _text("conbin", nullable=True),
     _bool("convalidated", default=True),
+    _bool("conenforced", default=True),
     _bool("connoinherit"),
     _bool("conislocal", default=True),
     _int("coninhcount", default=0),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from replctl.catalog.pg_class import (
     FOREIGN_FILES,
+    PARTITION_TIMEZONE,
     Column,
     insert_relation,
     insert_storage,
@@ -31,12 +32,14 @@ from replctl.lake.commit_log import has_foreign_files, leads_out
 from replctl.lake.delta_log import latest_version
 from replctl.lake.file_access import check_location_role
 from replctl.lake.location import check_is_empty, check_location
+from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.storage import give_storage_column
 from replctl.lake.table_folder import TableFolder
 from replctl.parser import ast
 from replctl.session import Session
 
 _TAG = "CREATE TABLE"
+_OPTIONS = (FOREIGN_FILES, PARTITION_TIMEZONE)
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
@@ -55,7 +58,8 @@ def create_table_at(session: Session, statement: ast.CreateTable) -> str:
         ObjectNotInPrerequisiteState: the directory of a table to make is not empty (55000).
         InvalidObjectDefinition: the location lies in the directory of another table, or of a
             cluster (42P17).
-        FeatureNotSupported: a column of it has a type without a counterpart.
+        FeatureNotSupported: a column of it has a type without a counterpart, or partition values
+            have no time zone.
         InsufficientPrivilege: a file of it lies elsewhere, without foreign_files (42501).
     """
     assert statement.location is not None
@@ -92,7 +96,7 @@ def _refuse(statement: ast.CreateTable) -> None:
         raise FeatureNotSupported("INHERITS and partitions with LOCATION are not supported")
     if any(isinstance(element, ast.TableLike) for element in statement.elements):
         raise FeatureNotSupported("LIKE with LOCATION is not supported")
-    if any(option.name != FOREIGN_FILES for option in statement.options):
+    if any(option.name not in _OPTIONS for option in statement.options):
         raise FeatureNotSupported("storage parameters with LOCATION are not supported")
 
 
@@ -126,6 +130,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
             )
         if found.outside is not None and not has_foreign_files(relation):
             raise leads_out(relation, *found.outside)
+        check_partition_zones(ddl.relation(relation.oid))
         enter_adopted(ddl.catalog, relation, found)
     else:
         for column in relation.columns:

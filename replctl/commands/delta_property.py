@@ -11,8 +11,10 @@ from replctl.commands.define import get_boolean
 from replctl.errors import InvalidParameterValue, SqlSyntaxError, WrongObjectType
 from replctl.lake.adopt import delta_settings
 from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_rules import check_uniform
 from replctl.lake.file_access import check_writable
 from replctl.lake.table_metadata import CHANGE_FEED
+from replctl.lake.undo import storage_of
 from replctl.parser import ast
 from replctl.session import Session
 
@@ -66,9 +68,8 @@ def set_delta_properties(
     settings = delta_settings(storage.location)
     changed = {k: v for k, v in wanted.items() if settings.get(k, "false").lower() != v}
     if changed:
-        location = storage.location
         ddl.concerned.add(relation.oid)
-        ddl.write_last(relation.oid, lambda: _set(ddl.session, location, changed))
+        ddl.write_last(relation.oid, lambda: _set(ddl.session, relation, changed))
 
 
 def _boolean(option: ast.DefElem) -> str:
@@ -80,9 +81,11 @@ def _boolean(option: ast.DefElem) -> str:
         ) from None
 
 
-def _set(session: Session, location: str, properties: dict[str, str]) -> int | None:
+def _set(session: Session, relation: Relation, properties: dict[str, str]) -> int | None:
     """Commit properties of a Delta table, and name all that changes with them, as the protocol may;
     the newest version then."""
+    check_uniform(relation, lambda name: session.engine().has_class(name))
+    location = storage_of(relation).location
     before = delta_settings(location)
     session.engine().set_properties(location, properties)
     after = delta_settings(location)

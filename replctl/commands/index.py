@@ -188,7 +188,9 @@ def define_index(
     )
     insert_index(ddl.catalog, relation, index)
     if draft.kind:
-        _insert_index_constraint(ddl, relation, index, draft.kind, parent)
+        _insert_index_constraint(
+            ddl, relation, index, draft.kind, parent, is_enforced=draft.is_enforced
+        )
     nullable = [c for c in relation.index_columns(index) if draft.kind == "p" and not c.not_null]
     for column in nullable:
         update_column(ddl.catalog, relation.oid, replace(column, not_null=True))
@@ -305,7 +307,13 @@ def require_unique(
 
 
 def _insert_index_constraint(
-    ddl: Ddl, relation: Relation, index: Index, kind: Literal["p", "u"], parent: Index | None
+    ddl: Ddl,
+    relation: Relation,
+    index: Index,
+    kind: Literal["p", "u"],
+    parent: Index | None,
+    *,
+    is_enforced: bool,
 ) -> None:
     above = None
     if parent is not None:
@@ -325,6 +333,7 @@ def _insert_index_constraint(
         is_local=above is None,
         inherited_count=0 if above is None else 1,
         no_inherit=not relation.is_partitioned,
+        is_enforced=is_enforced,
     )
     insert_constraint(ddl.catalog, relation, constraint)
 

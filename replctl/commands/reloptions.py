@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES
+from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
 from replctl.commands.define import get_boolean
 from replctl.errors import (
     FeatureNotSupported,
@@ -18,6 +18,7 @@ from replctl.errors import (
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.types.guc import plain_number
+from replctl.types.timezone import RegionZone, zone_named
 
 _MAX_INT = 2**31 - 1
 
@@ -34,8 +35,13 @@ class _Number:
 _FRACTION = _Number(0, 100, is_integer=False)
 _AGE = _Number(0, 2_000_000_000)
 
-#: Names to numbers, enumerations, or None for what is on or off.
-_Known = Mapping[str, _Number | tuple[str, ...] | None]
+
+class _TimeZone:
+    """A region of the time zone database."""
+
+
+#: Names to numbers, enumerations, time zones, or None for what is on or off.
+_Known = Mapping[str, _Number | tuple[str, ...] | _TimeZone | None]
 _VACUUM: _Known = {
     "autovacuum_enabled": None,
     "autovacuum_vacuum_threshold": _Number(0, _MAX_INT),
@@ -64,6 +70,12 @@ _TABLE: _Known = {
     "user_catalog_table": None,
     DELETION_VECTORS: None,
     FOREIGN_FILES: None,
+    PARTITION_TIMEZONE: _TimeZone(),
+}
+#: What only adopted tables have, and why others do not.
+_ADOPTED = {
+    FOREIGN_FILES: "All files of a table that replctl has made lie in its directory.",
+    PARTITION_TIMEZONE: "replctl does not partition the files of tables that it makes.",
 }
 _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 
@@ -101,11 +113,11 @@ def table_options(
             hint="Specify storage parameters for its leaf partitions instead.",
         )
     found = _read(own, _TABLE)
-    if FOREIGN_FILES in found and not is_adopted:
-        raise WrongObjectType(
-            f'storage parameter "{FOREIGN_FILES}" is only for adopted tables',
-            detail="All files of a table that replctl has made lie in its directory.",
-        )
+    for name in found:
+        if name in _ADOPTED and not is_adopted:
+            raise WrongObjectType(
+                f'storage parameter "{name}" is only for adopted tables', detail=_ADOPTED[name]
+            )
     return found
 
 
@@ -162,6 +174,9 @@ def _check(name: str, option: ast.DefElem, known: _Known) -> None:
     domain, value = known[name], _value(option)
     if domain is None:
         _check_boolean(name, option, value)
+    elif isinstance(domain, _TimeZone):
+        if not isinstance(zone_named(value.lower()), RegionZone):
+            raise InvalidParameterValue(f'invalid value for parameter "{name}": "{value}"')
     elif isinstance(domain, tuple):
         if value.lower() not in (*domain, "true", "false", "yes", "no", "1", "0"):
             quoted = [f'"{word}"' for word in domain]

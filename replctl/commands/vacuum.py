@@ -25,7 +25,7 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr.type_names import schema_of_relation
-from replctl.lake.file_access import check_writable
+from replctl.lake.file_access import check_files_writable, check_writable
 from replctl.lake.retention import check_slots, invalidate_slots
 from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
@@ -101,8 +101,11 @@ def _is_permitted(session: Session, catalog: Catalog, relation: Relation) -> boo
 def _has_writable_files(session: Session, catalog: Catalog, table: Relation) -> bool:
     """Return whether replctl may remove files of a table; if not, tell the user why."""
     try:
-        check_writable(catalog, [table])
-    except InsufficientPrivilege as error:
+        if table.storage is not None and table.storage.is_adopted:  # VACUUM leaves it as it is
+            check_files_writable(catalog, table)
+        else:
+            check_writable(catalog, [table])
+    except (InsufficientPrivilege, FeatureNotSupported) as error:
         session.notice(
             f'skipping "{table.name}" --- {error.message}',
             severity="WARNING",

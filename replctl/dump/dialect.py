@@ -3,16 +3,24 @@ table again, and knows storage parameters of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
-from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, Constraint, Relation
+from replctl.catalog.pg_class import (
+    DELETION_VECTORS,
+    FOREIGN_FILES,
+    PARTITION_TIMEZONE,
+    Constraint,
+    Relation,
+)
 from replctl.catalog.ruleutils import constraint_definition, get_expr
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 
 #: Tells psql, and replctl, which of the two it is talking to.
 QUESTION = "SELECT pg_catalog.version() LIKE '%(replctl)%' AS is_replctl \\gset\n"
+#: Storage parameters that a table has when it is adopted.
+_ADOPTED = (FOREIGN_FILES, PARTITION_TIMEZONE)
 IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
@@ -40,7 +48,7 @@ def created(
         return f"{head}{with_options(options).replace(' ', chr(10), 1)};\n{tail}"
 
     portable = with_(
-        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, FOREIGN_FILES)}
+        {k: v for k, v in table.options.items() if k not in (DELETION_VECTORS, *_ADOPTED)}
     )
     if is_adopted(table):
         assert table.storage is not None
@@ -48,6 +56,34 @@ def created(
         comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
         return comment + _beside(_adopting(source, table, checks), portable)
     return _beside(with_(table.options), portable)
+
+
+def added(constraint: Constraint, text: str) -> str:
+    """Return the statement that adds a key to a table.
+
+    replctl takes a key that is not enforced in CREATE TABLE: later statements look at the rows.
+    """
+    return text if constraint.is_enforced else _beside("", text)
+
+
+def _believed_keys(table: Relation) -> Iterator[str]:
+    """Return the keys that an adopted table's rows are believed to have, with the names that the
+    columns have in the Delta table."""
+    assert table.storage is not None
+    stored = table.storage.columns
+    indexes = {index.oid: index for index in table.indexes}
+    for constraint in table.constraints:
+        if not constraint.is_enforced:
+            index = indexes[constraint.index_oid]
+            key, including = (
+                ", ".join(quote_identifier(stored[attnum].name) for attnum in attnums)
+                for attnums in (index.key, index.including)
+            )
+            tail = f" INCLUDE ({including})" if including else ""
+            yield (
+                f"CONSTRAINT {quote_identifier(constraint.name)} PRIMARY KEY ({key}){tail}"
+                " NOT ENFORCED"
+            )
 
 
 def _beside(own: str, text: str) -> str:
@@ -84,8 +120,10 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     assert table.storage is not None
     location = quote_string(table.storage.location)
     name = full_name(table)
-    foreign = {k: v for k, v in table.options.items() if k == FOREIGN_FILES}
-    own = f"CREATE TABLE {name} USING delta LOCATION {location}{with_options(foreign)};\n"
+    foreign = {k: v for k, v in table.options.items() if k in _ADOPTED}
+    keys = ", ".join(_believed_keys(table))
+    own = f"CREATE TABLE {name}{f' ({keys})' if keys else ''} USING delta LOCATION {location}"
+    own += f"{with_options(foreign)};\n"
     live = {column.attnum: column for column in table.columns}
     stored = sorted(table.storage.columns.items())
     there = {attnum: column.name for attnum, column in stored if not column.is_dropped}

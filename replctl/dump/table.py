@@ -18,7 +18,7 @@ from replctl.catalog.ruleutils import (
     partition_key,
     partition_key_types,
 )
-from replctl.dump.dialect import created
+from replctl.dump.dialect import added, created
 from replctl.dump.entry import Entry, ObjectKey
 from replctl.dump.privilege import acl_entries
 from replctl.dump.source import Source, expression_keys, full_name, type_key
@@ -240,6 +240,7 @@ def _index(
         definition = constraint_definition(source.environment, table, constraint)
         text = f"ALTER TABLE {only}{full_name(table)}\n"
         text += f"    ADD CONSTRAINT {quote_identifier(constraint.name)} {definition};\n"
+        text = added(constraint, text)
         entry = Entry("CONSTRAINT", f"{table.name} {constraint.name}", text, table.schema, owner)
     else:
         unique = "UNIQUE " if index.is_unique else ""

@@ -18,7 +18,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import DeltaColumn, delta_column
 from replctl.lake.delta_log import (
     DeltaCommit,
-    check_checkpoint_protocol,
+    checkpoint_action,
     checkpoint_metadata,
     checkpoints,
     columns_of,
@@ -27,6 +27,7 @@ from replctl.lake.delta_log import (
     outside_checkpoint,
     read_commit,
 )
+from replctl.lake.delta_protocol import check_protocol
 from replctl.record import dataclass
 
 
@@ -64,7 +65,9 @@ def newest_version(location: str) -> NewestVersion:
     start = max((n for n in checkpoints(log_names(location)) if n <= newest), default=-1)
     metadata: dict[str, Any] | None = None
     if start >= 0:
-        check_checkpoint_protocol(location, start)
+        protocol = checkpoint_action(location, start, "protocol")
+        if protocol is not None:
+            check_protocol(protocol, location, start)
         metadata = checkpoint_metadata(location, start)
     outside = None
     commits = [read_commit(location, n) for n in range(min(start + 1, newest), newest + 1)]

@@ -67,6 +67,7 @@ from replctl.lake.delta_log import (
     outside_checkpoint,
     readable_after,
 )
+from replctl.lake.partition_zone import check_partition_zones
 from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
 from replctl.lake.version_chain import (
@@ -260,6 +261,8 @@ def _read_commits(
     location = relation.storage.location
     with reading_log(catalog, relation):
         commits = list(commits_after(location, version))
+        if commits:
+            check_partition_zones(relation)
         if not commits or not reads_files or has_foreign_files(relation):
             return commits
         found = next((commit for commit in commits if commit.outside is not None), None)

@@ -49,7 +49,6 @@ FILE_COLUMNS = [
     "remove.deletionVector.storageType",
     "remove.deletionVector.pathOrInlineDv",
 ]
-_METADATA = b'"metaData"'
 _SIDECARS = SIDECAR_FOLDER.removeprefix(f"{LOG_FOLDER}/")
 _COMMIT_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 _CHECKPOINT_FILE = re.compile(
@@ -303,11 +302,23 @@ def metadata_of(location: str, version: int) -> dict[str, Any] | None:
     Raises:
         As `read_actions`.
     """
+    return actions_of_kinds(location, version, ("metaData",)).get("metaData")
+
+
+def actions_of_kinds(
+    location: str, version: int, kinds: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the actions of one version that are of some kinds, of which it has one at most.
+
+    Raises:
+        As `read_actions`.
+    """
     content = _read_version(location, version)
-    if _METADATA not in content and b"\\u" not in content:  # most versions need not be parsed
-        return None
+    # Most versions need not be parsed
+    if b"\\u" not in content and not any(f'"{kind}"'.encode() in content for kind in kinds):
+        return {}
     actions = _actions(content, location, version)
-    return next((action["metaData"] for action in actions if "metaData" in action), None)
+    return {kind: action[kind] for action in actions for kind in kinds if kind in action}
 
 
 def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
@@ -317,21 +328,15 @@ def checkpoint_metadata(location: str, version: int) -> dict[str, Any] | None:
     Raises:
         As `read_checkpoint`.
     """
-    return _in_checkpoint(location, version, "metaData")
+    return checkpoint_action(location, version, "metaData")
 
 
-def check_checkpoint_protocol(location: str, version: int) -> None:
-    """
+def checkpoint_action(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
+    """Return the action of a kind that the checkpoint at a version has, or the newest (None).
+
     Raises:
-        FeatureNotSupported: the checkpoint at a version asks for a protocol that is not known here.
         As `read_checkpoint`.
     """
-    protocol = _in_checkpoint(location, version, "protocol")
-    if protocol is not None:
-        check_protocol(protocol, location, version)
-
-
-def _in_checkpoint(location: str, version: int | None, kind: str) -> dict[str, Any] | None:
     rows = read_checkpoint(location, version, [kind])
     return next((dict(row[kind]) for row in rows if row[kind] is not None), None)
 
@@ -413,7 +418,7 @@ def _newest_action(location: str, kind: str) -> dict[str, Any]:
         for action in read_actions(location, version):
             if kind in action:
                 return dict(action[kind])
-    found = _in_checkpoint(location, None, kind)  # the log was cleaned up to it
+    found = checkpoint_action(location, None, kind)  # the log was cleaned up to it
     if found is not None:
         return found
     raise UndefinedTable(f'there is no Delta table at "{location}"')
@@ -579,9 +584,12 @@ def log_names(location: str) -> list[str]:
 
 def log_versions(location: str) -> list[int]:
     """Return the versions whose commits are in a table's log, in no order."""
-    return [
-        int(match[1]) for name in log_names(location) if (match := _COMMIT_FILE.fullmatch(name))
-    ]
+    return versions_in(log_names(location))
+
+
+def versions_in(names: Sequence[str]) -> list[int]:
+    """Return the versions whose commits are among files of a log, in no order."""
+    return [int(match[1]) for name in names if (match := _COMMIT_FILE.fullmatch(name))]
 
 
 def _unreadable(location: str, error: OSError) -> IoError:

@@ -1,7 +1,9 @@
-"""What a Delta table asks of those who read it (Delta's protocol, section "Protocol Evolution").
+"""What a Delta table asks of those who read and write it (Delta's protocol, section "Protocol
+Evolution").
 
-A table with a feature that is not known here may keep rows, or commits, where nobody looks for
-them: it is refused by the feature's name.
+A table with a reader feature that is not known here may keep rows, or commits, where nobody looks
+for them.  One with an unknown writer feature may have rules that replctl would break.  Both are
+refused by the feature's name.
 """
 
 from __future__ import annotations
@@ -29,12 +31,37 @@ _READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
+#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), beside those
+#: that are also reader features.
+_WRITER_FEATURES = _READER_FEATURES | {
+    "allowColumnDefaults",
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "checkpointProtection",
+    "clustering",
+    "domainMetadata",
+    "generatedColumns",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "identityColumns",
+    "inCommitTimestamp",
+    "invariants",
+    "materializePartitionColumns",
+    "rowTracking",
+}
 #: Features of tables that are not, or not only, what their directory shows.
 _ELSEWHERE = {
     "catalogManaged": "a catalog service has its newest commits",
     "catalogOwned-preview": "a catalog service has its newest commits",
     "coordinatedCommits-preview": "a commit coordinator has its newest commits",
     "redirectReaderWriter-preview": "its rows have moved to another table",
+}
+#: Those that only writers have to know.
+_WRITTEN_ELSEWHERE = {
+    **_ELSEWHERE,
+    "redirectWriterOnly-preview": "its new rows go to another table",
 }
 
 
@@ -64,6 +91,32 @@ def check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> 
             location,
             f'Version {version} asks readers for the feature "{unknown[0]}", which is not known'
             " here.",
+        )
+
+
+def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
+    """Check that a table can be written as its newest protocol action asks.
+
+    Raises:
+        FeatureNotSupported: it has a newer version, or a feature that is not known here (0A000).
+    """
+    name = "minWriterVersion"
+    if protocol.get(name, 0) > _VERSIONS[name]:
+        raise _unsupported(
+            location,
+            f"It asks for {name} {protocol[name]}; the newest one that is known here is"
+            f" {_VERSIONS[name]}.",
+        )
+    asked = set(protocol.get("writerFeatures") or ())
+    moved = sorted(asked & _WRITTEN_ELSEWHERE.keys())
+    if moved:
+        raise _unsupported(
+            location, f'It has the feature "{moved[0]}": {_WRITTEN_ELSEWHERE[moved[0]]}.'
+        )
+    unknown = sorted(asked - _WRITER_FEATURES)
+    if unknown:
+        raise _unsupported(
+            location, f'It asks writers for the feature "{unknown[0]}", which is not known here.'
         )
 
 

@@ -7,9 +7,13 @@ from collections.abc import Iterable
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import PREDEFINED_ROLES, READ_SERVER_FILES, WRITE_SERVER_FILES
-from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_class import PARTITION_TIMEZONE, Relation
 from replctl.catalog.transaction import Catalog
-from replctl.errors import InsufficientPrivilege, ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
+from replctl.lake.commit_log import reading_log
+from replctl.lake.delta_protocol import check_writer_protocol
+from replctl.lake.partition_zone import is_utc
+from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.types.quote import quote_identifier, quote_literal
 
 
@@ -39,16 +43,43 @@ def check_readable(catalog: Catalog, relations: Iterable[Relation]) -> None:
 
 
 def check_writable(catalog: Catalog, relations: Iterable[Relation]) -> None:
-    """Check that replctl may write tables: they are not those of the cluster that this one is a
-    copy of, and the owners of those with a LOCATION may write files of the server.
+    """Check that replctl may write tables, and can: their protocol is known.
 
     Raises:
-        ObjectNotInPrerequisiteState: one belongs to the original cluster (55000).
-        InsufficientPrivilege: the owner of one may not write files (42501).
+        As `check_files_writable`.
+        FeatureNotSupported: one asks writers for what is not known here (0A000).
+        UndefinedFile, DataCorrupted, IoError: one is not there (58P01), its log is broken (XX001),
+            or cannot be read.
     """
     for relation in relations:
-        _check_not_read_only(relation)
-        _check_owner(catalog, relation, WRITE_SERVER_FILES, "write")
+        check_files_writable(catalog, relation)
+        _check_protocol(catalog, relation)
+
+
+def check_files_writable(catalog: Catalog, relation: Relation) -> None:
+    """Check that replctl may write the files of a table: it is not one of the cluster that this one
+    is a copy of, and the owner of one with a LOCATION may write files of the server.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it belongs to the original cluster (55000).
+        InsufficientPrivilege: its owner may not write files (42501).
+    """
+    _check_not_read_only(relation)
+    _check_owner(catalog, relation, WRITE_SERVER_FILES, "write")
+
+
+def _check_protocol(catalog: Catalog, relation: Relation) -> None:
+    storage = relation.storage
+    if storage is None or not has_foreign_rules(storage):
+        return
+    with reading_log(catalog, relation):
+        check_writer_protocol(table_state(storage.location).protocol, storage.location)
+    zone = relation.options.get(PARTITION_TIMEZONE)
+    if zone is not None and not is_utc(zone):
+        raise FeatureNotSupported(
+            f'cannot write table "{relation.name}", whose {PARTITION_TIMEZONE} is "{zone}"',
+            detail="Delta would write rows of files that change with other partition values.",
+        )
 
 
 def _check_owner(catalog: Catalog, relation: Relation, role: int, verb: str) -> None:

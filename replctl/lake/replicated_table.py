@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, cast
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
-from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
+from replctl.errors import (
+    DataError,
+    FeatureNotSupported,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
 from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version, schema_at
@@ -171,7 +176,7 @@ class ReplicatedTable:
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
             target = self._with_taken_values(lambda: engine.count_rows(added))
             with engine.outcome(target, converted, summary) as outcome:
-                self._check(outcome, others)  # conflicts of the key are in the outcome
+                self._check(outcome, others, first=first)  # conflicts of the key are in the outcome
                 yield outcome
 
     def _check_privileges(self, converted: Staged, first: int, last: int) -> None:
@@ -241,13 +246,20 @@ class ReplicatedTable:
         return replace(self.target, columns=tuple(columns))
 
     def _check(
-        self, outcome: Outcome, keys: Sequence[UniqueKey], *, is_reconciled: bool = False
+        self,
+        outcome: Outcome,
+        keys: Sequence[UniqueKey],
+        *,
+        first: int = 0,
+        is_reconciled: bool = False,
     ) -> None:
         """
         Args:
             keys: unique indexes that rows may violate.
+            first: the position of the first change.
             is_reconciled: a conflict of the key is one between published rows.
         """
+        self._check_identity(outcome, first)
         problem = self.session.engine().first_problem(outcome, keys)
         if problem is not None:
             action = Action(problem.action)
@@ -266,6 +278,25 @@ class ReplicatedTable:
                 action.name,
                 type=_conflict_type(problem, action),
             )
+
+    def _check_identity(self, outcome: Outcome, position: int) -> None:
+        """Check that rows that are changed can keep their values of Delta's identity columns.
+
+        Raises:
+            ReplicationConflict: they cannot.
+        """
+        names = [column.name for column in self.target.columns if column.is_identity]
+        if not names or not (outcome.moves_keys or outcome.matching == "sent columns"):
+            return
+        _inserted, updated, deleted = outcome.changed_rows
+        if updated or deleted:
+            error = FeatureNotSupported(
+                f'identity column "{names[0]}" of logical replication target relation'
+                f' "{self.relation.qualified_name}" cannot keep its values',
+                detail="Delta does not update identity columns, and the changes move keys, or the"
+                " table has none.",
+            )
+            raise ReplicationConflict(position, error, self.relation.qualified_name)
 
 
 def _conflict_type(problem: Problem, action: Action) -> ConflictType | None:

@@ -62,6 +62,7 @@ from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.batch_part import BatchPart, TableWork
 from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_rules import append_only_error, check_uniform
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.partition import partition_tree
@@ -851,6 +852,10 @@ class LakeSubscriber:
                 self._check.enter(catalog, found, is_replaced=is_replaced)
                 current = load_relations(catalog, relids)
                 check_writable(catalog, current.values())
+            for relation in current.values():
+                check_uniform(relation, lambda name: self._session.engine().has_class(name))
+                if is_replaced and (error := append_only_error(relation, "D")) is not None:
+                    raise error
             versions = {
                 oid: None if item.storage is None else latest_version(item.storage.location)
                 for oid, item in current.items()

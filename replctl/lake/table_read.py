@@ -16,6 +16,8 @@ from replctl.lake import commit_log
 from replctl.lake.column_changes import names_around, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
+from replctl.lake.partition_zone import partition_zones
+from replctl.lake.table_state import table_state
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
@@ -32,6 +34,9 @@ def table_source(
     columns = []
     names = {} if storage is None else stored_names(storage, version)
     others = () if storage is None else names_around(storage, changed_in)
+    zones = partition_zones(relation)
+    if zones and version is None and storage is not None:
+        version = table_state(storage.location).version  # of which the zones are known
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
         name = names.get(column.attnum)
@@ -45,6 +50,7 @@ def table_source(
                 column.missing_value,
                 since_version=since,
                 names=tuple((number, known[column.attnum]) for number, known in others),
+                zone=zones.get(name or ""),
             )
         )
     return TableSource(
@@ -113,7 +119,7 @@ def numbered_as(
         for column in root.columns
         if (found := by_name.get(column.name)) is not None
     )
-    return TableSource(source.location, columns, version, source.has_row_tracking)
+    return TableSource(source.location, columns, source.version, source.has_row_tracking)
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:

@@ -54,6 +54,7 @@ from replctl.lake.column_changes import has_renamings
 from replctl.lake.column_fault import check_no_dropped_column
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.delta_rules import check_can_be_undone, check_uniform
 from replctl.lake.file_access import check_writable
 from replctl.lake.leftovers import removing_leftovers, take_over, tell_of_files
 from replctl.lake.location import check_is_empty
@@ -327,6 +328,7 @@ def writing_locked(
         if oid in session.unfinished:
             raise session.unfinished[oid]
     recover(session, oids)
+    check_rules(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
     leftovers = removing_leftovers(session, writer.relations, writer.read_versions)
     if session.block is not None:
@@ -348,6 +350,23 @@ def writing_locked(
         undo_or_leave(session, writer.xid)
         raise
     injection_point("write.after-log")
+
+
+def check_rules(session: Session, relids: Collection[int]) -> None:
+    """Check that Delta can write tables, and that what is written can be undone.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it is not so (55000).
+        PostgresError: the log of one cannot be read.
+    """
+    with session.read() as catalog:
+        relations = load_relations(catalog, relids).values()
+        for relation in relations:
+            with commit_log.reading_log(catalog, relation):
+                if session.block is not None:
+                    check_can_be_undone(relation)
+    for relation in relations:
+        check_uniform(relation, lambda name: session.engine().has_class(name))
 
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:

@@ -18,13 +18,23 @@ from replctl.catalog.pg_namespace import schema_names
 from replctl.catalog.pg_type import enum_labels, get_type, type_schema_oid
 from replctl.catalog.schema import pg_constraint
 from replctl.catalog.transaction import Catalog
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import FeatureNotSupported, ObjectNotInPrerequisiteState
 from replctl.expr import nodes
+from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.lake.partition import leaf_paths, own_rules, partition_rules
 from replctl.lake.table_read import numbered_as, relation_sources
 from replctl.replication.node import RemoteRelation
 from replctl.replication.replica_identity import target_key
-from replctl.spark import EnumType, Leaf, PartitionRule, Reference, Target, TargetColumn, UniqueKey
+from replctl.spark import (
+    EnumType,
+    Leaf,
+    PartitionRule,
+    Reference,
+    StoredExpr,
+    Target,
+    TargetColumn,
+    UniqueKey,
+)
 from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
 
@@ -35,9 +45,34 @@ def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
     Args:
         family: it, all its partitions, and if it is a partition all relations of the tree above.
     """
-    columns = tuple(_target_column(relation, column.attnum, None) for column in relation.columns)
+    rules = delta_rules(relation)
+    columns = tuple(
+        _target_column(relation, column.attnum, None, rules, is_local=True)
+        for column in relation.columns
+    )
     key = relation.primary_key
     return _target(relation, columns, () if key is None else key.key, family, {})
+
+
+def inserted_into(target: Target, supplied: Collection[str]) -> Target:
+    """Return a target of INSERT and COPY, in which Delta assigns the values of the identity columns
+    that are not supplied.  A key that has one is no key of the new rows: nobody knows it before."""
+    columns = tuple(
+        replace(c, is_assigned=True, not_null=False)
+        if c.is_identity and (c.is_assigned or c.name not in supplied)
+        else c
+        for c in target.columns
+    )
+    assigned = {column.attnum for column in columns if column.is_assigned}
+    key = target.key if assigned.isdisjoint(target.key) else ()
+    return replace(target, columns=columns, key=key)
+
+
+def generating_columns(generated: nodes.Expr | StoredExpr) -> set[int]:
+    """Return the attnums of the columns that a generated column may follow from."""
+    if isinstance(generated, StoredExpr):
+        return {attnum for _name, attnum in generated.columns}
+    return {node.attnum for node in nodes.walk(generated) if isinstance(node, nodes.Var)}
 
 
 def replication_target(
@@ -59,17 +94,28 @@ def replication_target(
         ObjectNotInPrerequisiteState: it lacks a column that is sent (55000).
     """
     positions = {column.name: i for i, column in enumerate(remote.columns, start=1)}
-    writable = {column.name for column in relation.columns if not column.generated}
+    rules = delta_rules(relation)
+    computed = {column.name for column in relation.columns if column.generated}
+    computed |= _names_of(relation, [name for name, _text in rules.generated])
+    computed |= _names_of(relation, [name for name, kind in rules.identity if kind == "a"])
+    writable = {column.name for column in relation.columns} - computed
     _check_columns(remote, [name for name in positions if name not in writable])
     columns = tuple(
         replace(
-            _target_column(relation, column.attnum, positions.get(column.name)),
+            _target_column(relation, column.attnum, positions.get(column.name), rules),
             enum=(enums or {}).get(column.type),
         )
         for column in relation.columns
     )
     key = target_key(relation)
     is_sent = {column.attnum for column in columns if column.sent is not None}
+    given = [c.name for c in columns if c.is_identity and c.sent and c.attnum not in key]
+    if given:
+        raise FeatureNotSupported(
+            f'identity column "{given[0]}" of logical replication target relation'
+            f' "{relation.qualified_name}" cannot be replicated',
+            detail="Delta does not update identity columns, and it is not in the table's key.",
+        )
     return _target(
         relation, columns, key if is_sent.issuperset(key) else (), family, versions or {}
     )
@@ -91,8 +137,25 @@ def _qualified_name(catalog: Catalog, type_: Type) -> str:
     return quote_qualified_identifier(schema, type_.sql_name)
 
 
-def _target_column(relation: Relation, attnum: int, sent: int | None) -> TargetColumn:
+def _target_column(
+    relation: Relation, attnum: int, sent: int | None, rules: DeltaRules, *, is_local: bool = False
+) -> TargetColumn:
     column = relation.column_at(attnum)
+    name = _stored_names(relation).get(attnum, "")
+    stored, identity = dict(rules.generated).get(name), dict(rules.identity).get(name, "")
+    if stored is not None or identity:
+        is_assigned = identity == "a" or (identity == "d" and sent is None and not is_local)
+        return TargetColumn(
+            column.attnum,
+            column.name,
+            column.type,
+            column.typmod,
+            (column.not_null or identity == "d") and not is_assigned,
+            sent,
+            generated=None if stored is None else StoredExpr(stored, _columns(relation, relation)),
+            is_identity=bool(identity),
+            is_assigned=is_assigned,
+        )
     is_generated = bool(column.generated)
     return TargetColumn(
         column.attnum,
@@ -134,12 +197,70 @@ def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ..
     rules."""
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
-        return (Leaf(relation.oid, relation.name, source, own_rules(relation, family)),)
+        leaf = Leaf(relation.oid, relation.name, source, own_rules(relation, family))
+        return (_with_delta_rules(leaf, relation, relation),)
     above = own_rules(relation, family)
     return tuple(
-        _leaf(relation, path[-1], above + partition_rules(relation, path, family))
+        _with_delta_rules(
+            _leaf(relation, path[-1], above + partition_rules(relation, path, family)),
+            relation,
+            path[-1],
+        )
         for path in leaf_paths(relation, family)
     )
+
+
+def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
+    """Return a leaf with the rules that its Delta table has, as constraints of its own."""
+    rules = delta_rules(own)
+    columns = _columns(root, own)
+    attnums = dict(columns)
+    identity = {name for name, _kind in rules.identity}
+    if identity and root.oid != own.oid:
+        raise FeatureNotSupported(
+            f'cannot write partition "{own.name}": its Delta table has the identity column'
+            f' "{min(identity)}"',
+            hint="Write the partition itself.",
+        )
+    known = {column.attnum for column in root.columns if column.not_null} | set(leaf.not_null)
+    not_null = {attnums[name] for name in rules.not_null - identity if name in attnums} - known
+    checks = list(rules.checks)
+    if root.oid != own.oid:
+        checks += [(name, f"{_quoted_name(name)} <=> ({text})") for name, text in rules.generated]
+    found = [(name, StoredExpr(text, columns)) for name, text in checks]
+    found += [
+        (name, StoredExpr(f"coalesce({_quoted_name(name)} <> '', TRUE)", columns, name))
+        for name in rules.text_partitions
+        if name in attnums
+    ]
+    return replace(
+        leaf,
+        not_null=leaf.not_null + tuple(sorted(not_null)),
+        checks=leaf.checks + tuple(found),
+    )
+
+
+def _quoted_name(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _stored_names(relation: Relation) -> dict[int, str]:
+    """Return the names that a relation's columns have in its Delta table, by attnum."""
+    stored = {} if relation.storage is None else relation.storage.columns
+    return {c.attnum: stored[c.attnum].name for c in relation.columns if c.attnum in stored}
+
+
+def _names_of(relation: Relation, stored: Collection[str]) -> set[str]:
+    """Return the names that columns have in the catalog."""
+    names = _stored_names(relation)
+    return {c.name for c in relation.columns if names.get(c.attnum) in stored}
+
+
+def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
+    """Return the columns of a Delta table: the name there, and the attnum in the root's table."""
+    attnums = {column.name: column.attnum for column in root.columns}
+    names = _stored_names(own)
+    return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)
 
 
 def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:

@@ -23,6 +23,7 @@ from replctl.errors import (
     PostgresError,
     WrongObjectType,
 )
+from replctl.lake.delta_rules import append_only_error
 from replctl.lake.partition import partition_tree
 from replctl.lake.replicated_table import ReplicatedTable
 from replctl.replication.node import RemoteRelation
@@ -98,6 +99,11 @@ class TargetRelations:
                 problem = _problem_of(owner if action == "T" else privileges, tables, letters)
                 if problem is not None:
                     found[action] = problem
+        for table in tables:
+            for action in "UDT":
+                error = append_only_error(table, action)
+                if error is not None:
+                    found.setdefault(action, error)
         return found
 
     def check_copy(self, relation: Relation) -> None:

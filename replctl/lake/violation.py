@@ -14,8 +14,9 @@ from replctl.errors import (
     PostgresError,
     UniqueViolation,
 )
+from replctl.expr.nodes import Expr
 from replctl.lake.row_description import RowReader
-from replctl.spark import Target
+from replctl.spark import StoredExpr, Target
 
 if TYPE_CHECKING:
     from replctl.spark.outcome import Problem
@@ -46,7 +47,9 @@ def violation(
                 table=leaf.name,
             )
         case "check":
-            name = _check_names(target)[problem.number]
+            name, check = _checks(target)[problem.number]
+            if isinstance(check, StoredExpr) and check.partition is not None:
+                return _empty_partition(leaf, check.partition, failing)
             return CheckViolation(
                 f'new row for relation "{leaf.name}" violates check constraint "{name}"',
                 detail=failing,
@@ -187,7 +190,16 @@ def _key(shown: str | None) -> str:
     return "Key" if shown is None else f"Key {shown}"
 
 
-def _check_names(target: Target) -> list[str]:
+def _checks(target: Target) -> list[tuple[str, Expr | StoredExpr]]:
     """As spark.outcome.checks_of numbers them."""
-    own = [name for leaf in target.leaves for name, _check in leaf.checks]
-    return [*(name for name, _check in target.checks), *own]
+    own = [check for leaf in target.leaves for check in leaf.checks]
+    return [*target.checks, *own]
+
+
+def _empty_partition(leaf: Relation, column: str, failing: str | None) -> CheckViolation:
+    return CheckViolation(
+        f'new row for relation "{leaf.name}" has an empty text in partition column "{column}"',
+        detail=failing,
+        hint="Delta would store NULL instead of ''. Use NULL, or a text that is not empty.",
+        table=leaf.name,
+    )

@@ -11,6 +11,8 @@ from replctl.catalog import pg_class, pg_publication, ruleutils, schema
 from replctl.catalog.pg_class import Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
+from replctl.lake.commit_log import UNREADABLE
+from replctl.lake.delta_rules import DeltaRules, delta_rules
 from replctl.psql.describe import (
     RELATION_TYPES,
     STORAGE,
@@ -107,6 +109,12 @@ def _column_row(
 
 
 def _default(target: Described, relation: Relation, column: Column) -> str:
+    if relation.storage is not None and column.attnum in relation.storage.columns:
+        rules, name = _delta_rules(relation), relation.storage.columns[column.attnum].name
+        if (text := dict(rules.generated).get(name)) is not None:
+            return f"generated always as ({text}) stored"
+        if (kind := dict(rules.identity).get(name)) is not None:
+            return f"generated {'always' if kind == 'a' else 'by default'} as identity"
     if column.identity:
         word = "always" if column.identity == "a" else "by default"
         return f"generated {word} as identity"
@@ -209,7 +217,16 @@ def _checks(target: Described, relation: Relation) -> list[str]:
         text = ruleutils.get_expr(target.environment, relation, constraint.check, is_pretty=True)
         tail = " NO INHERIT" if constraint.no_inherit else ""
         lines.append(f'"{constraint.name}" CHECK ({text}){tail}')
-    return lines
+    return lines + [f'"{name}" CHECK ({text})' for name, text in _delta_rules(relation).checks]
+
+
+def _delta_rules(relation: Relation) -> DeltaRules:
+    """The rules that the Delta table of a relation has by another program; none where its log
+    cannot be read, for the relation is described all the same."""
+    try:
+        return delta_rules(relation)
+    except UNREADABLE:
+        return DeltaRules()
 
 
 def _foreign_keys(target: Described, relation: Relation) -> list[str]:

@@ -338,7 +338,8 @@ CREATE TABLE [ IF NOT EXISTS ] table_name
     [ PARTITION BY ... ]
 
 CREATE TABLE [ IF NOT EXISTS ] table_name [ ( table_constraint [, ... ] ) ]
-    USING delta LOCATION 'path or URI' [ WITH ( foreign_files = on ) ]""",
+    USING delta LOCATION 'path or URI'
+    [ WITH ( foreign_files = on, partition_timezone = 'zone' ) ]""",
     ),
     "ALTER TABLE": (
         "change the definition of a table",

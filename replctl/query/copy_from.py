@@ -28,8 +28,10 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.expr.context import ExprContext
+from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.repeat import repeated
+from replctl.lake.target import inserted_into
 from replctl.lake.waiting import when_free
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
@@ -182,11 +184,12 @@ def _plan(session: Session, catalog: Catalog, statement: ast.Copy) -> _Plan:
         if kind is not None:
             raise _not_to(kind, relation.name)
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
+    check_writable(catalog, [relation])
+    relation = with_delta_columns(relation)
     where = _where(analyzer, relation, statement)
     numbers = column_numbers(relation, statement.columns)
     privileges = context.environment.privileges
     check_change(privileges, relation, "a", numbers, None)
-    check_writable(catalog, [relation])
     if is_row_security_active(privileges, relation, session.setting("row_security")):
         raise FeatureNotSupported(
             "COPY FROM not supported with row-level security",
@@ -540,6 +543,7 @@ def _write(session: Session, plan: _Plan, rows: _Rows) -> int:
     """Write the rows; how many there are behind WHERE."""
     with session.read() as catalog:
         relation = get_relation(catalog, plan.relation.oid)
+        relation = None if relation is None else with_delta_columns(relation)
         if relation is None or _definition(relation) != _definition(plan.relation):
             raise SerializationFailure(
                 f'relation "{plan.relation.name}" was changed by another session',
@@ -552,7 +556,9 @@ def _write(session: Session, plan: _Plan, rows: _Rows) -> int:
     with (
         written(session, [table_plan]) as (table,),
         rows.local.view(engine) as view,
-        engine.inserted(table.target, source.format(view=view), place="place") as outcome,
+        engine.inserted(
+            inserted_into(table.target, supplied), source.format(view=view), place="place"
+        ) as outcome,
     ):
 
         def context(problem: Problem) -> str:

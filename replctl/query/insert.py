@@ -22,6 +22,7 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.location import expr_location, raw_location
+from replctl.lake.target import inserted_into
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
@@ -82,7 +83,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     with (
         written(session, [plan]) as (table,),
         _source(session, rows) as source,
-        engine.inserted(table.target, source) as outcome,
+        engine.inserted(inserted_into(table.target, rows.supplied), source) as outcome,
     ):
         check_new_rows(session, relation, outcome, checks)
         table.check(outcome)
@@ -370,6 +371,12 @@ def _check_given(column: Column, statement: ast.Insert) -> None:
     if column.generated:
         detail = f'Column "{column.name}" is a generated column.'
         raise GeneratedAlways(message, detail=detail)
+    if column.identity == "a" and column.default is None:
+        raise GeneratedAlways(
+            message,
+            detail=f'Column "{column.name}" is an identity column of the Delta table, whose values'
+            " Delta always assigns.",
+        )
     if column.identity == "a" and statement.overriding is None:
         raise GeneratedAlways(
             message,

@@ -13,6 +13,8 @@ from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.location import raw_location
+from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
+from replctl.lake.target import generating_columns
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer, relation_entry
 from replctl.query.catalog_part import with_answers
@@ -92,6 +94,9 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
         changes = _with_policies(session, catalog, relation, changes, command)
         for changed in _changed_relations(changes):
             check_replica_identity(catalog, changed, command)
+            error = append_only_error(changed, "U" if command == "update" else "D")
+            if error is not None:
+                raise error
     changes = [change for change in changes if change.plan.target.leaves]
     if not changes:
         return 0
@@ -185,6 +190,7 @@ def _change(
     statement: ast.Update | ast.Delete,
 ) -> _Change:
     """The statement as it concerns one table: its columns are found by name."""
+    member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
     scope = FromScope((entry,), entry.columns)
@@ -210,6 +216,7 @@ def _assignments(
             column = _assigned_column(relation, target)
             if column.attnum in values:
                 raise SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
+            check_takes_updates(relation, column.name)
             if isinstance(raw, ast.SetToDefault):
                 default = column.default if not column.generated else None
                 if not column.generated:
@@ -294,10 +301,9 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
     """The columns that are assigned, and those that are generated from them."""
     changed = set(assigned)
     for column in target.columns:
-        if column.generated is not None:
-            used = {n.attnum for n in nodes.walk(column.generated) if isinstance(n, nodes.Var)}
-            if not used.isdisjoint(assigned):
-                changed.add(column.attnum)
+        generated = column.generated
+        if generated is not None and not generating_columns(generated).isdisjoint(assigned):
+            changed.add(column.attnum)
     return changed
 
 

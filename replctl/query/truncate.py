@@ -9,6 +9,7 @@ from replctl.catalog.pg_class import Relation, descendants_of, load_relations
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
 from replctl.catalog.transaction import Catalog
 from replctl.errors import WrongObjectType
+from replctl.lake.delta_rules import append_only_error
 from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
@@ -53,6 +54,9 @@ def empty(
         "cascade": statement is not None and statement.cascade,
         "restart_identity": statement is not None and statement.restart_identity,
     }
+    for leaf in leaves:
+        if (error := append_only_error(leaf, "T")) is not None:
+            raise error
     with writing(session, leaves, is_whole=False) as writer:
         for oid, leaf in writer.relations.items():
             if leaf.storage is not None and leaf.storage.is_made:

@@ -12,6 +12,7 @@ from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
 from replctl.injection_point import injection_point
+from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.lake.partition import partition_tree
 from replctl.lake.row_description import RowReader
@@ -211,7 +212,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
     if relation.kind == "v":
         raise FeatureNotSupported("INSERT, UPDATE and DELETE of views are not supported")
     check_writable(analyzer.environment.catalog, [relation])
-    return relation
+    return with_delta_columns(relation)
 
 
 @contextmanager

@@ -51,8 +51,10 @@ from replctl.spark.values import ForeignChanges as ForeignChanges
 from replctl.spark.values import Leaf as Leaf
 from replctl.spark.values import Mending as Mending
 from replctl.spark.values import PartitionRule as PartitionRule
+from replctl.spark.values import PartitionZone as PartitionZone
 from replctl.spark.values import Reference as Reference
 from replctl.spark.values import SentColumn as SentColumn
+from replctl.spark.values import StoredExpr as StoredExpr
 from replctl.spark.values import TableColumn as TableColumn
 from replctl.spark.values import TableSource as TableSource
 from replctl.spark.values import Target as Target

@@ -10,7 +10,7 @@ from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
 from replctl.spark.sql_value import raised_sql
 from replctl.spark.translation import to_sql
-from replctl.spark.values import CommitNote, TableColumn, TableSource
+from replctl.spark.values import CommitNote, PartitionZone, TableColumn, TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -122,10 +122,21 @@ def column_sql(column: TableColumn, prefix: str = "") -> str:
     if column.storage_name is None:
         return literal(column.type, column.typmod, column.missing_value)
     stored = prefix + quote_name(column.storage_name)
+    if column.zone is not None:
+        stored = zoned_sql(stored, column.zone)
     if column.text_of is None:
         return stored
     value = nodes.Var(column.attnum, *column.text_of)
     return to_sql(nodes.CoerceViaIO(value, "text"), lambda var: stored).text
+
+
+def zoned_sql(value: str, zone: PartitionZone) -> str:
+    """Return the SQL of the instant of a partition value, which Spark has read as UTC."""
+    moved = f"to_utc_timestamp({value}, {quote(zone.name)})"
+    if not zone.others:
+        return moved
+    others = ", ".join(f"CAST({quote(text)} AS TIMESTAMP)" for text in zone.others)
+    return f"CASE WHEN {value} IN ({others}) THEN {value} ELSE {moved} END"
 
 
 def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:

@@ -38,7 +38,7 @@ from replctl.spark import (
     uniqueness,
 )
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
-from replctl.spark.data_type import quote_name, table_name, text_of_wire, wire
+from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.errors import translated
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.merge import LeafChange, WritePath
@@ -238,6 +238,14 @@ class Engine:
             if table.num_columns
             else []
         )
+
+    def has_class(self, name: str) -> bool:
+        """Return whether Spark's program has a class of Java."""
+        try:
+            self.run(f"SELECT reflect({quote(name)}, 'replctl')")
+        except PostgresError as error:
+            return "UNEXPECTED_CLASS_TYPE" not in str(error.__cause__)
+        return True
 
     def arrow(self, frame: DataFrame) -> pa.Table:
         """All rows of a DataFrame, which the caller has bounded."""

@@ -47,9 +47,10 @@ class WritePath(StrEnum):
 
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
     """How an outcome is written into a leaf."""
-    return _chosen_path(
-        change, outcome.rows.is_small, outcome.matching == "key" and not outcome.moves_keys
-    )
+    is_by_key = outcome.matching == "key" and not outcome.moves_keys
+    # Rows that are put in the place of others get other values from Delta
+    has_identity = any(column.is_identity for column in outcome.target.columns)
+    return _chosen_path(change, outcome.rows.is_small, is_by_key and not has_identity)
 
 
 def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
@@ -104,7 +105,9 @@ def write_leaf(
         delta_table.execute(engine, merge(outcome, number, location, columns), note)
         return
     comes = f"new_leaf = {number} AND op IN ('I', 'U')"
-    frame = engine.sql(f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE {comes}")
+    frame = engine.sql(
+        f"SELECT {to_storage(_written(outcome, columns), 'w')} FROM {rows.view} WHERE {comes}"
+    )
     few = _few_files(engine, frame, rows)
     if path is WritePath.APPEND:
         delta_table.append(engine, location, few, note)
@@ -124,10 +127,15 @@ def replace_leaf(
     location, columns = leaf.source.location, leaf.source.columns
     assert location is not None
     rows = outcome.rows
-    frame = engine.sql(
-        f"SELECT {to_storage(columns, 'w')} FROM {rows.view} WHERE new_leaf = {number}"
-    )
+    stored = to_storage(_written(outcome, columns), "w")
+    frame = engine.sql(f"SELECT {stored} FROM {rows.view} WHERE new_leaf = {number}")
     delta_table.overwrite(engine, location, _few_files(engine, frame, rows), note)
+
+
+def _written(outcome: Outcome, columns: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
+    """Return the columns whose values Delta does not assign to new rows itself."""
+    assigned = {column.attnum for column in outcome.target.columns if column.is_assigned}
+    return tuple(column for column in columns if column.attnum not in assigned)
 
 
 def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
@@ -174,12 +182,12 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
         f"t.{_stored_name(columns, attnum)} = s.k{i}"
         for i, attnum in enumerate(target.key, start=1)
     )
-    assignments = ", ".join(f"t.{_name(column)} = s.w{column.attnum}" for column in columns)
+    assignments = ", ".join(_assigned(outcome, columns))
     return (
         f"MERGE INTO {table_name(location)} t USING ({source}) s ON {on} AND s.leaf_op <> 'I'"
         " WHEN MATCHED AND s.leaf_op = 'D' THEN DELETE"
         f" WHEN MATCHED AND s.leaf_op = 'U' THEN UPDATE SET {assignments}"
-        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(columns)}"
+        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(outcome, columns)}"
     )
 
 
@@ -195,7 +203,8 @@ def _multiset_merge(
     )
     return (
         f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.op = 'D' AND {equal}"
-        f" WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.op = 'I' THEN {_insert(columns)}"
+        " WHEN MATCHED THEN DELETE"
+        f" WHEN NOT MATCHED AND s.op = 'I' THEN {_insert(outcome, columns)}"
     )
 
 
@@ -216,13 +225,12 @@ def _whole_row_merge(
         f" AND NOT (old_leaf <=> {number})"
     )
     equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.o{a}" for a in attnums) or "TRUE"
-    assigned = [f"t.{_name(column)} = s.w{column.attnum}" for column in columns]
-    assignments = ", ".join(assigned) or "t.`_` = NULL"
+    assignments = ", ".join(_assigned(outcome, columns)) or "t.`_` = NULL"
     return (
         f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.leaf_op <> 'I' AND {equal}"
         " WHEN MATCHED AND s.leaf_op = 'D' THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {assignments}"
-        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(columns)}"
+        f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(outcome, columns)}"
     )
 
 
@@ -233,7 +241,18 @@ _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], s
 }
 
 
-def _insert(columns: tuple[TableColumn, ...]) -> str:
+def _assigned(outcome: Outcome, columns: tuple[TableColumn, ...]) -> list[str]:
+    """Return what an update assigns: all columns, but Delta's identity columns."""
+    identity = {column.attnum for column in outcome.target.columns if column.is_identity}
+    return [
+        f"t.{_name(column)} = s.w{column.attnum}"
+        for column in columns
+        if column.attnum not in identity
+    ]
+
+
+def _insert(outcome: Outcome, columns: tuple[TableColumn, ...]) -> str:
+    columns = _written(outcome, columns)
     if not columns:
         return "INSERT (`_`) VALUES (NULL)"
     names = ", ".join(_name(column) for column in columns)

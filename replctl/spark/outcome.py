@@ -7,7 +7,7 @@ The outcome is computed as a whole before anything is written; writing it is mer
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -18,8 +18,9 @@ from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
 from replctl.spark.partition import accepts_sql, leaf_number_sql
 from replctl.spark.staging import Staged, StagedColumn
+from replctl.spark.stored_expression import stored_sql_of, used_columns
 from replctl.spark.translation import to_sql
-from replctl.spark.values import NEXT_VALUE, Leaf, Target, TargetColumn
+from replctl.spark.values import NEXT_VALUE, Leaf, StoredExpr, Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -388,12 +389,15 @@ def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
 
 def _generated(column: TargetColumn) -> str:
     assert column.generated is not None
+    if isinstance(column.generated, StoredExpr):
+        text = stored_sql_of(column.generated, lambda attnum: f"w{attnum}")
+        return f"CAST({text} AS {storage_type(column.type, column.typmod)})"
     return to_sql(column.generated, lambda var: f"w{var.attnum}").text
 
 
-def checks_of(target: Target) -> list[tuple[str, Expr, Leaf | None]]:
+def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:
     """All checks of a target: name, expression, and the leaf that alone has it."""
-    own: list[tuple[str, Expr, Leaf | None]] = [
+    own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
     return [*((name, check, None) for name, check in target.checks), *own]
@@ -427,13 +431,25 @@ def violation_sql(target: Target, image: str, known: Container[int] | None = Non
             if is_known([attnum, *_rule_attnums(leaf)])
         ]
     for number, (_name, check, only) in enumerate(checks_of(target), start=1):
-        attnums = [node.attnum for node in walk(check) if isinstance(node, Var)]
+        attnums = _check_attnums(check)
         if not is_known(attnums + ([] if only is None else _rule_attnums(only))):
             continue
         place = "" if only is None else f"{accepts_sql(only.rules, column)} AND "
-        text = to_sql(check, lambda var: column(var.attnum)).text
-        whens.append(f"WHEN {place}NOT {text} THEN -{number}")
+        whens.append(f"WHEN {place}NOT {_check_sql(check, column)} THEN -{number}")
     return f"CASE {' '.join(whens)} END" if whens else "CAST(NULL AS INT)"
+
+
+def _check_attnums(check: Expr | StoredExpr) -> list[int]:
+    if isinstance(check, StoredExpr):
+        return [attnum for _name, attnum in used_columns(check)]
+    return [node.attnum for node in walk(check) if isinstance(node, Var)]
+
+
+def _check_sql(check: Expr | StoredExpr, column: Callable[[int], str]) -> str:
+    """For Delta, a row violates a condition that is NULL, too (CheckDeltaInvariant)."""
+    if isinstance(check, StoredExpr):
+        return f"coalesce({stored_sql_of(check, column)}, FALSE)"
+    return to_sql(check, lambda var: column(var.attnum)).text
 
 
 def _rule_attnums(leaf: Leaf) -> list[int]:

@@ -12,13 +12,27 @@ from replctl.replication.update_transformation import Action
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionZone:
+    """The time zone of a timestamp that a table is partitioned by.
+
+    Attributes:
+        name: of the zone.
+        others: the texts of values that have a zone of their own in the log.
+    """
+
+    name: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TableColumn:
     """A relation's column as storage has it: `storage_name` None where the table (at that version)
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
     `text_of` is the type in storage of a column that is read as text.  Versions before
     `since_version` lack it.  `names` are those that it had from some versions on, oldest first,
-    None where it was dropped.  Reading a column with a `fault` is that error.
+    None where it was dropped.  Reading a column with a `fault` is that error.  `zone` is for a
+    timestamp that Spark does not read as the instant that was written.
     """
 
     attnum: int
@@ -30,6 +44,7 @@ class TableColumn:
     since_version: int = 0
     names: tuple[tuple[int, str | None], ...] = ()
     fault: PostgresError | None = None
+    zone: PartitionZone | None = None
 
     def at(self, version: int) -> TableColumn:
         """The same column as a version has it."""
@@ -98,6 +113,21 @@ class PartitionRule:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredExpr:
+    """An expression that a Delta table has for its rows, in Spark's SQL over its own columns.
+
+    Attributes:
+        columns: the names of the table's columns, with their attnums in the target.
+        partition: it says of this partition column of texts that it is not empty; None for any
+            other expression.
+    """
+
+    text: str
+    columns: tuple[tuple[str, int], ...]
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """A table that holds rows of a relation: the relation itself, or one of its partitions.
 
@@ -114,7 +144,7 @@ class Leaf:
     source: TableSource
     rules: tuple[PartitionRule, ...] = ()
     not_null: tuple[int, ...] = ()
-    checks: tuple[tuple[str, Expr], ...] = ()
+    checks: tuple[tuple[str, Expr | StoredExpr], ...] = ()
 
 
 #: The number of a column that is not there: the next value of a sequence.
@@ -140,6 +170,8 @@ class TargetColumn:
         taken: values of a sequence for all new rows, which `default` has as column NEXT_VALUE.
         generated: how its value follows from the others.
         enum: the type of a column that is sent, if it is an enum.
+        is_identity: it is an identity column of Delta, which no update of Delta may name.
+        is_assigned: Delta assigns its values to new rows, which must not name it.
     """
 
     attnum: int
@@ -149,9 +181,11 @@ class TargetColumn:
     not_null: bool
     sent: int | None
     default: Expr | None = None
-    generated: Expr | None = None
+    generated: Expr | StoredExpr | None = None
     taken: range | None = None
     enum: EnumType | None = None
+    is_identity: bool = False
+    is_assigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

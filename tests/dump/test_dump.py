@@ -224,6 +224,30 @@ def test_columns_are_renamed_in_an_order_that_works(
     assert renamings(names) == steps
 
 
+def test_a_key_that_is_not_enforced_is_dumped_so(psql: Psql, tmp_path: Path) -> None:
+    """The rows have a key twice: whoever looks at them refuses it."""
+    location = str(tmp_path / "theirs")
+    write_deltalake(location, pa.table({"id": pa.array([1, 1], pa.int32()), "Old": ["a", "b"]}))
+    made = psql(
+        script=f'CREATE TABLE t (CONSTRAINT "My key" PRIMARY KEY (id, "Old") NOT ENFORCED)'
+        f" USING delta LOCATION '{location}';\n"
+        'ALTER TABLE t RENAME COLUMN "Old" TO name;\n'
+        'ALTER TABLE t REPLICA IDENTITY USING INDEX "My key";\n'
+    )
+    assert made.stderr == ""
+    script = psql("dump", "-s").stdout
+    own, _else, others = script.partition("\\else\n")
+    assert 'CREATE TABLE public.t (CONSTRAINT "My key" PRIMARY KEY (id, "Old") NOT ENFORCED)' in own
+    assert "NOT ENFORCED" not in others
+    assert 'ADD CONSTRAINT "My key" PRIMARY KEY (id, name);\n\\endif' in others
+    assert psql("-c", "DROP TABLE t").exit_code == 0
+    loaded = psql("-v", "ON_ERROR_STOP=1", "-q", script=script)
+    assert (loaded.exit_code, loaded.stderr) == (0, "")
+    assert psql("dump", "-s").stdout == script
+    enforced = "SELECT enforced FROM information_schema.table_constraints WHERE constraint_type = "
+    assert psql("-A", "-t", "-c", f"{enforced}'PRIMARY KEY'").stdout == "NO\n"
+
+
 def test_parameters_of_replctl_are_for_replctl(psql: Psql) -> None:
     parameters = "fillfactor = 70, deletion_vectors = off"
     psql("-c", f"CREATE TABLE t (a int) WITH ({parameters})")

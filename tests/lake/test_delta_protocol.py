@@ -1,13 +1,19 @@
-"""What a Delta table may ask of readers."""
+"""What a Delta table may ask of readers and writers."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from golden_script import answer_of
 
 from replctl.errors import FeatureNotSupported
-from replctl.lake.delta_protocol import check_protocol
+from replctl.lake.delta_protocol import check_protocol, check_writer_protocol
+from replctl.session import Session
 
 
 def _protocol(*reader: str, writer: tuple[str, ...] = (), version: int = 3) -> dict[str, Any]:
@@ -64,3 +70,75 @@ def test_what_is_not_known_is_named(protocol: dict[str, Any], detail: str) -> No
         check_protocol(protocol, "/t", 5)
     assert caught.value.message == 'the protocol of the Delta table "/t" is not supported'
     assert caught.value.detail == detail
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"minReaderVersion": 1, "minWriterVersion": 2},
+        {"minReaderVersion": 2, "minWriterVersion": 6},
+        _protocol("deletionVectors", "variantType", "vacuumProtocolCheck"),
+        _protocol(writer=("appendOnly", "checkConstraints", "generatedColumns", "identityColumns")),
+        _protocol(writer=("rowTracking", "domainMetadata", "inCommitTimestamp", "clustering")),
+    ],
+)
+def test_what_is_known_is_written(protocol: dict[str, Any]) -> None:
+    check_writer_protocol(protocol, "/t")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "detail"),
+    [
+        (
+            {"minReaderVersion": 1, "minWriterVersion": 8},
+            "It asks for minWriterVersion 8; the newest one that is known here is 7.",
+        ),
+        (
+            _protocol(writer=("appendOnly", "tomorrow", "yesterday")),
+            'It asks writers for the feature "tomorrow", which is not known here.',
+        ),
+        (
+            _protocol(writer=("redirectWriterOnly-preview",)),
+            'It has the feature "redirectWriterOnly-preview": its new rows go to another table.',
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_written(protocol: dict[str, Any], detail: str) -> None:
+    with pytest.raises(FeatureNotSupported) as caught:
+        check_writer_protocol(protocol, "/t")
+    assert caught.value.message == 'the protocol of the Delta table "/t" is not supported'
+    assert caught.value.detail == detail
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into t values (2)",
+        "update t set id = 2",
+        "delete from t",
+        "truncate t",
+        "alter table t set (delta.enableChangeDataFeed = true)",
+    ],
+)
+@pytest.mark.parametrize("is_later", [False, True])
+def test_statements_write_no_table_whose_protocol_is_not_known(
+    session: Session, tmp_path: Path, statement: str, is_later: bool
+) -> None:
+    """The table asks for it when it is adopted, or its owner makes it ask for it later."""
+    location = tmp_path / "t"
+    write_deltalake(location, pa.table({"id": pa.array([1], pa.int32())}))
+    adopt = f"create table t using delta location '{location}'"
+    if is_later:
+        assert answer_of(session, adopt) == ("CREATE TABLE",)
+    version = DeltaTable(location).version() + 1
+    commit = location / "_delta_log" / f"{version:020d}.json"
+    commit.write_text(json.dumps({"protocol": _protocol(writer=("tomorrow",), version=3)}))
+    if not is_later:
+        assert answer_of(session, adopt) == ("CREATE TABLE",)
+    before = sorted(location.rglob("*"))
+    assert answer_of(session, statement) == (
+        f'ERROR 0A000: the protocol of the Delta table "{location}" is not supported',
+        f'DETAIL: Table "public.t" of database "postgres" is stored at "{location}". It asks'
+        ' writers for the feature "tomorrow", which is not known here.',
+    )
+    assert sorted(location.rglob("*")) == before

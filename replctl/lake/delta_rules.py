@@ -1,0 +1,238 @@
+"""What a Delta table asks of its rows: NOT NULL, CHECK, generated and identity columns, whether
+rows may change, and what partition columns can hold.
+
+Delta's protocol, sections "Column Invariants", "CHECK Constraints", "Append-only Tables",
+"Generated Columns" and "Identity Columns".  Delta enforces them at the commit of a write.  replctl
+reads them from the table's newest metadata, and checks them before the write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from replctl.catalog.pg_class import Relation
+from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
+from replctl.lake.delta_log import columns_of
+from replctl.lake.table_state import TableState, has_foreign_rules, table_state
+from replctl.record import dataclass
+from replctl.types.quote import quote_literal
+
+_CHECK = "delta.constraints."
+_INVARIANT = "delta.invariants"
+_GENERATION = "delta.generationExpression"
+_IDENTITY = "delta.identity.start"
+_TAKES_VALUES = "delta.identity.allowExplicitInsert"
+_APPEND_ONLY = "delta.appendOnly"
+_UNIFORM = "delta.universalFormat.enabledFormats"
+#: The library that writes a format's metadata, and a class of it (IcebergConverterHook,
+#: HudiConverterHook).
+_FORMATS = {
+    "iceberg": ("delta-iceberg", "org.apache.spark.sql.delta.icebergShaded.IcebergConverter"),
+    "hudi": ("delta-hudi", "org.apache.spark.sql.delta.hudi.HudiConverter"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRules:
+    """The rules of a table, columns by the names that they have in it.
+
+    Attributes:
+        columns: all of them.
+        not_null: those that must not be NULL.
+        checks: the CHECK constraints by name, and the invariants by column, in Spark's SQL.
+        generated: how generated columns follow from others, in Spark's SQL.
+        identity: whether Delta always assigns the values of an identity column (a), or takes others
+            at INSERT, too (d).
+        text_partitions: partition columns of texts, where Delta stores '' as NULL.
+        is_append_only: no row may be changed or deleted.
+        formats: other formats for which Delta writes metadata after each commit (UniForm).
+    """
+
+    columns: tuple[str, ...] = ()
+    not_null: frozenset[str] = frozenset()
+    checks: tuple[tuple[str, str], ...] = ()
+    generated: tuple[tuple[str, str], ...] = ()
+    identity: tuple[tuple[str, str], ...] = ()
+    text_partitions: tuple[str, ...] = ()
+    is_append_only: bool = False
+    formats: tuple[str, ...] = ()
+
+
+def rules_of(state: TableState, location: str) -> DeltaRules:
+    """Return the rules that a table's metadata has.
+
+    Raises:
+        DataCorrupted: it has no schema of Delta's form (XX001).
+    """
+    if not state.metadata:
+        return DeltaRules()
+    fields = columns_of(state.metadata, location, state.version)
+    notes = {field["name"]: _notes(field) for field in fields}
+    types = {field["name"]: field["type"] for field in fields}
+    checks = [
+        (name.removeprefix(_CHECK), text)
+        for name, text in sorted(state.properties.items())
+        if name.startswith(_CHECK)
+    ]
+    checks += [(n, found) for n, note in notes.items() if (found := _invariant(note)) is not None]
+    identity = {
+        name: "d" if note.get(_TAKES_VALUES) is True else "a"
+        for name, note in notes.items()
+        if _IDENTITY in note
+    }
+    partitions = state.metadata.get("partitionColumns", ())
+    return DeltaRules(
+        tuple(types),
+        frozenset(field["name"] for field in fields if not field.get("nullable", True)),
+        tuple(checks),
+        tuple((n, str(note[_GENERATION])) for n, note in notes.items() if _GENERATION in note),
+        tuple(identity.items()),
+        tuple(name for name in partitions if types.get(name) == "string"),
+        state.is_on(_APPEND_ONLY),
+        _formats(state),
+    )
+
+
+def _notes(field: Mapping[str, Any]) -> dict[str, Any]:
+    found = field.get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _invariant(notes: Mapping[str, Any]) -> str | None:
+    """Return the condition of a column, `{"expression": {"expression": "x > 3"}}`."""
+    try:
+        found = json.loads(notes[_INVARIANT])["expression"]["expression"]
+    except (KeyError, TypeError, ValueError):  # Delta, too, takes only this form for one
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _formats(state: TableState) -> tuple[str, ...]:
+    names = state.properties.get(_UNIFORM, "").split(",")
+    return tuple(name.strip().lower() for name in names if name.strip())
+
+
+def delta_rules(relation: Relation) -> DeltaRules:
+    """Return the rules that the Delta table of a relation has by another program.
+
+    Raises:
+        UndefinedFile, DataCorrupted, IoError: as `table_state`.
+    """
+    storage = relation.storage
+    if storage is None or not has_foreign_rules(storage):
+        return DeltaRules()
+    return rules_of(table_state(storage.location), storage.location)
+
+
+def with_delta_columns(relation: Relation) -> Relation:
+    """Return a relation whose columns are generated, or identity columns, where Delta's are so.
+
+    Raises:
+        As `delta_rules`.
+    """
+    rules = delta_rules(relation)
+    generated, identity = dict(rules.generated), dict(rules.identity)
+    if relation.storage is None or not (generated or identity):
+        return relation
+    stored = {attnum: column.name for attnum, column in relation.storage.columns.items()}
+    columns = [
+        replace(c, generated="s", default=None)
+        if stored.get(c.attnum) in generated
+        else replace(c, identity=identity[stored[c.attnum]], default=None)
+        if stored.get(c.attnum) in identity
+        else c
+        for c in relation.columns
+    ]
+    return replace(relation, columns=tuple(columns))
+
+
+def check_takes_updates(relation: Relation, column: str) -> None:
+    """Check that an UPDATE may assign a column of a relation (of `with_delta_columns`).
+
+    Raises:
+        GeneratedAlways: it is an identity column of Delta, which never updates one (428C9).
+    """
+    found = relation.column(column)
+    if found is not None and found.identity and found.default is None:
+        raise GeneratedAlways(
+            f'column "{column}" cannot be updated',
+            detail=f'Column "{column}" is an identity column of the Delta table. Delta does not'
+            " update identity columns.",
+        )
+
+
+#: What a statement does, for messages.
+_DOES = {"U": "update", "D": "delete from", "T": "truncate"}
+
+
+def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisiteState | None:
+    """Return why a table's rows may not be changed; None, if they may.
+
+    Args:
+        action: U, D or T.
+
+    Raises:
+        As `delta_rules`.
+    """
+    if not delta_rules(relation).is_append_only:
+        return None
+    assert relation.storage is not None
+    location = relation.storage.location
+    return ObjectNotInPrerequisiteState(
+        f'cannot {_DOES[action]} table "{relation.name}"',
+        detail=f'The Delta table "{location}" is append-only: its owner has set {_APPEND_ONLY}.',
+        hint="If rows may change, its owner can use Spark: ALTER TABLE"
+        f" delta.{_spark_name(location)} SET TBLPROPERTIES"
+        f" ({quote_literal(_APPEND_ONLY)} = 'false').",
+        table=relation.name,
+    )
+
+
+def _spark_name(location: str) -> str:
+    return f"`{location.replace('`', '``')}`"
+
+
+def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
+    """Check that Spark can write the metadata that a table has for other formats: without their
+    libraries, Delta fails after its commit.
+
+    Args:
+        has_class: tells whether Spark knows a class of Java.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it cannot (55000).
+        As `delta_rules`.
+    """
+    for name in delta_rules(relation).formats:
+        library, class_name = _FORMATS.get(name, (name, ""))
+        if class_name and has_class(class_name):
+            continue
+        assert relation.storage is not None
+        raise ObjectNotInPrerequisiteState(
+            f'cannot write table "{relation.name}": Spark does not have the library "{library}"',
+            detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
+            " library, Delta fails after its commit.",
+            hint="If the format is not needed, its owner can use Spark: ALTER TABLE"
+            f" delta.{_spark_name(relation.storage.location)} UNSET TBLPROPERTIES"
+            f" ({quote_literal(_UNIFORM)}).",
+            table=relation.name,
+        )
+
+
+def check_can_be_undone(relation: Relation) -> None:
+    """Check that what a transaction block writes into a table can be rolled back.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no row of it can be deleted (55000).
+        As `delta_rules`.
+    """
+    if delta_rules(relation).is_append_only:
+        raise ObjectNotInPrerequisiteState(
+            f'cannot write table "{relation.name}" in a transaction block',
+            detail=f"Its Delta table is append-only ({_APPEND_ONLY}), so that ROLLBACK could not"
+            " delete the rows.",
+            table=relation.name,
+        )

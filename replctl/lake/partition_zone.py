@@ -1,0 +1,195 @@
+"""Timestamps that tables are partitioned by.
+
+Delta stores the values of partition columns as texts.  That of a timestamp may have no zone: then
+it is in the zone of the session that wrote it, which the log does not say (Delta's protocol,
+section "Partition Value Serialization").  The owner says it with WITH (partition_timezone = ...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from replctl.catalog.pg_class import PARTITION_TIMEZONE, Relation
+from replctl.errors import FeatureNotSupported
+from replctl.lake.delta_log import (
+    checkpoints,
+    columns_of,
+    file_state_of,
+    log_names,
+    read_actions,
+    read_checkpoint,
+    versions_in,
+)
+from replctl.lake.table_state import TableState, table_state
+from replctl.record import dataclass
+from replctl.spark import PartitionZone
+from replctl.types.quote import quote_qualified_identifier
+from replctl.types.timezone import RegionZone, zone_named
+
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_BARE = re.compile(r"[-+]?\d{4,}-\d\d?-\d\d?(?:[ T]\d\d?:\d\d?(?::\d\d?(?:\.\d*)?)?)?", re.ASCII)
+_CHECKPOINT = ["add.partitionValues", "remove.partitionValues"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a log says of partition values.
+
+    Attributes:
+        newest, file_state: the version up to which it was read.
+        texts: the texts of each column, by its name in the log.
+    """
+
+    newest: int
+    file_state: str | None
+    texts: Mapping[str, frozenset[str]]
+
+
+_remembered: dict[str, _Seen] = {}
+
+
+def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
+    """Return the timestamps that a table is partitioned by: the column's name, and its name in the
+    log.
+
+    Raises:
+        DataCorrupted: the metadata has no schema of Delta's form (XX001).
+    """
+    names = state.metadata.get("partitionColumns", ())
+    if not names:
+        return {}
+    fields = columns_of(state.metadata, location, state.version)
+    return {
+        field["name"]: str((field.get("metadata") or {}).get(_PHYSICAL_NAME, field["name"]))
+        for field in fields
+        if field["name"] in names and field["type"] == "timestamp"
+    }
+
+
+def is_utc(zone: str) -> bool:
+    """Return whether a time zone is that of replctl's sessions."""
+    found = zone_named(zone.lower())
+    return found is not None and found.fixed_offset == 0
+
+
+def check_partition_zones(relation: Relation) -> None:
+    """Check that it is known which instants the partition values of a relation's table are.
+
+    Raises:
+        FeatureNotSupported: it is not (0A000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    storage = relation.storage
+    if storage is None or not (storage.is_made and storage.is_adopted):
+        return
+    zone = relation.options.get(PARTITION_TIMEZONE)
+    for column, texts in _texts_of(storage.location).items():
+        bare = sorted(text for text in texts if _BARE.fullmatch(text))
+        if bare and zone is None:
+            name = quote_qualified_identifier(relation.schema, relation.name)
+            raise FeatureNotSupported(
+                f'partition column "{column}" of table "{relation.qualified_name}" has values'
+                " without a time zone",
+                detail=f'One of them is "{bare[0]}", in the time zone of the session that wrote'
+                " it.",
+                hint=f"If that was UTC, adopt the table with WITH ({PARTITION_TIMEZONE} = 'UTC'),"
+                f" or use ALTER TABLE {name} SET ({PARTITION_TIMEZONE} = 'UTC'); else name the"
+                " other time zone.",
+            )
+        if bare and zone is not None and not is_utc(zone):
+            _check_distinct(relation, column, bare, texts)
+
+
+def _check_distinct(
+    relation: Relation, column: str, bare: Iterable[str], texts: Iterable[str]
+) -> None:
+    """Check that Spark, which reads texts without a zone as UTC, reads no two texts of a column as
+    one value where they are different instants.
+
+    Raises:
+        FeatureNotSupported: it does (0A000).
+    """
+    instants = {_instant(text): text for text in texts if not _BARE.fullmatch(text)}
+    for text in bare:
+        other = instants.get(_instant(text))
+        if other is not None:
+            raise FeatureNotSupported(
+                f'partition column "{column}" of table "{relation.qualified_name}" has values that'
+                " cannot be told apart",
+                detail=f'They are "{text}", without a time zone, and "{other}".',
+            )
+
+
+def _instant(text: str) -> datetime | str:
+    """Return what Spark reads a text as in a session in UTC; what Python has no instant for is its
+    own."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def partition_zones(relation: Relation) -> dict[str, PartitionZone]:
+    """Return the partition columns, by their names in the Delta table, whose values have to be
+    moved to another time zone when they are read.
+
+    Raises:
+        As `check_partition_zones`.
+    """
+    storage, zone = relation.storage, relation.options.get(PARTITION_TIMEZONE)
+    if storage is None or not storage.is_adopted or zone is None or is_utc(zone):
+        return {}
+    check_partition_zones(relation)
+    found = zone_named(zone.lower())
+    assert isinstance(found, RegionZone)  # reloptions takes no other
+    return {
+        column: PartitionZone(
+            found.info.key, tuple(sorted(text for text in texts if not _BARE.fullmatch(text)))
+        )
+        for column, texts in _texts_of(storage.location).items()
+    }
+
+
+def _texts_of(location: str) -> dict[str, frozenset[str]]:
+    """Return the texts that a table's log has for the timestamps it is partitioned by."""
+    state = table_state(location)
+    columns = timestamp_partitions(state, location)
+    if not columns:
+        return {}
+    known = _remembered.get(location)
+    if known is not None and file_state_of(location, known.newest) != known.file_state:
+        known = None
+    if known is None or known.newest != state.version:
+        known = _read(location, state, known)
+        _remembered[location] = known
+    return {column: known.texts.get(name, frozenset()) for column, name in columns.items()}
+
+
+def _read(location: str, state: TableState, known: _Seen | None) -> _Seen:
+    """Read what is newer than what is known: whole logs begin with a checkpoint."""
+    names = log_names(location)
+    texts: dict[str, set[str]] = {}
+    first = 0
+    if known is not None:
+        texts = {column: set(found) for column, found in known.texts.items()}
+        first = known.newest + 1
+    elif whole := checkpoints(names):
+        for row in read_checkpoint(location, max(whole), _CHECKPOINT):
+            _note(texts, (row["add"], row["remove"]))
+    for version in sorted(versions_in(names)):
+        if first <= version <= state.version:
+            for action in read_actions(location, version):
+                _note(texts, (action.get(kind) for kind in ("add", "remove", "cdc")))
+    found = {column: frozenset(values) for column, values in texts.items()}
+    return _Seen(state.version, state.file_state, found)
+
+
+def _note(texts: dict[str, set[str]], bodies: Iterable[Mapping[str, Any] | None]) -> None:
+    for body in bodies:
+        for column, text in ((body or {}).get("partitionValues") or {}).items():
+            if text:
+                texts.setdefault(column, set()).add(text)

@@ -1,0 +1,102 @@
+"""What a Delta table asks of those who write it now: the protocol and the metadata of its newest
+version.
+
+Delta's protocol, sections "Protocol Evolution" and "Change Metadata": an action replaces the one
+before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from replctl.catalog.pg_class import Storage
+from replctl.errors import UndefinedFile
+from replctl.lake.delta_log import (
+    actions_of_kinds,
+    checkpoint_action,
+    checkpoints,
+    file_state_of,
+    log_names,
+    versions_in,
+)
+from replctl.record import dataclass
+
+_KINDS = ("protocol", "metaData")
+#: How many tables are remembered.
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The protocol and the metadata of a table's newest version.
+
+    Attributes:
+        version: that version.
+        file_state: what tells its file from another one (delta_log.file_state_of).
+        protocol, metadata: the actions; empty where the log does not have one any more.
+    """
+
+    version: int
+    file_state: str | None
+    protocol: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table that are set."""
+        found: Mapping[str, str] = self.metadata.get("configuration", {})
+        return found
+
+    def is_on(self, name: str) -> bool:
+        """Return whether a property is true."""
+        return self.properties.get(name, "").lower() == "true"
+
+
+def has_foreign_rules(storage: Storage) -> bool:
+    """Return whether another program may have said what writers of a table have to know."""
+    return storage.is_made and (storage.is_adopted or storage.has_foreign)
+
+
+_remembered: dict[str, TableState] = {}
+
+
+def table_state(location: str) -> TableState:
+    """Return the state of the table at `location`: a listing, and a look at the commits that are
+    newer than what this process knows.
+
+    Raises:
+        UndefinedFile: there is no Delta table (58P01).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    names = log_names(location)
+    versions = sorted(versions_in(names), reverse=True)
+    if not versions:
+        raise UndefinedFile(f'could not find the Delta table "{location}"')
+    known = _remembered.get(location)
+    if known is not None and file_state_of(location, known.version) != known.file_state:
+        known = None
+    if known is not None and known.version == versions[0]:
+        return known
+    newest = versions[0], file_state_of(location, versions[0])  # before the file is read
+    found: dict[str, Mapping[str, Any]] = {}
+    whole = checkpoints(names)
+    for version in versions:
+        if known is not None and version <= known.version:
+            found = {"protocol": known.protocol, "metaData": known.metadata} | found
+            break
+        found = actions_of_kinds(location, version, _KINDS) | found
+        if len(found) < len(_KINDS) and version in whole:
+            found = _in_checkpoint(location, version) | found
+        if len(found) == len(_KINDS):
+            break
+    state = TableState(*newest, found.get("protocol", {}), found.get("metaData", {}))
+    if len(_remembered) >= _REMEMBERED:
+        _remembered.clear()
+    _remembered[location] = state
+    return state
+
+
+def _in_checkpoint(location: str, version: int) -> dict[str, Mapping[str, Any]]:
+    actions = {kind: checkpoint_action(location, version, kind) for kind in _KINDS}
+    return {kind: action for kind, action in actions.items() if action is not None}

@@ -1,0 +1,45 @@
+"""Expressions that a Delta table has for its rows: Spark evaluates them as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from replctl.spark.data_type import quote_name
+from replctl.spark.values import StoredExpr
+
+
+def used_columns(expr: StoredExpr) -> list[tuple[str, int]]:
+    """Return the columns that an expression may use: those whose names its text has."""
+    text = expr.text.lower()
+    return [(name, attnum) for name, attnum in expr.columns if name.lower() in text]
+
+
+def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
+    """Return the SQL of an expression over other columns than the table's own.
+
+    `a > 0`, a in w1  ->  transform(array(named_struct('f0', w1)),
+    `values` -> transform(array(`values`.f0), `a` -> (a > 0))[0])[0]
+
+    A lambda function gives each value the name that the text has for it.  All values are in one
+    that is bound first, because a name of the text may also be that of a column outside.
+
+    Args:
+        column: SQL of the column with an attnum.
+    """
+    used = used_columns(expr)
+    if not used:
+        return f"({expr.text})"
+    whole = quote_name(_free_name([name for name, _attnum in used], expr.text))
+    text = f"({expr.text})"
+    for i, (name, _attnum) in enumerate(used):
+        text = f"transform(array({whole}.f{i}), {quote_name(name)} -> {text})[0]"
+    values = ", ".join(f"'f{i}', {column(attnum)}" for i, (_name, attnum) in enumerate(used))
+    return f"transform(array(named_struct({values})), {whole} -> {text})[0]"
+
+
+def _free_name(names: Sequence[str], text: str) -> str:
+    """Return a name that neither columns nor a text have."""
+    found, taken = "values", {name.lower() for name in names}
+    while found in taken or found in text.lower():
+        found += "_"
+    return found

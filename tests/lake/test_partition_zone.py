@@ -1,0 +1,184 @@
+"""Timestamps that Delta tables are partitioned by are instants only if their texts have a zone, or
+the owner names one, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fix_psql import Psql
+from golden_script import answer_of
+
+from replctl.catalog.pg_class import get_relation
+from replctl.lake.table_read import table_source
+from replctl.session import Session
+from replctl.spark import PartitionZone, column_sql
+
+_BARE, _OTHER_BARE = "2024-07-01 12:00:00", "2024-07-01 14:00:00"
+_ZONED = "2024-07-01T12:00:00.000000Z"
+
+
+def _write(folder: Path, texts: Sequence[str | None], kind: str = "timestamp") -> None:
+    """The next version adds a file for each text of the partition column."""
+    log = folder / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    version = len(list(log.glob("*.json")))
+    fields = [
+        {"name": "id", "type": "integer", "nullable": True, "metadata": {}},
+        {
+            "name": "At",
+            "type": kind,
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": "col-1"},
+        },
+    ]
+    metadata = {
+        "id": "an id",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": ["At"],
+        "configuration": {},
+    }
+    actions: list[object] = [
+        {
+            "add": {
+                "path": f"{version}-{number}.parquet",
+                "partitionValues": {"col-1": text},
+                "size": 1,
+                "modificationTime": 1,
+                "dataChange": True,
+            }
+        }
+        for number, text in enumerate(texts)
+    ]
+    if version == 0:
+        actions = [
+            {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}},
+            {"metaData": metadata},
+            *actions,
+        ]
+    (log / f"{version:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+def _adopt(session: Session, folder: Path, zone: str | None = None) -> tuple[str, ...]:
+    options = "" if zone is None else f" with (partition_timezone = '{zone}')"
+    return answer_of(session, f"create table t using delta location '{folder}'{options}")
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        ([], "timestamp"),
+        ([None, _ZONED, "2024-07-01 12:00:00+02:00"], "timestamp"),
+        ([_BARE], "timestamp_ntz"),
+        ([_BARE], "string"),
+        (["2024-07-01"], "date"),
+    ],
+)
+def test_values_that_need_no_zone(
+    session: Session, tmp_path: Path, texts: list[str | None], kind: str
+) -> None:
+    _write(tmp_path, texts, kind)
+    assert _adopt(session, tmp_path) == ("CREATE TABLE",)
+
+
+def _needed(table: str, *, stored: str = "") -> tuple[str, ...]:
+    return (
+        'ERROR 0A000: partition column "At" of table "public.t" has values without a time zone',
+        f'DETAIL: {stored}One of them is "{_BARE}", in the time zone of the session that wrote it.',
+        "HINT: If that was UTC, adopt the table with WITH (partition_timezone = 'UTC'), or use"
+        f" ALTER TABLE {table} SET (partition_timezone = 'UTC'); else name the other time zone.",
+    )
+
+
+def test_values_that_need_a_zone_at_adoption(session: Session, tmp_path: Path) -> None:
+    _write(tmp_path, [_ZONED, _BARE])
+    assert _adopt(session, tmp_path) == _needed("public.t")
+    assert _adopt(session, tmp_path, "UTC") == ("CREATE TABLE",)
+
+
+def test_values_that_need_a_zone_later(session: Session, tmp_path: Path) -> None:
+    _write(tmp_path, [_ZONED])
+    assert _adopt(session, tmp_path) == ("CREATE TABLE",)
+    _write(tmp_path, [_BARE])
+    change = "alter table t replica identity full"
+    place = f'Table "public.t" of database "postgres" is stored at "{tmp_path}". '
+    assert answer_of(session, "select * from t") == _needed("public.t", stored=place)
+    answer_of(session, change)
+    assert answer_of(session, "alter table t set (partition_timezone = 'UTC')") == ("ALTER TABLE",)
+    assert "without a time zone" not in answer_of(session, "select * from t")[0]
+
+
+def test_values_that_cannot_be_told_apart(session: Session, tmp_path: Path) -> None:
+    _write(tmp_path, [_BARE, "2024-07-01T14:00:00+02:00"])
+    assert _adopt(session, tmp_path, "Europe/Zurich") == (
+        'ERROR 0A000: partition column "At" of table "public.t" has values that cannot be told'
+        " apart",
+        f'DETAIL: They are "{_BARE}", without a time zone, and "2024-07-01T14:00:00+02:00".',
+    )
+    assert _adopt(session, tmp_path, "UTC") == ("CREATE TABLE",)
+
+
+@pytest.mark.parametrize("zone", ["nowhere", "3", ""])
+def test_zones_that_there_are_not(session: Session, tmp_path: Path, zone: str) -> None:
+    _write(tmp_path, [_BARE])
+    error = f'ERROR 22023: invalid value for parameter "partition_timezone": "{zone}"'
+    assert _adopt(session, tmp_path, zone) == (error,)
+
+
+def test_only_adopted_tables_have_a_zone(session: Session) -> None:
+    answer = answer_of(session, "create table o (a int) with (partition_timezone = 'UTC')")
+    assert answer[0] == (
+        'ERROR 42809: storage parameter "partition_timezone" is only for adopted tables'
+    )
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("UTC", None),
+        ("Etc/GMT", None),
+        ("europe/zurich", PartitionZone("Europe/Zurich", (_ZONED,))),
+    ],
+)
+def test_values_are_moved_when_they_are_read(
+    session: Session, tmp_path: Path, zone: str, expected: PartitionZone | None
+) -> None:
+    _write(tmp_path, [_OTHER_BARE, _ZONED, None])
+    assert _adopt(session, tmp_path, zone) == ("CREATE TABLE",)
+    with session.read() as catalog:
+        oid = session.environment(catalog).relation_oid(None, "t")
+        assert oid is not None
+        relation = get_relation(catalog, oid)
+    assert relation is not None
+    source = table_source(relation)
+    assert [column.zone for column in source.columns] == [None, expected]
+    assert source.version == (None if expected is None else 0)
+    moved = "to_utc_timestamp(`At`, 'Europe/Zurich')"
+    zoned = f"CASE WHEN `At` IN (CAST('{_ZONED}' AS TIMESTAMP)) THEN `At` ELSE {moved} END"
+    assert column_sql(source.column(2)) == ("`At`" if expected is None else zoned)
+
+
+def test_rows_are_not_written_where_values_are_moved(session: Session, tmp_path: Path) -> None:
+    _write(tmp_path, [_BARE])
+    assert _adopt(session, tmp_path, "Europe/Zurich") == ("CREATE TABLE",)
+    assert answer_of(session, "delete from t") == (
+        'ERROR 0A000: cannot write table "t", whose partition_timezone is "Europe/Zurich"',
+        "DETAIL: Delta would write rows of files that change with other partition values.",
+    )
+
+
+def test_a_dump_names_the_zone(psql: Psql, tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    _write(folder, [_BARE])
+    place = f"using delta location '{folder}' with (partition_timezone = 'Europe/Zurich')"
+    assert psql("-c", f"create table t {place}").stderr == ""
+    script = psql("dump", "-s").stdout
+    own, _else, others = script.partition("\\else\n")
+    assert "WITH (partition_timezone='Europe/Zurich');" in own
+    assert "partition_timezone" not in others
+    assert psql("-c", "drop table t").exit_code == 0
+    assert psql("-v", "ON_ERROR_STOP=1", "-q", script=script).stderr == ""
+    assert psql("dump", "-s").stdout == script
