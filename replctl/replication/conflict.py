@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from replctl.errors import PostgresError
+from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lsn import format_lsn
 from replctl.replication.node import RemoteTransaction
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import offer_reconcile
 
 
 class ConflictType(Enum):
@@ -48,6 +49,10 @@ class ReplicationConflict(Exception):
     type: ConflictType | None = None
 
 
+class ReplacedTable(ObjectNotInPrerequisiteState):
+    """A published table does not have the versions any more that are to be read."""
+
+
 class DecodingFailure(Exception):
     """A transaction cannot be sent: a row filter fails for a row (division by zero, say), or the
     publications do not agree about columns.
@@ -63,10 +68,10 @@ class DecodingFailure(Exception):
         self.error = error
         self.replaced = replaced
 
-    def reported(self, subscription: str) -> PostgresError:
+    def reported(self, subscription: Subscription) -> PostgresError:
         """Return the error, with the statement that helps a subscription out of it."""
         if self.replaced is not None:
-            self.error.hint = refresh_statement(subscription, *self.replaced)
+            offer_reconcile(self.error, subscription, *self.replaced)
         return self.error
 
 
