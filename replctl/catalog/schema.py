@@ -578,6 +578,7 @@ storage_table = Table(
     _bool("accepts_marks"),
     _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
     _text("table_id", nullable=True),  # metaData.id of the newest version in the log
+    _bool("has_row_ids"),  # its rows have them (delta.enableRowTracking)
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
