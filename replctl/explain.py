@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
-from replctl.catalog.table_copy import CopyMethod
 from replctl.errors import PostgresError, QueryCanceled
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lane import side_by_side
@@ -196,7 +195,7 @@ class _Explained:
         )
         remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
         counts = subscriber.planned_copy(relation, remote, rows)
-        path = "reconcile" if relation.method is CopyMethod.RECONCILE else "copy"
+        path = "reconcile" if relation.method.compares else "copy"
         self._runs[name].append(
             RunPlan(snapshot.lsn, counts.inserted, counts.updated, counts.deleted, path)
         )
@@ -247,7 +246,7 @@ class _Explained:
                             yield batch, group
                     start = batch_end
         except DecodingFailure as failure:
-            raise failure.reported(subscription.name) from failure
+            raise failure.reported(subscription) from failure
 
     def _group(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
         first, last = group.first, group.last

@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock
 
 from replctl.catalog.pg_subscription import (
+    Resync,
     Subscription,
     get_subscription,
     list_apply_batches,
@@ -364,6 +365,8 @@ class _Run:
         self._only_unfinished = only_unfinished
         self._is_stopping = is_stopping
         self._is_stopped = False
+        self._resynchronized: set[tuple[str, str]] = set()
+        self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
         self.applied = Applied()
@@ -414,6 +417,15 @@ class _Run:
             return False
 
     def _run(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
+        """Synchronize the tables that are not yet, and apply changes; again, if tables have to be
+        reconciled for that."""
+        has_moved, known = False, -1
+        while known != len(self._resynchronized):
+            known = len(self._resynchronized)
+            has_moved |= self._pass(publisher, subscriber)
+        return has_moved
+
+    def _pass(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
         """Synchronize the tables that are not yet; while that lasts, apply what others take."""
         has_moved = False
         with self._synchronizing(publisher, subscriber) as pending:
@@ -539,15 +551,20 @@ class _Run:
                 publisher, subscriber, self._subscription, self._progress, self.applied.add
             )
         except PostgresError as error:
-            self._is_stopped = True
-            self._failed(subscriber, error, "apply")
+            self._is_stopped = not self._failed(subscriber, error, "apply")
             return False
 
-    def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> None:
-        """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's."""
+    def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> bool:
+        """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's.
+
+        Returns:
+            Whether it goes on nevertheless: the table that it is about is going to be reconciled.
+        """
         if isinstance(error, QueryCanceled):
             raise error
         error = named(self._session, error, self._subscription)
+        if self._reconciles(subscriber, error):
+            return True
         self.error = self.error or error
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)
@@ -559,6 +576,38 @@ class _Run:
                 f'subscription "{self._subscription.name}" has been disabled because of an error'
             )
             subscriber.report(Notice("LOG", message))
+        return False
+
+    def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
+        """Let the table that an error is about be reconciled, where that ends it and needs no
+        statement, once in a run; whether it is going to be."""
+        table, subscription = error.reconciles, self._subscription
+        if table is None or subscription.resync is not Resync.AUTO or self._only_unfinished:
+            return False
+        with self._deciding:
+            if table in self._resynchronized:
+                return False
+            try:
+                why_not = subscriber.resynchronize(table)
+            except QueryCanceled:
+                raise
+            except PostgresError as reason:  # the table cannot be read
+                why_not = f"{reason.message}."
+            if why_not is not None:
+                error.detail = why_not if error.detail is None else f"{error.detail} {why_not}"
+                return False
+            self._resynchronized.add(table)
+        subscriber.report(
+            Notice(
+                "WARNING",
+                f'table "{".".join(table)}" of subscription "{subscription.name}" is synchronized'
+                " again",
+                "01000",
+                detail=f"{error.message}." + (f" {error.detail}" if error.detail else ""),
+                context=error.context,
+            )
+        )
+        return True
 
     def _log(self, message: str, backend_type: str) -> None:
         self._session.cluster.log.report(message, backend_type=backend_type)

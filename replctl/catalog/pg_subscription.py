@@ -29,6 +29,17 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.record import dataclass
 
+#: What resync_max_delete is by default.
+RESYNC_MAX_DELETE = 10
+
+
+class Resync(Enum):
+    """pg_subscription.subresync: what ends a fault that a table's reconcile ends: a statement, or
+    the subscription itself, where all rows of the table are its own."""
+
+    MANUAL = "manual"
+    AUTO = "auto"
+
 
 class RelState(Enum):
     """pg_subscription_rel.srsubstate: how far a table's synchronization is."""
@@ -48,7 +59,12 @@ class RelState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A row of pg_subscription."""
+    """A row of pg_subscription.
+
+    Attributes:
+        resync, resync_max_delete: replctl's own; the percentage of a table's rows that it deletes
+            at most where it reconciles the table by itself.
+    """
 
     oid: int
     database_oid: int
@@ -68,6 +84,8 @@ class Subscription:
     failover: bool = False
     synchronous_commit: str = "off"
     origin: str = "any"
+    resync: Resync = Resync.MANUAL
+    resync_max_delete: int = RESYNC_MAX_DELETE
 
     @property
     def origin_name(self) -> str:
@@ -533,6 +551,8 @@ def _values(subscription: Subscription) -> dict[str, Any]:
         "subsynccommit": subscription.synchronous_commit,
         "subpublications": json.dumps(subscription.publications, ensure_ascii=False),
         "suborigin": subscription.origin,
+        "subresync": subscription.resync.value,
+        "subresyncmaxdelete": subscription.resync_max_delete,
     }
 
 
@@ -561,4 +581,6 @@ def _subscription(row: Any) -> Subscription:
         failover=bool(row.subfailover),
         synchronous_commit=str(row.subsynccommit),
         origin=str(row.suborigin),
+        resync=Resync(row.subresync),
+        resync_max_delete=int(row.subresyncmaxdelete),
     )

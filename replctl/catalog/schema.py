@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126i"
+REVISION = "20261126k"
 
 metadata = MetaData()
 
@@ -432,6 +432,8 @@ pg_subscription = _versioned(
     _text("subsynccommit", default="off"),
     _text("subpublications"),
     _text("suborigin", default="any"),
+    _text("subresync", default="manual"),  # replctl's own, as what follows
+    _int("subresyncmaxdelete", default=10),  # percentage of a table's rows
     shared=True,
 )
 

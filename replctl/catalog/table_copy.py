@@ -13,11 +13,16 @@ from replctl.record import dataclass
 
 class CopyMethod(Enum):
     """What a table's synchronization does to the rows that are there: it adds to them, replaces
-    them, or writes the differences only."""
+    them, or writes the differences only: as a statement says, or by itself (resync = auto)."""
 
     APPEND = "append"
     REPLACE = "replace"
     RECONCILE = "reconcile"
+    RESYNC = "resync"
+
+    @property
+    def compares(self) -> bool:
+        return self in (CopyMethod.RECONCILE, CopyMethod.RESYNC)
 
 
 class Deletion(Enum):

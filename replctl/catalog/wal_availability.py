@@ -152,6 +152,5 @@ def check_not_invalidated(slot: ReplicationSlot) -> None:
     raise ObjectNotInPrerequisiteState(
         f'can no longer get changes from replication slot "{slot.name}"',
         detail="This slot has been invalidated because it exceeded the maximum reserved size.",
-        hint="Drop the subscription with its slot, empty its tables, and create it again, so that"
-        " they are copied anew.",
+        hint="Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).",
     )

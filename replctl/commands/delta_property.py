@@ -17,6 +17,7 @@ from replctl.lake.table_metadata import CHANGE_FEED
 from replctl.lake.undo import storage_of
 from replctl.parser import ast
 from replctl.session import Session
+from replctl.types.quote import quote_qualified_identifier
 
 _NAMESPACE = "delta."
 #: The properties that can be set, by their names in lower case: SQL folds them.
@@ -57,9 +58,10 @@ def set_delta_properties(
                 detail=f"Of Delta's properties, only {CHANGE_FEED} can be set.",
             )
         if resets:
+            table = quote_qualified_identifier(relation.schema, relation.name)
             raise SqlSyntaxError(
                 f'"{CHANGE_FEED}" cannot be reset',
-                hint=f"Use ALTER TABLE {relation.qualified_name} SET ({CHANGE_FEED} = false).",
+                hint=f"Use ALTER TABLE {table} SET ({CHANGE_FEED} = false).",
             )
         if name in wanted:
             raise InvalidParameterValue(f'parameter "{option.name}" specified more than once')

@@ -39,6 +39,7 @@ from replctl.commands.subscription_permission import (
 )
 from replctl.commands.subscription_table import (
     abandon,
+    check_can_be_enabled,
     check_reconciles,
     leave_subscription,
     new_member,
@@ -75,11 +76,11 @@ from replctl.session import Session
 _CREATE_OPTIONS = (
     "connect", "enabled", "create_slot", "slot_name", "copy_data", "synchronous_commit", "binary",
     "streaming", "two_phase", "disable_on_error", "password_required", "run_as_owner", "failover",
-    "origin", "delete",
+    "origin", "delete", "resync", "resync_max_delete",
 )  # fmt: skip
 _SET_OPTIONS = (
     "slot_name", "synchronous_commit", "binary", "streaming", "disable_on_error",
-    "password_required", "run_as_owner", "failover", "origin",
+    "password_required", "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
 )  # fmt: skip
 
 
@@ -176,10 +177,8 @@ def alter_subscription(session: Session, statement: ast.AlterSubscription) -> st
             _stop_workers(session, subscription)
         case "enable" | "disable":
             is_enabled = statement.action == "enable"
-            if is_enabled and subscription.slot_name is None:
-                raise ObjectNotInPrerequisiteState(
-                    "cannot enable subscription that does not have a slot name"
-                )
+            if is_enabled:
+                check_can_be_enabled(subscription)
             _update(session, replace(subscription, enabled=is_enabled))
             if not is_enabled:
                 _stop_workers(session, subscription)

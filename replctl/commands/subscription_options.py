@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from replctl.catalog.pg_replication_slots import validate_slot_name
-from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.pg_subscription import RESYNC_MAX_DELETE, Resync, Subscription
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.commands.define import get_boolean, get_string, options_by_name
 from replctl.errors import InvalidParameterValue, SqlSyntaxError
@@ -16,6 +17,8 @@ from replctl.parser import ast
 from replctl.record import dataclass
 
 _SYNCHRONOUS_COMMIT = ("local", "remote_write", "remote_apply", "on", "off")
+_ALL = 100
+_Choice = TypeVar("_Choice", bound=Enum)
 _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 
@@ -48,6 +51,8 @@ class SubscriptionOptions:
     run_as_owner: bool = False
     failover: bool = False
     origin: str = "any"
+    resync: Resync = Resync.MANUAL
+    resync_max_delete: int = RESYNC_MAX_DELETE
 
     def has(self, name: str) -> bool:
         """Whether an option was given."""
@@ -94,7 +99,7 @@ class SubscriptionOptions:
         """A subscription with those of the options that are simply kept in it."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
-            "run_as_owner", "failover", "origin",
+            "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
         )  # fmt: skip
         changed: dict[str, Any] = {name: getattr(self, name) for name in names if self.has(name)}
         return replace(subscription, **changed)
@@ -129,7 +134,11 @@ def _value(option: ast.DefElem) -> Any:
                 return CopyMethod.RECONCILE
             return get_boolean(option)
         case "delete":
-            return _deletion(get_string(option))
+            return _choice(option, Deletion)
+        case "resync":
+            return _choice(option, Resync)
+        case "resync_max_delete":
+            return _percentage(option)
         case "synchronous_commit":
             return _synchronous_commit(get_string(option))
         case "streaming":
@@ -152,14 +161,25 @@ def _synchronous_commit(value: str) -> str:
     return value
 
 
-def _deletion(value: str) -> Deletion:
+def _choice(option: ast.DefElem, choices: type[_Choice]) -> _Choice:
+    value = get_string(option)
     try:
-        return Deletion(value.lower())
+        return choices(value.lower())
     except ValueError:
         raise InvalidParameterValue(
-            f'unrecognized delete value: "{value}"',
-            hint=f"Available values: {', '.join(choice.value for choice in Deletion)}.",
+            f'unrecognized {option.name} value: "{value}"',
+            hint=f"Available values: {', '.join(choice.value for choice in choices)}.",
         ) from None
+
+
+def _percentage(option: ast.DefElem) -> int:
+    value = get_string(option)
+    if not (value.isascii() and value.isdecimal() and int(value) <= _ALL):
+        raise InvalidParameterValue(
+            f'invalid value for option "{option.name}": "{value}"',
+            detail=f"It is a percentage of the rows of a table, from 0 to {_ALL}.",
+        )
+    return int(value)
 
 
 def _streaming(option: ast.DefElem) -> str:

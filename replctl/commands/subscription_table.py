@@ -4,6 +4,7 @@ synchronized."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation, load_relations
@@ -14,7 +15,9 @@ from replctl.catalog.pg_subscription import (
     SubscriptionRelation,
     clear_fault,
     delete_subscription_relation,
+    find_subscription,
     subscription_relations,
+    update_subscription,
     update_subscription_relation,
 )
 from replctl.catalog.table_copy import CopyMethod, Deletion
@@ -22,6 +25,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.commands.subscription_options import SubscriptionOptions, exclusive, parse_options
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject, UndefinedTable
 from replctl.lake.definition import changing_definitions
+from replctl.lake.resync import begin_again
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher
 from replctl.parser import ast
@@ -32,24 +36,38 @@ from replctl.replication.tablesync import drop_slot
 from replctl.session import Session
 
 
+def check_can_be_enabled(subscription: Subscription) -> None:
+    """Check that a subscription can run.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it has no slot (55000).
+    """
+    if subscription.slot_name is None:
+        raise ObjectNotInPrerequisiteState(
+            "cannot enable subscription that does not have a slot name"
+        )
+
+
 def refresh_tables(
     session: Session, subscription: Subscription, statement: ast.AlterSubscription
 ) -> None:
     """Synchronize tables again (REFRESH TABLE, which PostgreSQL does not have): write where they
     differ from the published rows; or, with `replace`, all rows; or, without copy_data, let their
-    changes count from now on.
+    changes count from now on.  With `enabled` a disabled subscription is enabled, too.
 
     Raises:
         UndefinedTable: there is no such table, here or at the publisher.
         UndefinedObject: it is no part of the subscription (42704).
-        ObjectNotInPrerequisiteState: the subscription is disabled, or a table is being
-            synchronized, or the statement has to say which rows are deleted.
+        ObjectNotInPrerequisiteState: the subscription is disabled, or the statement has to say
+            which rows are deleted; or, without copy_data, a table is being synchronized.
     """
-    if not subscription.enabled:
+    options = parse_options(statement.options, ("copy_data", "replace", "delete", "enabled"))
+    is_enabling = options.has("enabled") and options.enabled and not subscription.enabled
+    if not subscription.enabled and not is_enabling:
         raise ObjectNotInPrerequisiteState(
             "ALTER SUBSCRIPTION ... REFRESH is not allowed for disabled subscriptions"
         )
-    options = parse_options(statement.options, ("copy_data", "replace", "delete"))
+    check_can_be_enabled(subscription)
     options.check_deletion(is_reconciled=options.copy_data and not options.replace)
     if options.replace and not options.copy_data:
         raise exclusive("copy_data = false", "replace = true")
@@ -64,23 +82,32 @@ def refresh_tables(
         published = _published(publisher, subscription, list(relations.values()))
         if options.copy_data and method is CopyMethod.RECONCILE:
             for oid, remote in published.items():
-                _check_not_begun(members[oid], relations[oid])
                 check_reconcile(
                     session, publisher, subscription, members[oid], remote, options.delete
                 )
         lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
-    with changing_definitions(session) as catalog:
+    with ExitStack() as stack:
+        begun = [member for member in members.values() if _is_begun(member)]
+        if begun and options.copy_data:
+            stack.enter_context(session.cluster.lock(f"subscription-{subscription.oid}"))
+            subscriber = LakeSubscriber(session, subscription)
+            for member in begun:
+                subscriber.of_table(member).abandon()
+        catalog = stack.enter_context(changing_definitions(session))
+        if is_enabling:
+            current = find_subscription(catalog, subscription.name) or subscription
+            update_subscription(catalog, replace(current, enabled=True))
         for oid, relation in relations.items():
             member = _member(catalog, subscription, oid, relation.name)
             if options.copy_data:
-                _check_not_begun(member, relation)
-                new = _to_copy(member, method, options.delete)
+                if not any(known.relid == oid for known in begun):
+                    _check_not_begun(member, relation)
+                begin_again(catalog, subscription, member, method, options.delete)
             elif member.state is RelState.READY:
-                new = replace(member, lsn=lsn)
+                update_subscription_relation(catalog, replace(member, lsn=lsn))
                 clear_fault(catalog.connection, subscription.oid, oid)
             else:
                 raise _in_progress(member, relation)
-            update_subscription_relation(catalog, new)
 
 
 def check_reconcile(
@@ -109,7 +136,7 @@ def check_reconcile(
         )
         return rows
 
-    said = replace(member, deletion=deletion)
+    said = replace(member, method=CopyMethod.RECONCILE, deletion=deletion)
     LakeSubscriber(session, subscription).check_reconcile(said, remote, published_rows)
 
 
@@ -185,14 +212,7 @@ def reconcile_changed(
             relation = relations[known.relid]
             member = _member(catalog, subscription, known.relid, relation.name)
             _check_not_begun(member, relation)
-            new = _to_copy(member, CopyMethod.RECONCILE, deletion)
-            update_subscription_relation(catalog, new)
-
-
-def _to_copy(
-    member: SubscriptionRelation, method: CopyMethod, deletion: Deletion | None
-) -> SubscriptionRelation:
-    return replace(member, state=RelState.INIT, lsn=None, method=method, deletion=deletion)
+            begin_again(catalog, subscription, member, CopyMethod.RECONCILE, deletion)
 
 
 def _member(
@@ -221,8 +241,16 @@ def _published(
     return {relation.oid: published[relation.schema, relation.name] for relation in relations}
 
 
+def _is_begun(member: SubscriptionRelation) -> bool:
+    """Return whether a copy of a table, or its changes after that, may be written in part."""
+    return member.snapshot is not None or member.state in (
+        RelState.FINISHEDCOPY,
+        RelState.SYNCDONE,
+    )
+
+
 def _check_not_begun(member: SubscriptionRelation, relation: Relation) -> None:
-    if member.snapshot is not None or member.state in (RelState.FINISHEDCOPY, RelState.SYNCDONE):
+    if _is_begun(member):
         raise _in_progress(member, relation)
 
 

@@ -9,7 +9,7 @@ from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog
 from replctl.dump import definition, replication, rows, security, table, view
-from replctl.dump.dialect import QUESTION, is_told_apart
+from replctl.dump.dialect import IF_REPLCTL, QUESTION
 from replctl.dump.entry import Entry, in_order
 from replctl.dump.source import Source
 from replctl.record import dataclass
@@ -71,7 +71,7 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
     yield f"-- Dumped from database version {session.setting('server_version')}\n"
     yield f"-- Dumped by replctl dump version {__version__}\n\n{_PREAMBLE}\n"
     tables = {(t.schema, t.name): t for t in relations.values() if t.kind == "r"}
-    if not options.is_selective and any(map(is_told_apart, tables.values())):
+    if any(IF_REPLCTL in entry.text for entry in entries):
         yield QUESTION + "\n"
     has_storage = False
     for entry in entries:

@@ -29,11 +29,6 @@ def is_adopted(table: Relation) -> bool:
     return table.storage is not None and table.storage.is_adopted
 
 
-def is_told_apart(table: Relation) -> bool:
-    """Whether replctl and PostgreSQL get different statements for a table."""
-    return is_adopted(table) or DELETION_VECTORS in table.options
-
-
 def created(
     source: Source, table: Relation, checks: Sequence[Constraint], head: str, tail: str
 ) -> str:
@@ -54,8 +49,8 @@ def created(
         assert table.storage is not None
         location = " ".join(quote_string(table.storage.location).split("\n"))
         comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
-        return comment + _beside(_adopting(source, table, checks), portable)
-    return _beside(with_(table.options), portable)
+        return comment + beside(_adopting(source, table, checks), portable)
+    return beside(with_(table.options), portable)
 
 
 def added(constraint: Constraint, text: str) -> str:
@@ -63,7 +58,7 @@ def added(constraint: Constraint, text: str) -> str:
 
     replctl takes a key that is not enforced in CREATE TABLE: later statements look at the rows.
     """
-    return text if constraint.is_enforced else _beside("", text)
+    return text if constraint.is_enforced else beside("", text)
 
 
 def _believed_keys(table: Relation) -> Iterator[str]:
@@ -86,7 +81,8 @@ def _believed_keys(table: Relation) -> Iterator[str]:
             )
 
 
-def _beside(own: str, text: str) -> str:
+def beside(own: str, text: str) -> str:
+    """Return what replctl gets, beside what PostgreSQL gets if that differs."""
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
 

@@ -11,8 +11,14 @@ from replctl.catalog.pg_publication import (
     published_schemas,
     published_tables,
 )
-from replctl.catalog.pg_subscription import Subscription, list_subscriptions
+from replctl.catalog.pg_subscription import (
+    RESYNC_MAX_DELETE,
+    Resync,
+    Subscription,
+    list_subscriptions,
+)
 from replctl.catalog.ruleutils import column_names, get_expr
+from replctl.dump.dialect import beside
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
 from replctl.types.quote import quote_identifier, quote_string
@@ -83,15 +89,28 @@ def subscriptions(source: Source) -> Iterator[Entry]:
     for subscription in list_subscriptions(source.catalog):
         name = quote_identifier(subscription.name)
         names = ", ".join(map(quote_identifier, subscription.publications))
+        head = (
+            f"CREATE SUBSCRIPTION {name} CONNECTION {quote_string(subscription.conninfo)}"
+            f" PUBLICATION {names} WITH ({_options(subscription)}"
+        )
         entry = Entry(
             "SUBSCRIPTION",
             subscription.name,
-            f"CREATE SUBSCRIPTION {name} CONNECTION {quote_string(subscription.conninfo)}"
-            f" PUBLICATION {names} WITH ({_options(subscription)});\n",
+            beside(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
             owner=source.role_name(subscription.owner),
             owned=f"SUBSCRIPTION {name}",
         )
         yield source.commented(entry, "pg_subscription", subscription.oid, "SUBSCRIPTION", name)
+
+
+def _own_options(subscription: Subscription) -> str:
+    """Those that PostgreSQL does not have."""
+    text = ""
+    if subscription.resync is not Resync.MANUAL:
+        text += f", resync = {subscription.resync.value}"
+    if subscription.resync_max_delete != RESYNC_MAX_DELETE:
+        text += f", resync_max_delete = {subscription.resync_max_delete}"
+    return text
 
 
 def _options(subscription: Subscription) -> str:

@@ -7,14 +7,18 @@ from collections.abc import Iterable
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_publication import PublishedTable, publications_by_oid, published_tables
-from replctl.catalog.pg_subscription import list_subscriptions, subscriptions_of_relation
+from replctl.catalog.pg_subscription import (
+    Subscription,
+    list_subscriptions,
+    subscriptions_of_relation,
+)
 from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.lake.adopt import DeltaColumn
 from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.session import Session
 from replctl.spark import storage_type
@@ -60,11 +64,12 @@ class Repair:
             return None
         return f'In database "{self.database}", use {" ".join(self.statements)}'
 
-    def hint_for(self, subscription: str) -> str:
-        """What is to be done, at the publisher and at a subscription of that name."""
-        then = f"ALTER SUBSCRIPTION {quote_identifier(subscription)} REFRESH PUBLICATION;"
-        if not self.leaves:
-            then = refresh_statement(subscription, self.root.schema, self.root.name)
+    def hint_for(self, subscription: Subscription) -> str:
+        """What is to be done, at the publisher and at a subscription."""
+        if self.leaves:
+            then = publication_refresh(subscription)
+        else:
+            then = refresh_hint(subscription, self.root.schema, self.root.name)
         if self.hint is None:
             return then
         return f"{self.hint} Then, in the database of the subscription, use {then}"
@@ -173,12 +178,12 @@ def made_again(
     """Return the hint that makes a column of a subscription's target again, with its values; None,
     if the table is none."""
     oids = set(subscriptions_of_relation(catalog, relation.oid))
-    names = [s.name for s in list_subscriptions(catalog) if s.oid in oids]
-    if not names:
+    subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]
+    if not subscriptions:
         return None
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
     add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
-    refreshes = [refresh_statement(name, relation.schema, relation.name) for name in names]
+    refreshes = [refresh_hint(s, relation.schema, relation.name) for s in subscriptions]
     return " ".join(["Use", drop_column(relation, column), add, *refreshes])
 
 

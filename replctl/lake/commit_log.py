@@ -388,7 +388,7 @@ def not_carried_out(relation: Relation) -> DataCorrupted:
         f'a write into table "{relation.qualified_name}" was not carried out',
         detail=f'Delta\'s log of "{relation.storage.location}" does not have the commit: another'
         " writer has used the transaction identifier of this subscription.",
-        hint="Drop the subscription, and create it again.",
+        hint="Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).",
     )
 
 

@@ -21,7 +21,7 @@ from replctl.replication.reconcile_rules import (
     scope_of,
     undecided_reasons,
 )
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import refresh_hint
 
 
 def row_ownership(
@@ -40,24 +40,57 @@ def row_ownership(
         root: the table.
         family: it, and all relations of its partition tree.
     """
-    leaves = _leaf_oids(root, family)
-    feeds = feeding_members(catalog, {root.oid, *family}) - {(subscription.oid, member.relid)}
-    overlapping = {
-        oid for oid, relid in feeds if leaves & _leaf_oids(family.get(relid, root), family)
-    }
-    origins = (subscription.origin_name, subscription.table_origin_name(member.relid))
-    is_own = subscription.oid not in overlapping and not has_changes_of_others(
-        catalog, leaves, origins, member.owned_since
-    )
+    feeds = _other_feeds(catalog, subscription, member, root, family)
+    overlapping = _overlapping(feeds, root, family)
     columns = {c.name: LocalColumn(c.attnum, c.type, c.typmod) for c in root.columns}
     return RowOwnership(
         publishes_delete="D" in remote.actions,
-        is_own=is_own,
+        is_own=has_own_rows(catalog, subscription, member, root, family),
         has_other_feeds=subscription.oid in overlapping
         or any(oid != subscription.oid for oid, _relid in feeds),
         has_any_origin=subscription.origin.lower() == "any",
         scope=scope_of(merged_filters(member.applied, remote.filters), remote, columns),
     )
+
+
+def has_own_rows(
+    catalog: Catalog,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    root: Relation,
+    family: Mapping[int, Relation],
+) -> bool:
+    """Return whether every commit that changed rows of a table since it was empty, copied or
+    reconciled is the subscription's own, for this published table; RESTORE by others is theirs.
+
+    Args:
+        member, root, family: as in `row_ownership`.
+    """
+    feeds = _other_feeds(catalog, subscription, member, root, family)
+    if subscription.oid in _overlapping(feeds, root, family):
+        return False
+    origins = (subscription.origin_name, subscription.table_origin_name(member.relid))
+    leaves = _leaf_oids(root, family)
+    return not has_changes_of_others(catalog, leaves, origins, member.owned_since)
+
+
+def _other_feeds(
+    catalog: Catalog,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    root: Relation,
+    family: Mapping[int, Relation],
+) -> set[tuple[int, int]]:
+    """Return what else writes into a partition tree: OIDs of subscription and table."""
+    return feeding_members(catalog, {root.oid, *family}) - {(subscription.oid, member.relid)}
+
+
+def _overlapping(
+    feeds: set[tuple[int, int]], root: Relation, family: Mapping[int, Relation]
+) -> set[int]:
+    """Return the subscriptions that write into the leaves of a table, too."""
+    leaves = _leaf_oids(root, family)
+    return {oid for oid, relid in feeds if leaves & _leaf_oids(family.get(relid, root), family)}
 
 
 def _leaf_oids(root: Relation, family: Mapping[int, Relation]) -> set[int]:
@@ -134,4 +167,4 @@ def undecided(
 
 
 def _statement(subscription: Subscription, relation: Relation, option: str) -> str:
-    return refresh_statement(subscription.name, relation.schema, relation.name, option)
+    return refresh_hint(subscription, relation.schema, relation.name, option)

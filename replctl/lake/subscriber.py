@@ -75,6 +75,7 @@ from replctl.lake.replicated_table import (
     undone_leaves,
     written_leaves,
 )
+from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
 from replctl.lake.row_owner import (
     check_deletion,
     copied_member,
@@ -213,7 +214,7 @@ class LakeSubscriber:
 
     def check_targets(self) -> None:
         """Check that what was applied is still there, as TargetCheck.check_targets."""
-        self._check.check_targets()
+        self._check.check_targets(None if self._table is None else self._table.relid)
 
     def unfinished_batch(self) -> ApplyBatch | None:
         """The batch that a crash has left half written."""
@@ -342,14 +343,16 @@ class LakeSubscriber:
                 self._local.writer_of(root),
                 done,
                 is_replaced=is_replaced,
-                versions=locked.versions if relation.method is CopyMethod.RECONCILE else {},
+                versions=locked.versions if relation.method.compares else {},
             )
             self._local.check_copy(root)
             deletion = None
-            if relation.method is CopyMethod.RECONCILE:
+            if relation.method.compares:
                 table.denied_actions = self._local.denied_actions(root, family)
                 deletion, mending = self._mending(relation, table, lambda: rows)
                 difference = known.difference(table, rows, mending, tables, locked.versions)
+                if relation.method is CopyMethod.RESYNC and not done:
+                    check_loss(self._session, self._subscription, table, difference)
                 compared = table.reconciled(difference)
             else:
                 compared = table.copied(rows)
@@ -394,6 +397,8 @@ class LakeSubscriber:
             ownership = row_ownership(
                 catalog, self._subscription, relation, remote, root, table.family
             )
+        if relation.method is CopyMethod.RESYNC:
+            check_ownership(self._subscription, root, ownership)
         check_deletion(self._subscription, root, ownership, relation.deletion)
         deletion = deletion_of(ownership, relation.deletion)
         if deletion is None:
@@ -451,7 +456,7 @@ class LakeSubscriber:
         table = self._local.table(remote)
         table.is_trial = True
         self._local.check_copy(table.relation)
-        if relation.method is not CopyMethod.RECONCILE:
+        if not relation.method.compares:
             return RowCounts(self._session.engine().count_rows(cast("str", rows)))
         table.denied_actions = self._local.denied_actions(table.relation, table.family)
         _deletion, mending = self._mending(relation, table, lambda: rows)
@@ -512,6 +517,28 @@ class LakeSubscriber:
             if current.snapshot is not None and current.snapshot.xid == copied.xid:
                 update_subscription_relation(catalog, replace(current, snapshot=None))
                 abort_transaction(catalog.connection, copied.xid)
+
+    def resynchronize(self, name: tuple[str, str]) -> str | None:
+        """Let a table be reconciled by itself, if every commit that changed its rows is the
+        subscription's own; else return why it is not.
+
+        Args:
+            name: schema and name.
+        """
+        member = self.relations().get(name)
+        if member is None:
+            return "It is not in the subscription any more."
+        if member.state is RelState.READY and self.unfinished_batch() is not None:
+            return "A batch of changes that is written in part has to be finished before."
+        why_not = objection(self._session, self._subscription, member)
+        if why_not is not None:
+            return why_not
+        table = self.of_table(member)
+        table.abandon()
+        with self._writing() as catalog:
+            current = self._current(catalog, member)
+            begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
+        return None
 
     def abandon(self) -> None:
         """The table's synchronization ends here: what its copy, or a batch of its changes, has

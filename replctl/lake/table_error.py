@@ -15,7 +15,7 @@ from replctl.lake.delta_names import LOG_FOLDER
 from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
 
 
@@ -54,7 +54,8 @@ def named(
         if place is None:
             return error
         told = _told(place, error)
-        told.hint = told.hint or _hint(session, place, subscription)
+        if told.hint is None:
+            _advise(session, told, place, subscription)
     except PostgresError:  # the catalog, or the log, cannot be read either
         return error
     told.context = error.context
@@ -76,23 +77,29 @@ def _told(place: _Place, error: PostgresError) -> PostgresError:
     )
 
 
-def _hint(session: Session, place: _Place, subscription: Subscription | None) -> str | None:
+def _advise(
+    session: Session, error: PostgresError, place: _Place, subscription: Subscription | None
+) -> None:
+    """Give an error the HINT that helps, if there is one."""
     if place.path is None:
-        if latest_version(place.location) is not None:
-            return None
-        return put_back_hint(place.relation)
+        if latest_version(place.location) is None:
+            error.hint = put_back_hint(place.relation)
+        return
     is_log = place.path.startswith(f"{LOG_FOLDER}/")
     table = None if subscription is None or is_log else _member(session, place, subscription)
     if subscription is not None and table is not None:
-        return refresh_statement(
-            subscription.name, *table, is_disabled=subscription.disable_on_error
+        schema, name, option = table
+        if option:
+            error.hint = refresh_hint(subscription, schema, name, option)
+        else:
+            offer_reconcile(error, subscription, schema, name)
+    elif is_log or not place.is_missing:
+        error.hint = "Put the file back from a backup."
+    else:
+        error.hint = (
+            "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
+            f' DeltaTable("{place.location}").repair() of the Python package deltalake.'
         )
-    if is_log or not place.is_missing:
-        return "Put the file back from a backup."
-    return (
-        "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
-        f' DeltaTable("{place.location}").repair() of the Python package deltalake.'
-    )
 
 
 def _member(

@@ -19,7 +19,7 @@ from replctl.lake.partition import partition_tree
 from replctl.lake.target_fault import application_of, check_faults, targets_of
 from replctl.lake.target_relations import leaves_of_root
 from replctl.lake.version_chain import Chain, enter_loss, relation_chain
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
 
 #: Delta's steps are signed numbers of 64 bits; none of replctl's comes near.
@@ -38,10 +38,13 @@ class TargetCheck:
         identifier = self._session.cluster.system_identifier
         return application_of(identifier, self._subscription.oid, relid)
 
-    def check_targets(self) -> None:
+    def check_targets(self, relid: int | None = None) -> None:
         """Enter what others have done to the tables that changes are applied to, and check that the
         rows that were applied are still there.  Where nothing has changed, that takes a listing of
         each table's log.
+
+        Args:
+            relid: the one table that catches up after its copy; None: those that are ready.
 
         Raises:
             ObjectNotInPrerequisiteState: another program has replaced them (55000).
@@ -50,7 +53,11 @@ class TargetCheck:
         with self._session.read() as catalog:
             leaves = {
                 leaf.oid: leaf
-                for root in targets_of(catalog, self._subscription)
+                for root in (
+                    targets_of(catalog, self._subscription)
+                    if relid is None
+                    else load_relations(catalog, [relid]).values()
+                )
                 for leaf in leaves_of_root(root, partition_tree(catalog, root))
             }
             behind = commit_log.tables_behind(catalog, leaves)
@@ -58,7 +65,8 @@ class TargetCheck:
             with self._session.cluster.write(self._session.database_oid) as catalog:
                 self.enter(catalog, load_relations(catalog, behind).values())
         with self._session.read() as catalog:
-            check_faults(catalog, self._subscription)
+            relids = None if relid is None else [relid]
+            check_faults(catalog, self._subscription, relids)
 
     def enter(
         self, catalog: Catalog, relations: Iterable[Relation], *, is_replaced: bool = False
@@ -90,17 +98,15 @@ class TargetCheck:
 
     def _refresh(self, catalog: Catalog, leaf: Relation) -> str | None:
         """Return the statement that replaces the rows of a leaf's table, which cannot be read."""
+        for root in self._members_above(catalog, leaf):
+            return refresh_hint(self._subscription, root.schema, root.name, "replace = true")
+        return None
+
+    def _members_above(self, catalog: Catalog, leaf: Relation) -> Iterable[Relation]:
+        """Return the tables of the subscription that a leaf is a part of."""
         above = {leaf.oid, *ancestors_of(catalog, leaf.oid)}
         members = subscription_relations(catalog, self._subscription.oid)
-        for root in load_relations(catalog, above & {item.relid for item in members}).values():
-            return refresh_statement(
-                self._subscription.name,
-                root.schema,
-                root.name,
-                "replace = true",
-                is_disabled=self._subscription.disable_on_error,
-            )
-        return None
+        return load_relations(catalog, above & {item.relid for item in members}).values()
 
     def pass_forgotten_steps(self, catalog: Catalog, leaf: Relation) -> None:
         """Take no step again that the table has, but the catalog does not know of."""
@@ -129,9 +135,11 @@ class TargetCheck:
         known, name = self._subscription, leaf.qualified_name
         origins = (known.origin_name, known.table_origin_name(leaf.oid))
         if has_forgotten_changes(catalog, leaf.oid, origins):
-            raise DataCorrupted(
+            error = DataCorrupted(
                 f'table "{name}" has changes of subscription "{known.name}" that the catalog does'
                 " not know of",
                 detail="The catalog is of an earlier time than the table.",
-                hint=refresh_statement(known.name, leaf.schema, leaf.name),
             )
+            for root in self._members_above(catalog, leaf):
+                offer_reconcile(error, known, root.schema, root.name)
+            raise error

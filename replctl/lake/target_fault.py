@@ -23,7 +23,7 @@ from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import DeltaCommit, written_step
 from replctl.lake.replacement import replacement
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import offer_reconcile
 
 
 def note_replacement(catalog: Catalog, relation: Relation, commit: DeltaCommit) -> None:
@@ -102,7 +102,8 @@ def check_faults(
     """Check that no table that a subscription applies changes to has a fault.
 
     Args:
-        relids: only these tables, as they are in pg_subscription_rel.
+        relids: only these tables, as they are in pg_subscription_rel, those that catch up after
+            their copies among them; None: the tables that are ready.
 
     Raises:
         ObjectNotInPrerequisiteState: one has (55000).
@@ -110,21 +111,20 @@ def check_faults(
     faulty = {
         member.relid: member.fault
         for member in subscription_relations(catalog, subscription.oid)
-        if member.state is RelState.READY
-        and member.fault is not None
-        and (relids is None or member.relid in relids)
+        if member.fault is not None
+        and (
+            member.state is RelState.READY
+            if relids is None
+            else member.relid in relids and member.state.is_copied
+        )
     }
     for relid, relation in sorted(load_relations(catalog, faulty).items()):
-        raise ObjectNotInPrerequisiteState(
+        error = ObjectNotInPrerequisiteState(
             f'rows of target table "{relation.qualified_name}" were replaced by another program',
             detail=faulty[relid],
-            hint=refresh_statement(
-                subscription.name,
-                relation.schema,
-                relation.name,
-                is_disabled=subscription.disable_on_error,
-            ),
         )
+        offer_reconcile(error, subscription, relation.schema, relation.name)
+        raise error
 
 
 def targets_of(catalog: Catalog, subscription: Subscription) -> Iterable[Relation]:

@@ -3,6 +3,7 @@ subscription has applied."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import cast
 
@@ -122,7 +123,7 @@ def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation) -
     if member is None or not member.state.is_copied:
         raise ObjectNotInPrerequisiteState(
             f'table "{root.qualified_name}" is not synchronized yet',
-            hint=f"Run: replctl sync {subscription.name}",
+            hint=f"Run: replctl sync {shlex.quote(subscription.name)}",
         )
     progress = origin_progress(catalog.connection, _origin_name(subscription, member)) or 0
     return max(member.lsn or 0, progress)

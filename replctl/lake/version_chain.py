@@ -45,6 +45,7 @@ from replctl.lake.delta_log import (
 )
 from replctl.lake.table_metadata import has_row_ids, metadata_at
 from replctl.lake.target_fault import note_break, note_cleaning
+from replctl.replication.conflict import ReplacedTable
 
 
 class Chain(Enum):
@@ -183,7 +184,7 @@ def _common_version(catalog: Catalog, relation: Relation) -> int:
     return -1
 
 
-def replaced(relation: Relation, cleaned: object = None) -> ObjectNotInPrerequisiteState:
+def replaced(relation: Relation, cleaned: object = None) -> ReplacedTable:
     """Return the error of changes that reach over a break.
 
     Args:
@@ -192,12 +193,12 @@ def replaced(relation: Relation, cleaned: object = None) -> ObjectNotInPrerequis
     assert relation.storage is not None
     location, name = relation.storage.location, relation.qualified_name
     if cleaned is not None:
-        return ObjectNotInPrerequisiteState(
+        return ReplacedTable(
             f'changes of table "{name}" were removed before they were read',
             detail=f'The log of the Delta table "{location}" was cleaned beyond version {cleaned},'
             " the last one that was read, so it is not known which rows have changed.",
         )
-    return ObjectNotInPrerequisiteState(
+    return ReplacedTable(
         f'table "{name}" was replaced or put back by another program',
         detail=f'The Delta table "{location}" does not have the versions any more'
         " that were read before, so it is not known which rows have changed.",

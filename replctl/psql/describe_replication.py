@@ -136,9 +136,19 @@ def list_subscriptions(
     ]
     notes: list[str] = []
     for item in found if verbose else ():
-        notes += _retention(target, item) + _changed_tables(target, item)
+        notes += own_options(item) + _retention(target, item) + _changed_tables(target, item)
     target.print(Table(columns, rows, title="List of subscriptions", notes=notes))
     return True
+
+
+def own_options(subscription: Subscription) -> list[str]:
+    """Return the lines below `\\dRs+` for options that PostgreSQL does not have, where they are not
+    what they are by default."""
+    resync, limit = subscription.resync, subscription.resync_max_delete
+    if (resync, limit) == (pg_subscription.Resync.MANUAL, pg_subscription.RESYNC_MAX_DELETE):
+        return []
+    title = f'Options of subscription "{subscription.name}" that are replctl\'s own:'
+    return [title, f"    resync = {resync.value}, resync_max_delete = {limit}"]
 
 
 def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
@@ -178,7 +188,7 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
             tables = publisher.retention(subscription.slot_name)
     except PostgresError:
         return []
-    return retention_lines(subscription.name, tables)
+    return retention_lines(subscription.name, tables, is_enabled=subscription.enabled)
 
 
 def _subscription_row(

@@ -11,19 +11,22 @@ from replctl.replication.refresh_hint import refresh_statement
 from replctl.types.timestamp import timestamptz_out
 
 
-def retention_lines(subscription: str, tables: Sequence[TableRetention]) -> list[str]:
+def retention_lines(
+    subscription: str, tables: Sequence[TableRetention], *, is_enabled: bool
+) -> list[str]:
     """Return a line for each table, under a heading that names the subscription; none without
     tables."""
     if not tables:
         return []
     return [f'Retention of changes that subscription "{subscription}" needs:'] + [
-        f'    "{table.schema}.{table.name}" {_sentence(subscription, table)}' for table in tables
+        f'    "{table.schema}.{table.name}" {_sentence(subscription, table, is_enabled)}'
+        for table in tables
     ]
 
 
-def _sentence(subscription: str, table: TableRetention) -> str:
+def _sentence(subscription: str, table: TableRetention, is_enabled: bool) -> str:
     if table.is_lost or table.until is None:
-        statement = refresh_statement(subscription, table.schema, table.name)
+        statement = refresh_statement(subscription, table.schema, table.name, is_off=not is_enabled)
         return f"lost: the owner has removed some. Use {statement}"
     until = timestamptz_out(table.until // 1_000_000 * 1_000_000)
     return f"until {until} ({table.setting} is {shown(table.retention)})"

@@ -122,7 +122,7 @@ def _rows(status: SubscriptionStatus) -> list[list[str | None]]:
 
 def _retention(status: SubscriptionStatus) -> list[str]:
     found = [table.retention for table in status.tables if table.retention is not None]
-    return retention_lines(status.name, found)
+    return retention_lines(status.name, found, is_enabled=status.enabled)
 
 
 def _changed(status: SubscriptionStatus) -> list[str]:

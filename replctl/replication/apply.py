@@ -128,7 +128,8 @@ def _check_log(publisher: Publisher, progress: int) -> None:
             f"requested starting point {format_lsn(progress)} is ahead of the WAL flush position of"
             f" this server {format_lsn(end)}",
             detail="The publisher's catalog is of an earlier time than what was applied from it.",
-            hint="Drop and create the subscription again.",
+            hint="Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH"
+            " (copy_data = reconcile).",
         )
 
 
@@ -242,7 +243,10 @@ class _Worker:
         unfinished = self._subscriber.unfinished_batch()
         if unfinished is None:
             return False
-        self._replay(unfinished.from_lsn, unfinished.to_lsn)
+        try:
+            self._replay(unfinished.from_lsn, unfinished.to_lsn)
+        except DecodingFailure as failure:
+            raise failure.reported(self._subscription) from failure
         return True
 
     def run(self, start: int, end: int) -> bool:
@@ -300,7 +304,7 @@ class _Worker:
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
                 failure.error.context = decoding_context(slot, commits[0])
-                raise failure.reported(self._subscription.name) from failure
+                raise failure.reported(self._subscription) from failure
             middle = commits[len(commits) // 2 - 1]
             has_applied = self.segment(from_lsn, middle)
             return self.segment(middle, to_lsn) or has_applied

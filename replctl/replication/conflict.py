@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from replctl.errors import PostgresError
+from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lsn import format_lsn
 from replctl.replication.node import RemoteTransaction
-from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.refresh_hint import offer_reconcile
 
 
 class ConflictType(Enum):
@@ -49,6 +50,10 @@ class ReplicationConflict(Exception):
     type: ConflictType | None = None
 
 
+class ReplacedTable(ObjectNotInPrerequisiteState):
+    """A published table does not have the versions any more that are to be read."""
+
+
 class DecodingFailure(Exception):
     """A transaction cannot be sent: a row filter fails for a row (division by zero, say), or the
     publications do not agree about columns.
@@ -57,7 +62,7 @@ class DecodingFailure(Exception):
         error: why.
         replaced: schema and name of the published table, if the reason is that its rows are not
             those any more that it had before.
-        hint: returns what helps a subscription of a name, if that is something else.
+        hint: returns what helps a subscription, if that is something else.
     """
 
     def __init__(
@@ -65,17 +70,17 @@ class DecodingFailure(Exception):
         error: PostgresError,
         replaced: tuple[str, str] | None = None,
         *,
-        hint: Callable[[str], str] | None = None,
+        hint: Callable[[Subscription], str] | None = None,
     ) -> None:
         super().__init__(error.message)
         self.error = error
         self.replaced = replaced
         self.hint = hint
 
-    def reported(self, subscription: str) -> PostgresError:
+    def reported(self, subscription: Subscription) -> PostgresError:
         """Return the error, with the statement that helps a subscription out of it."""
         if self.replaced is not None:
-            self.error.hint = refresh_statement(subscription, *self.replaced)
+            offer_reconcile(self.error, subscription, *self.replaced)
         elif self.hint is not None:
             self.error.hint = self.hint(subscription)
         return self.error

@@ -378,6 +378,9 @@ class Subscriber(Protocol):
     def give_up_copy(self, relation: SubscriptionRelation) -> None:
         """Forget a copy that has failed, if none of it is written."""
 
+    def abandon(self) -> None:
+        """Undo what the synchronization of the one table has written in part."""
+
     def progress(self) -> int:
         """The LSN of the publisher up to which changes are in."""
 

@@ -92,6 +92,17 @@ def deletion_of(ownership: RowOwnership, said: Deletion | None) -> Deletion | No
     return None if undecided_reasons(ownership) else Deletion.SCOPE
 
 
+def loses_too_many(deleted: int, total: int, percentage: int) -> bool:
+    """Return whether a reconcile that nobody has asked for deletes too many rows.
+
+    Args:
+        deleted: that the publisher does not send.
+        total: that the subscriber's table has.
+        percentage: how many of these it may delete.
+    """
+    return deleted * 100 > total * percentage
+
+
 def owned_conditions(
     ownership: RowOwnership, said: Deletion | None = None
 ) -> tuple[nodes.Expr, ...] | None:

@@ -3,11 +3,13 @@ it."""
 
 from __future__ import annotations
 
+from replctl.catalog.pg_subscription import Subscription
+from replctl.errors import PostgresError
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 def refresh_statement(
-    subscription: str, schema: str, table: str, option: str = "", *, is_disabled: bool = False
+    subscription: str, schema: str, table: str, option: str = "", *, is_off: bool = False
 ) -> str:
     """Return the statement that reconciles a table.
 
@@ -16,9 +18,36 @@ def refresh_statement(
 
     Args:
         option: of the statement, if it needs one.
-        is_disabled: the error disables the subscription, which has to be enabled before.
+        is_off: the subscription is disabled, or is so by the error: the statement enables it.
     """
     name, target = quote_identifier(subscription), quote_qualified_identifier(schema, table)
-    options = f" WITH ({option})" if option else ""
-    refresh = f"ALTER SUBSCRIPTION {name} REFRESH TABLE {target}{options};"
-    return f"ALTER SUBSCRIPTION {name} ENABLE; {refresh}" if is_disabled else refresh
+    options = ", ".join(filter(None, [option, "enabled = true" if is_off else ""]))
+    shown = f" WITH ({options})" if options else ""
+    return f"ALTER SUBSCRIPTION {name} REFRESH TABLE {target}{shown};"
+
+
+def refresh_hint(subscription: Subscription, schema: str, table: str, option: str = "") -> str:
+    """As `refresh_statement`, for an error that stops a subscription."""
+    is_off = _is_off(subscription)
+    return refresh_statement(subscription.name, schema, table, option, is_off=is_off)
+
+
+def publication_refresh(subscription: Subscription) -> str:
+    """Return the statements after which a subscription that an error stops knows which tables are
+    published."""
+    alter = f"ALTER SUBSCRIPTION {quote_identifier(subscription.name)}"
+    enable = f"{alter} ENABLE; " if _is_off(subscription) else ""
+    return f"{enable}{alter} REFRESH PUBLICATION;"
+
+
+def _is_off(subscription: Subscription) -> bool:
+    return subscription.disable_on_error or not subscription.enabled
+
+
+def offer_reconcile(
+    error: PostgresError, subscription: Subscription, schema: str, table: str
+) -> None:
+    """Let an error say that a table's reconcile ends it: by its HINT, and to who does it by
+    itself."""
+    error.hint = refresh_hint(subscription, schema, table)
+    error.reconciles = (schema, table)

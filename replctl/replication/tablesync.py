@@ -26,6 +26,7 @@ from replctl.errors import (
 )
 from replctl.injection_point import injection_point
 from replctl.replication.apply import OnApplied, catch_up
+from replctl.replication.conflict import ReplacedTable
 from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 
 
@@ -60,6 +61,7 @@ def synchronize(
     if relation is not None and relation.state is RelState.FINISHEDCOPY:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         table = subscriber.of_table(relation)
+        table.check_targets()
         end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation), [name])
         catch_up(publisher, table, subscription, end, on_applied)
 
@@ -84,6 +86,7 @@ def hand_over(
         return
     if relation.state is RelState.FINISHEDCOPY:
         table = subscriber.of_table(relation)
+        table.check_targets()
         lsn = catch_up(publisher, table, subscription, subscriber.progress(), on_applied)
         injection_point("tablesync.before-syncdone")
         relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn)
@@ -109,15 +112,18 @@ def _copy(
     name: tuple[str, str],
     relation: SubscriptionRelation,
 ) -> RowCounts:
-    """Copy a table; if files of its snapshot are gone meanwhile and nothing is written, once more
-    from a newer one."""
+    """Copy a table; if what its snapshot reads is gone meanwhile, once more from a newer one: what
+    is written of it is undone."""
     begun = _begun_copy(publisher, subscriber, subscription, name, relation)
     try:
         return _copy_begun(publisher, subscriber, subscription, name, begun)
-    except UndefinedFile:
+    except (UndefinedFile, ReplacedTable):
         newer = subscriber.relations().get(name)
-        if newer is None or newer.snapshot is not None:
+        if newer is None:
             raise
+        if newer.snapshot is not None:
+            subscriber.of_table(newer).abandon()
+            newer = subscriber.relations()[name]
     begun = _begun_copy(publisher, subscriber, subscription, name, newer)
     return _copy_begun(publisher, subscriber, subscription, name, begun)
 

@@ -403,6 +403,10 @@ class Engine:
         """The outcome of writing a difference."""
         return reconcile.reconciled(self, target, difference)
 
+    def count_deleted(self, target: Target, difference: Staged) -> tuple[int, int]:
+        """How many rows of a target a difference deletes, and how many it has."""
+        return reconcile.count_deleted(self, target, difference)
+
     def count_unpublished(
         self,
         target: Target,

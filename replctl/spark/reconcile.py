@@ -219,6 +219,22 @@ def count_unpublished(
     return int(in_scope), int(total)
 
 
+def count_deleted(engine: Engine, target: Target, found: Staged) -> tuple[int, int]:
+    """Return how many rows of a target that are not published a difference deletes, and how many
+    rows the target has."""
+    is_deleted = "op IN ('D', 'R')"
+    if target.key:  # a D of a published key makes room for its only row
+        is_deleted += f" AND {new(target.key[0])} IS NULL"
+    stored = union([table_rows(leaf.source) for leaf in target.leaves])
+    counts = query(
+        f"SELECT count_if({is_deleted}), (SELECT count(*) FROM stored) FROM difference",
+        difference=view_rows(found),
+        stored=query("SELECT 1 AS one FROM tables", tables=stored),
+    )
+    ((deleted, total),) = engine.rows(counts.sql)
+    return int(deleted), int(total)
+
+
 _RUNNING = "ROWS UNBOUNDED PRECEDING"
 
 

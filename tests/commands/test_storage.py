@@ -355,8 +355,16 @@ def test_a_table_without_deletion_vectors(spark_session: Session) -> None:
         assert found == [["19", "1"]]
     assert _has_deletion_vectors(spark_session, "plain")
     assert not _has_deletion_vectors(spark_session, "readable")
-    with pytest.raises(FeatureNotSupported):
+    with pytest.raises(FeatureNotSupported) as raised:
         _run(spark_session, "alter table readable set (deletion_vectors = on)")
+    assert raised.value.hint == "Make a new table with it, and copy the rows."
+    _run(
+        spark_session,
+        "create table again (like readable including all) with (deletion_vectors = on)",
+        "insert into again select * from readable",
+        "delete from again where id = 7",
+    )
+    assert _has_deletion_vectors(spark_session, "again")
     _run(spark_session, "alter table readable set (fillfactor = 70)")
 
 

@@ -13,6 +13,7 @@ from fix_lake import Lake
 from golden_script import answer_of
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.publisher import LakePublisher
 from replctl.replication.conflict import DecodingFailure
@@ -269,7 +270,7 @@ def test_a_cleaned_log_loses_the_slot_until_the_table_is_copied_again(
         (log_of(lake) / f"{number:020d}.json").unlink()
     with pytest.raises(DecodingFailure) as caught:
         changes_of(lake, start)
-    error = caught.value.reported("s")
+    error = caught.value.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
     assert error.message == 'changes of table "public.t" were removed before they were read'
     assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
     assert publisher.slot_position("s") == start

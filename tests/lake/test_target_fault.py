@@ -19,6 +19,7 @@ from replctl.catalog.pg_subscription import (
     insert_subscription_relation,
     next_apply_step,
     note_written_steps,
+    update_subscription_relation,
 )
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
 from replctl.lake.target_check import TargetCheck
@@ -123,15 +124,32 @@ def test_a_table_that_is_gone_is_made_again_by_a_refresh(lake: Lake) -> None:
     check.check_targets()
 
 
-def test_a_subscription_that_the_error_disables_has_to_be_enabled(lake: Lake) -> None:
+def test_one_statement_helps_a_subscription_that_the_error_disables(lake: Lake) -> None:
     lake.update(2)
     check = TargetCheck(lake.session, subscribe(lake, disable_on_error=True))
     restore(lake)
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
         check.check_targets()
     assert caught.value.hint == (
-        'ALTER SUBSCRIPTION "My sub" ENABLE; ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
+        'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t WITH (enabled = true);'
     )
+
+
+@pytest.mark.parametrize("state", [RelState.FINISHEDCOPY, RelState.SYNCDONE])
+def test_a_table_that_catches_up_is_checked(lake: Lake, state: RelState) -> None:
+    """It stops alone: the tables that are ready go on."""
+    lake.update(2)
+    subscription = subscribe(lake)
+    with lake.session.write() as catalog:
+        member = SubscriptionRelation(subscription.oid, lake.oid, state)
+        update_subscription_relation(catalog, member)
+    check = TargetCheck(lake.session, subscription)
+    restore(lake)
+    check.check_targets()
+    for _attempt in range(2):
+        with pytest.raises(ObjectNotInPrerequisiteState, match="were replaced"):
+            check.check_targets(lake.oid)
+    check.check_targets()
 
 
 def test_other_changes_are_as_in_postgresql(lake: Lake) -> None:

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
+from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.pg_wal import BREAK, CHANGE, LogEntry, entries_between
 from replctl.lake import delta_log, version_chain
 from replctl.lake.publisher import LakePublisher
@@ -82,7 +83,7 @@ def test_what_does_not_continue_the_log_is_a_break(
     arguments = (["p"], before, publisher.current_lsn(), starts, "any", lambda _remote: True, 1)
     with pytest.raises(DecodingFailure) as caught, publisher.changes(*arguments):
         pass
-    error = caught.value.reported("my sub")
+    error = caught.value.reported(Subscription(0, 0, "my sub", 10, "", ("p",), "s"))
     assert error.message == 'table "public.t" was replaced or put back by another program'
     assert error.sqlstate == "55000"
     assert error.hint == 'ALTER SUBSCRIPTION "my sub" REFRESH TABLE public.t;'

@@ -12,6 +12,7 @@ from replctl.replication.reconcile_rules import (
     RowOwnership,
     Scope,
     deletion_of,
+    loses_too_many,
     owned_conditions,
     scope_of,
     undecided_reasons,
@@ -134,3 +135,22 @@ def test_the_scope_of_filters(
     filters: list[AppliedFilter], columns: dict[str, LocalColumn], expected: Scope
 ) -> None:
     assert scope_of(filters, REMOTE, columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("deleted", "total", "percentage", "expected"),
+    [
+        (0, 0, 10, False),
+        (0, 5, 0, False),
+        (1, 10, 10, False),
+        (1, 9, 10, True),
+        (2, 10, 10, True),
+        (1, 1_000_000, 0, True),
+        (7, 7, 100, False),
+        (7, 7, 99, True),
+    ],
+)
+def test_how_many_rows_go_without_being_asked(
+    deleted: int, total: int, percentage: int, expected: bool
+) -> None:
+    assert loses_too_many(deleted, total, percentage) == expected

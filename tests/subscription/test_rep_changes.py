@@ -129,6 +129,14 @@ def test_a_loop_of_subscriptions_is_named(publisher: Database, subscriber: Datab
     assert publisher.sync() == []
     assert any("did not come to an end" in notice for notice in notices)
 
+    # Its hint ends it
+    notices.clear()
+    subscriber.run("ALTER SUBSCRIPTION s SET (origin = none)")
+    publisher.run("ALTER SUBSCRIPTION r SET (origin = none)")
+    publisher.run("INSERT INTO t VALUES (2)")
+    assert publisher.sync() == []
+    assert not any("did not come to an end" in notice for notice in notices)
+
 
 def test_a_sync_with_nothing_to_do_starts_no_spark(
     publisher: Database, subscriber: Database

@@ -1,0 +1,106 @@
+"""Tables that a subscription with resync = auto reconciles by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_replication_slots import drop_origin
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    update_subscription_relation,
+)
+from replctl.catalog.table_copy import CopyMethod, Deletion
+from replctl.catalog.transaction import Catalog
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.partition import partition_tree
+from replctl.lake.replicated_table import ReplicatedTable
+from replctl.lake.row_owner import has_own_rows
+from replctl.lake.table_read import enter_foreign_versions
+from replctl.lake.target_relations import leaves_of_root
+from replctl.replication.reconcile_rules import RowOwnership, loses_too_many
+from replctl.replication.refresh_hint import refresh_hint
+from replctl.session import Session
+
+if TYPE_CHECKING:
+    from replctl.spark.staging import Staged
+
+_NOT_OWN = "Others have changed rows of the table, so it is not reconciled without being asked."
+
+
+def objection(
+    session: Session, subscription: Subscription, member: SubscriptionRelation
+) -> str | None:
+    """Return why a table is not reconciled without being asked; None if it may be.
+
+    What others have done to it so far is entered first.
+    """
+    with session.read() as catalog:
+        root = load_relations(catalog, [member.relid])[member.relid]
+        family = partition_tree(catalog, root)
+    enter_foreign_versions(session, [leaf.oid for leaf in leaves_of_root(root, family)])
+    with session.read() as catalog:
+        is_own = has_own_rows(catalog, subscription, member, root, family)
+    return None if is_own else _NOT_OWN
+
+
+def begin_again(
+    catalog: Catalog,
+    subscription: Subscription,
+    member: SubscriptionRelation,
+    method: CopyMethod,
+    deletion: Deletion | None = None,
+) -> None:
+    """Let the next synchronization of a table begin with state i.
+
+    Args:
+        member: as it is now; it has no copy, or batch of changes, that is written in part.
+        method: what its copy does to the rows that are there.
+        deletion: what is said of rows to delete.
+    """
+    new = replace(
+        member, state=RelState.INIT, lsn=None, snapshot=None, method=method, deletion=deletion
+    )
+    update_subscription_relation(catalog, new)
+    drop_origin(catalog.connection, subscription.table_origin_name(member.relid))
+
+
+def check_ownership(
+    subscription: Subscription, relation: Relation, ownership: RowOwnership
+) -> None:
+    """Check that a table that is reconciled by itself still has the subscription's rows only.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it has not (55000).
+    """
+    if not ownership.is_own:
+        raise ObjectNotInPrerequisiteState(
+            f'table "{relation.qualified_name}" cannot be synchronized again by itself',
+            detail=_NOT_OWN,
+            hint=refresh_hint(subscription, relation.schema, relation.name),
+        )
+
+
+def check_loss(
+    session: Session, subscription: Subscription, table: ReplicatedTable, difference: Staged
+) -> None:
+    """Check that a table that is reconciled by itself does not lose too many rows.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it would (55000).
+    """
+    deleted, total = session.engine().count_deleted(table.target, difference)
+    percentage = subscription.resync_max_delete
+    if not loses_too_many(deleted, total, percentage):
+        return
+    relation = table.relation
+    raise ObjectNotInPrerequisiteState(
+        f'table "{relation.qualified_name}" cannot be synchronized again by itself:'
+        f" {deleted} of its {total} rows would be deleted",
+        detail=f"That is more than {percentage} percent, which resync_max_delete allows. The table"
+        " at the publisher may be about to be loaded again.",
+        hint=refresh_hint(subscription, relation.schema, relation.name),
+    )

@@ -1,0 +1,174 @@
+"""HINTs of subscriptions, followed word for word: they end the fault."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from fix_replication import Database
+
+from replctl.errors import PostgresError
+from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_CREATE = "CREATE SUBSCRIPTION \"My s\" CONNECTION 'dbname=test_pub' PUBLICATION p"
+_REFRESH = 'ALTER SUBSCRIPTION "My s" REFRESH TABLE public."My t"'
+_ANEW = "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile)."
+_ROWS = 'SELECT id, v FROM "My t" ORDER BY id'
+
+
+class Pair:
+    """A published table of six rows, and its copy."""
+
+    def __init__(self, source: Database, target: Database, engine: Engine, options: str) -> None:
+        self.source, self.target, self.engine = source, target, engine
+        for database in (source, target):
+            database.run('CREATE TABLE "My t" (id int PRIMARY KEY, v text)')
+        source.run("INSERT INTO \"My t\" SELECT g, 'row ' || g FROM generate_series(1, 6) g")
+        source.run('CREATE PUBLICATION p FOR TABLE "My t"')
+        target.run(f"{_CREATE} WITH (slot_name = s, {options})")
+        assert target.sync() == []
+
+    def folder(self, database: Database) -> Path:
+        ((path,),) = database.rows("SELECT pg_relation_filepath('\"My t\"')")
+        return Path(path or "")
+
+    def hint(self, message: str) -> str:
+        """Return the hint of the error that stops the subscription."""
+        (failure,) = self.target.sync()
+        assert message in failure.error.message
+        assert failure.error.hint is not None
+        return failure.error.hint
+
+    def refused(self, statement: str) -> str:
+        """Return the hint of a statement that is refused."""
+        with pytest.raises(PostgresError) as raised:
+            self.target.run(statement)
+        assert raised.value.hint is not None
+        return raised.value.hint
+
+    def assert_equal(self) -> None:
+        """Check that the fault is gone: changes come, and the rows are the same."""
+        self.source.run("UPDATE \"My t\" SET v = v || '.' WHERE id = 3")
+        assert self.target.sync() == []
+        assert self.target.rows(_ROWS) == self.source.rows(_ROWS)
+
+
+def test_one_statement_is_enough_where_the_error_disables_the_subscription(
+    publisher: Database, subscriber: Database, engine: Engine
+) -> None:
+    pair = Pair(publisher, subscriber, engine, "disable_on_error = true")
+    target, source = pair.folder(subscriber), pair.folder(publisher)
+    engine.run(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0")
+    hint = pair.hint("were replaced by another program")
+    assert hint == f"{_REFRESH} WITH (enabled = true);"
+    assert subscriber.sync() == []  # it is disabled
+    subscriber.run(hint)
+    pair.assert_equal()
+
+    # A file of the target is gone: its rows are replaced
+    for path in target.glob("*.parquet"):
+        path.unlink()
+    publisher.run("UPDATE \"My t\" SET v = 'x' WHERE id = 1")
+    hint = pair.hint("does not exist")
+    assert hint == f"{_REFRESH} WITH (replace = true, enabled = true);"
+    subscriber.run(hint)
+    pair.assert_equal()
+
+    # Files that changes are decoded from are gone, and the newest version does not need them
+    publisher.run("INSERT INTO \"My t\" VALUES (7, 'gone')")
+    publisher.run('DELETE FROM "My t" WHERE id = 7')
+    engine.run(f"OPTIMIZE delta.`{source}`")
+    kept = {Path(uri).name for uri in _files(engine, source)}
+    for path in source.rglob("*.parquet"):
+        if path.name not in kept and "_delta_log" not in path.parts:
+            path.unlink()
+    hint = pair.hint("does not exist")
+    assert hint == f"{_REFRESH} WITH (enabled = true);"
+    subscriber.run(hint)
+    pair.assert_equal()
+
+
+def _files(engine: Engine, folder: Path) -> list[str]:
+    shown = f"delta.`{folder}`"
+    return [name for (name,) in engine.rows(f"SELECT DISTINCT _metadata.file_path FROM {shown}")]
+
+
+def test_hints_of_a_reconcile(publisher: Database, subscriber: Database, engine: Engine) -> None:
+    pair = Pair(publisher, subscriber, engine, "resync = manual")
+    publisher.run("ALTER PUBLICATION p SET (publish = 'insert')")
+    hint = pair.refused(f"{_REFRESH} WITH (delete = all)")
+    assert hint == f"{_REFRESH} WITH (delete = none);"
+    subscriber.run(hint)
+    publisher.run("ALTER PUBLICATION p SET (publish = 'insert, update, delete')")
+
+    # The column of the filter is not sent
+    publisher.run(
+        "CREATE TABLE u (id int PRIMARY KEY, region int); INSERT INTO u VALUES (1, 1), (2, 2);"
+        " CREATE PUBLICATION q FOR TABLE u (id) WHERE (region = 1)"
+    )
+    subscriber.run("CREATE TABLE u (id int PRIMARY KEY)")
+    subscriber.run('ALTER SUBSCRIPTION "My s" ADD PUBLICATION q')
+    assert subscriber.sync() == []
+    refresh = 'ALTER SUBSCRIPTION "My s" REFRESH TABLE public.u'
+    hint = pair.refused(f"{refresh} WITH (delete = scope)")
+    assert hint == f"{refresh} WITH (delete = none);"
+    subscriber.run(hint)
+    pair.assert_equal()
+    assert subscriber.rows("TABLE u") == [("1",)]
+
+
+def test_subscriptions_that_are_made_again(
+    publisher: Database, subscriber: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(publisher, subscriber, engine, "binary = false")
+    ((origin,),) = subscriber.rows("SELECT 'pg_' || oid FROM pg_subscription")
+
+    # What a crash has left half written is finished by sync, and then the statement works
+    publisher.run("INSERT INTO \"My t\" VALUES (8, 'half')")
+    with monkeypatch.context() as patch:
+        patch.setenv("REPLCTL_INJECTION_POINT", "apply.before-progress:error")
+        patch.setattr("replctl.injection_point._visits", Counter())
+        assert len(subscriber.sync()) == 1
+    alter = 'ALTER TABLE "My t" ALTER COLUMN id TYPE bigint'
+    hint = pair.refused('DROP SUBSCRIPTION "My s"')
+    assert hint == "Finish them with \\sync, then repeat the command."
+    assert pair.refused(alter) == "Synchronize the subscription before."
+    assert subscriber.sync() == []
+    subscriber.run(alter)
+    pair.assert_equal()
+
+    # The publisher's log ends before what was applied
+    subscriber.run('ALTER SUBSCRIPTION "My s" DISABLE')
+    subscriber.run(f"SELECT pg_replication_origin_advance('{origin}', 'FF/0')")
+    subscriber.run('ALTER SUBSCRIPTION "My s" ENABLE')
+    assert pair.hint("is ahead of the WAL flush position") == _ANEW
+    subscriber.run('DROP SUBSCRIPTION "My s"')
+    subscriber.run(f"{_CREATE} WITH (slot_name = s, copy_data = reconcile)")
+    pair.assert_equal()
+
+    # Another writer has taken the transaction identifier of the subscription
+    ((oid,),) = subscriber.rows("SELECT oid FROM pg_subscription")
+    ((relid,),) = subscriber.rows("SELECT '\"My t\"'::regclass::oid")
+    application = f"replctl-{subscriber.session.cluster.system_identifier}-{oid}-{relid}"
+    _forge(pair, application)
+    publisher.run("UPDATE \"My t\" SET v = 'forged' WHERE id = 2")
+    assert pair.hint("was not carried out") == _ANEW
+    subscriber.run('DROP SUBSCRIPTION "My s"')
+    subscriber.run(f"{_CREATE} WITH (slot_name = s, copy_data = reconcile)")
+    pair.assert_equal()
+
+
+def _forge(pair: Pair, application: str) -> None:
+    """Write a commit that takes all steps of a subscription."""
+    log = pair.folder(pair.target) / "_delta_log"
+    version = max(int(path.stem) for path in log.glob("*.json")) + 1
+    actions = [
+        {"commitInfo": {"timestamp": 0, "operation": "WRITE"}},
+        {"txn": {"appId": application, "version": 2**62 + 1}},
+    ]
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (log / f"{version:020d}.json").write_text(text)

@@ -1,0 +1,176 @@
+"""Every HINT that is replctl's own is tried by a test: HINTS says which.
+
+A HINT is one from here if it is in a module of PLACES.  One that is new has to be written into
+HINTS, with a test that follows it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_TESTS = Path(__file__).parent
+_CODE = _TESTS.parent / "replctl"
+
+#: Folders and modules whose HINTs are replctl's own.
+PLACES = (
+    "lake", "replication", "spark", "launcher.py", "verify.py", "open_node.py",
+    "catalog/wal_availability.py", "commands/adopt.py", "commands/constraint.py",
+    "commands/delta_property.py", "commands/subscription_options.py",
+    "commands/subscription_table.py", "commands/alter_table.py",
+)  # fmt: skip
+
+#: It is PostgreSQL's; it says what the machine lacks, which no test takes away; it comes from
+#: another error; or nothing has tried it yet.
+POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
+
+_LOST_SLOT = "subscription/test_retention.py::test_a_lost_slot_stops_its_subscription"
+_HINTS = "commands/test_hints.py::test_hints_of"
+_LOCATION = f"{_HINTS}_tables_with_a_location"
+_FOLLOWED = "subscription/test_hints_followed.py::"
+_ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
+_DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
+_RECONCILE = f"{_FOLLOWED}test_hints_of_a_reconcile"
+_TARGET = "subscription/test_replaced_target.py::test_the_hint_makes_the_rows_equal_again"
+
+#: A HINT, with {} for what is filled in, or the expression that makes it; and what tries it.
+HINTS: dict[str, str] = {
+    # -- subscriptions
+    "refresh_hint(subscription, schema, table)": _DISABLED,
+    "refresh_hint(subscription, schema, name, option)": _DISABLED,
+    "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
+    "test_too_many_rows_are_not_deleted_without_being_asked",
+    "self._refresh(catalog, relation) or error.hint": _TARGET,
+    "_statement(subscription, relation, 'delete = none')": _RECONCILE,
+    "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
+    "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",
+    "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).": _ANEW,
+    "Synchronize the subscription before.": _ANEW,
+    "Finish that with \\sync, then repeat the command.": "subscription/test_resync.py::"
+    "test_a_table_that_catches_up_is_reconciled_too",
+    "Remove all of them but one at the publisher, then synchronize again.": "subscription/"
+    "test_reconcile.py::test_keys_that_are_there_twice",
+    "Add copy_data = reconcile to the options.": f"{_HINTS}_options_of_a_subscription",
+    "Available values: {}.": f"{_HINTS}_options_of_a_subscription",
+    "Run: replctl sync {}": "subscription/test_verify.py::"
+    "test_a_table_that_is_not_synchronized_cannot_be_compared",
+    "Run: replctl verify {} {}": "subscription/test_verify.py::"
+    "test_what_cannot_be_compared_is_exit_code_2",
+    "Publications and subscriptions form a loop: origin = none keeps replicated changes from being"
+    " sent on.": "subscription/test_rep_changes.py::test_a_loop_of_subscriptions_is_named",
+    'You might need to increase "max_slot_wal_keep_size".': POSTGRESQL,
+    "Synchronize its subscription before.": "lake/test_slot_retention.py::"
+    "test_vacuum_warns_before_and_frees_what_a_lost_slot_held",
+    "Synchronize the subscription of the slot, or let the table's owner prolong its"
+    " retention.": "lake/test_slot_retention.py::"
+    "test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs",
+    # -- tables
+    "put_back_hint(relation)": "lake/test_version_chain.py",
+    "put_back_hint(place.relation)": "lake/test_version_chain.py",
+    "Put its file back from a backup.": f"{_HINTS}_a_log_with_a_hole",
+    "Put the file back from a backup.": "lake/test_table_error.py::test_a_file_that_cannot_be_read",
+    "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
+    ' DeltaTable("{}").repair() of the Python package deltalake.': "lake/test_table_error.py::"
+    "test_a_file_that_is_gone",
+    "If the table is a shallow clone, or its log is to be trusted for another reason, adopt it with"
+    " WITH ({} = on), or use ALTER TABLE {} SET ({} = on).": "lake/test_table_paths.py::"
+    "test_foreign_files_are_refused",
+    'If the catalog was put back from a backup, run "replctl cluster identify --restored". To take'
+    " the commits for another writer's, use SELECT replctl_accept_commits({}).": "lake/"
+    "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",
+    "Use GRANT {} TO {}.": f"{_HINTS}_roles_that_may_not_read_files",
+    "If this cluster alone writes it from now on, adopt it again: DROP TABLE {}, which leaves the"
+    " files, then CREATE TABLE {} USING delta LOCATION {}.": UNTRIED,
+    "A new table needs a directory of its own: choose one that is empty or does not"
+    " exist.": _LOCATION,
+    "_HINT": _LOCATION,
+    "Leave the column definitions out to adopt it.": _LOCATION,
+    "Write USING delta before LOCATION.": _LOCATION,
+    "Use CREATE TABLE ... (PRIMARY KEY (...) NOT ENFORCED) USING delta"
+    " LOCATION.": f"{_HINTS}_keys_and_properties",
+    "Use ALTER TABLE {} SET ({} = false).": f"{_HINTS}_keys_and_properties",
+    "Make a new table with it, and copy the rows.": "commands/test_storage.py::"
+    "test_a_table_without_deletion_vectors",
+    "It is undone before its tables are used again.": UNTRIED,
+    'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
+    "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
+    "See server log for query details.": POSTGRESQL,
+    "waiting.hint": PASSED_ON,
+    "error.hint": PASSED_ON,
+    # -- clusters
+    "Back up its primary.": UNTRIED,
+    "Make their storage accessible at these places and promote again. --without-tables promotes"
+    " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
+    "test_promotion_without_the_primary_s_tables",
+    "A host that begins with a slash is the directory of a cluster. Sockets of PostgreSQL servers"
+    " are not supported yet.": UNTRIED,
+    # -- Spark
+    "Start replctl anew; what was not finished is finished, or undone, then.": MACHINE,
+    'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
+    "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "Add the server's token to its address: sc://HOST:PORT/;token=...": "psql/"
+    "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "Check free disk space.": "crash/test_full_disk.py::"
+    "test_a_full_disk_leaves_nothing_of_copy_and_apply",
+    "Give Spark more: --conf spark.driver.memory=4g.": MACHINE,
+    'Start it again with "replctl spark start".': "psql/test_spark_server.py::"
+    "test_a_server_is_started_once_and_found",
+    "Start the server with {}={}.": "spark/test_engine.py::"
+    "test_a_server_with_another_setting_is_refused",
+    "Start it with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
+    " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog.": MACHINE,
+    "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
+    " 'replctl[java]'.": MACHINE,
+    "Set REPLCTL_IVY_SETTINGS to an Ivy settings file that names a mirror, or use a Spark Connect"
+    " server (--remote).": MACHINE,
+}
+
+
+def _text(node: ast.expr) -> str:
+    """Return a text as HINTS has it."""
+    match node:
+        case ast.Constant(str() as value):
+            return value
+        case ast.JoinedStr(values):
+            return "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in values
+            )
+    return ast.unparse(node)
+
+
+def _found() -> Iterator[tuple[str, str]]:
+    """The HINTs of the code, each with where it is."""
+    for place in PLACES:
+        path = _CODE / place
+        for module in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+                values: list[ast.expr] = []
+                if isinstance(node, ast.Call):
+                    values = [k.value for k in node.keywords if k.arg == "hint"]
+                elif isinstance(node, ast.Assign):
+                    targets = [t for t in node.targets if isinstance(t, ast.Attribute)]
+                    values = [node.value for target in targets if target.attr == "hint"]
+                for value in values:
+                    yield _text(value), f"{module.relative_to(_CODE)}:{value.lineno}"
+
+
+def test_every_hint_is_in_the_list() -> None:
+    missing = [f"{place}: {text}" for text, place in _found() if text not in HINTS]
+    assert missing == []
+
+
+def test_the_list_has_no_other_hints() -> None:
+    assert HINTS.keys() - {text for text, _place in _found()} == set()
+
+
+_TRIED = sorted(test for test in set(HINTS.values()) if "/" in test)
+
+
+@pytest.mark.parametrize("test", _TRIED)
+def test_what_tries_a_hint_is_there(test: str) -> None:
+    module, _, name = test.partition("::")
+    text = (_TESTS / module).read_text(encoding="utf-8")
+    assert not name or f"def {name}(" in text
