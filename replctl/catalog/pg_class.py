@@ -170,6 +170,7 @@ class Storage:
             begun to make it.
         has_foreign: another program has committed to it.
         is_read_only: it belongs to the cluster that this one is a copy of.
+        has_row_ids: the rows of the newest version that was entered have row ids.
         taken_over: when somebody last went on with, or undid, what a dead process had begun to
             write, in microseconds since 1970.
     """
@@ -184,6 +185,13 @@ class Storage:
     has_foreign: bool = False
     taken_over: int | None = None
     is_read_only: bool = False
+    has_row_ids: bool = True
+
+    @property
+    def has_own_row_ids(self) -> bool:
+        """Return whether rows can be told apart by row ids at every version: of a table of others,
+        nobody knows it."""
+        return self.has_row_ids and not self.is_adopted
 
     @property
     def is_in_base(self) -> bool:
@@ -569,6 +577,7 @@ def _load_storage(
             bool(row.has_foreign),
             row.taken_over,
             bool(row.is_read_only),
+            bool(row.has_row_ids),
         )
         for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
     }
@@ -807,6 +816,7 @@ def insert_storage(
         is_adopted=is_adopted,
         is_made=is_adopted,
         has_location=has_location,
+        has_row_ids=not is_adopted,
     )
 
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126h"
+REVISION = "20261126i"
 
 metadata = MetaData()
 
@@ -576,6 +576,7 @@ storage_table = Table(
     _bool("accepts_marks"),
     _bool("is_read_only"),  # it belongs to the cluster that this one is a copy of
     _text("table_id", nullable=True),  # metaData.id of the newest version in the log
+    _bool("has_row_ids"),  # its rows have them (delta.enableRowTracking)
 )
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's

@@ -139,15 +139,16 @@ def note_foreign_commit(connection: Connection, relid: int) -> None:
     )
 
 
-def note_table_id(connection: Connection, relid: int, table_id: str) -> None:
-    """Note which Delta table (metaData.id) a relation's newest version in the log belongs to."""
+def note_metadata(connection: Connection, relid: int, table_id: str, *, has_row_ids: bool) -> None:
+    """Note which Delta table (metaData.id) a relation's newest version in the log belongs to, and
+    whether its rows have row ids."""
     table = schema.storage_table
     change = update(table).where(table.c.relid == relid)
-    connection.execute(change.values(table_id=table_id))
+    connection.execute(change.values(table_id=table_id, has_row_ids=has_row_ids))
 
 
 def known_table_id(connection: Connection, relid: int) -> str | None:
-    """Return what `note_table_id` has noted."""
+    """Return the metaData.id that `note_metadata` has noted."""
     table = schema.storage_table
     query = select(table.c.table_id).where(table.c.relid == relid)
     return connection.execute(query).scalar_one_or_none()

@@ -12,7 +12,7 @@ from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import NONE, enter
-from replctl.catalog.storage import note_foreign_commit, note_table_id
+from replctl.catalog.storage import note_foreign_commit, note_metadata
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedTable
 from replctl.lake.adopt import DeltaColumn, delta_column
@@ -93,7 +93,7 @@ def enter_adopted(catalog: Catalog, relation: Relation, found: NewestVersion) ->
     and reads no version before it."""
     commit = found.commit
     note_foreign_commit(catalog.connection, relation.oid)
-    note_table_id(catalog.connection, relation.oid, found.table_id)
+    note_metadata(catalog.connection, relation.oid, found.table_id, has_row_ids=False)
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     enter(
         catalog,

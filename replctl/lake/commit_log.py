@@ -37,7 +37,7 @@ from replctl.catalog.pg_wal import (
 from replctl.catalog.storage import (
     accepts_marks,
     note_foreign_commit,
-    note_table_id,
+    note_metadata,
     set_acceptance,
 )
 from replctl.catalog.transaction import (
@@ -67,6 +67,7 @@ from replctl.lake.delta_log import (
     outside_checkpoint,
     readable_after,
 )
+from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_replacement
 from replctl.lake.version_chain import (
     Chain,
@@ -469,7 +470,12 @@ def enter_versions(
             note_foreign_commit(catalog.connection, relation.oid)
             note_replacement(catalog, relation, commit)
         if commit.metadata is not None:
-            note_table_id(catalog.connection, relation.oid, commit.metadata["id"])
+            note_metadata(
+                catalog.connection,
+                relation.oid,
+                commit.metadata["id"],
+                has_row_ids=has_row_ids(commit.metadata),
+            )
             if xid is None:
                 found = columns_of(commit.metadata, storage.location, commit.version)
                 adopt_new_columns(catalog, relation.oid, storage.location, found, commit.version)

@@ -13,7 +13,7 @@ from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
 from replctl.errors import DataError, ObjectNotInPrerequisiteState, PostgresError
 from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
-from replctl.lake.delta_log import applied_step, latest_version
+from replctl.lake.delta_log import applied_step, latest_version, schema_at
 from replctl.lake.row_description import RowReader
 from replctl.lake.target import check_updatable, enums_of, replication_target
 from replctl.lake.violation import doubly_published, violation
@@ -23,7 +23,7 @@ from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts,
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import NEXT_VALUE, CommitNote, SentColumn, Target, UniqueKey
+from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.merge import LeafChange, WritePath
@@ -356,9 +356,20 @@ class TableOutcome:
         current = replication_target(family[table.relation.oid], table.remote, family)
         leaf, engine = current.leaves[number], table.session.engine()
         if table.is_replaced:
+            _restore_properties(table.session, family[leaf.relid])
             engine.replace_leaf(self.outcome, number, leaf, note)
         else:
             engine.write_leaf(self.outcome, number, leaf, self.leaf_changes[number], note)
+
+
+def _restore_properties(session: Session, leaf: Relation) -> None:
+    """Give a table of replctl's own the properties back that another program has taken from it."""
+    storage = leaf.storage
+    if storage is None or storage.is_adopted or latest_version(storage.location) is None:
+        return
+    found = schema_at(storage.location)["configuration"]
+    if not TABLE_PROPERTIES.items() <= found.items():
+        session.engine().set_properties(storage.location, TABLE_PROPERTIES)
 
 
 def written_leaves(

@@ -67,7 +67,7 @@ class TableMetadata:
     @property
     def has_row_ids(self) -> bool:
         """Whether all rows have row ids."""
-        return bool(self.action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true")
+        return has_row_ids(self.action)
 
     def is_readable_as(self, later: TableMetadata) -> bool:
         """Return whether Delta reads a change data feed of these versions while the table has later
@@ -81,6 +81,11 @@ class TableMetadata:
         new = {(name, *rest): nullable for name, *rest, nullable in later.columns}
         kept = all(column in new and new[column] >= nullable for column, nullable in old.items())
         return kept and all(nullable for column, nullable in new.items() if column not in old)
+
+
+def has_row_ids(action: Mapping[str, Any]) -> bool:
+    """Return whether all rows have row ids, by a metaData action."""
+    return bool(action.get("configuration", {}).get(ROW_TRACKING, "").lower() == "true")
 
 
 def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:

@@ -43,7 +43,7 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
         storage.location if storage is not None and storage.is_made else None,
         tuple(columns),
         version,
-        has_row_tracking=storage is not None and not storage.is_adopted,
+        has_row_tracking=storage is not None and storage.has_own_row_ids,
     )
 
 
@@ -83,7 +83,7 @@ def written_source(relation: Relation, version: int) -> TableSource:
         for type_, typmod, stored in [*current, *former]
         if stored.since_version is not None and stored.since_version <= version
     )
-    return TableSource(storage.location, columns, None, not storage.is_adopted)
+    return TableSource(storage.location, columns, None, storage.has_own_row_ids)
 
 
 def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> TableSource:

@@ -25,7 +25,7 @@ from replctl.catalog.storage import (
     known_table_id,
     note_foreign_commit,
     note_lost_columns,
-    note_table_id,
+    note_metadata,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -41,6 +41,7 @@ from replctl.lake.delta_log import (
     stored_names,
     version_digest,
 )
+from replctl.lake.table_metadata import has_row_ids
 from replctl.lake.target_fault import note_break, note_cleaning
 
 
@@ -103,13 +104,13 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     newest = latest_version(location)
     assert newest is not None
     common = _common_version(catalog, relation)
-    known, found = known_table_id(catalog.connection, oid), str(schema_at(location)["id"])
-    note_break(catalog, relation, _sentence(location, known, found))
+    known, found = known_table_id(catalog.connection, oid), schema_at(location)
+    note_break(catalog, relation, _sentence(location, known, str(found["id"])))
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
     adopt_new_columns(catalog, oid, location, stored_columns(location), newest)
     note_lost_columns(catalog.connection, oid, stored_names(location), newest)
-    note_table_id(catalog.connection, oid, found)
+    note_metadata(catalog.connection, oid, found["id"], has_row_ids=has_row_ids(found))
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     version = newest if newest > common else None
     digest = version_digest(location, newest) if newest > common else None

@@ -84,7 +84,7 @@ def rewrite_columns(
     execute(engine, f"UPDATE {table_name(location)} SET {assigned}", note)
 
 
-def set_properties(engine: Engine, location: str, properties: dict[str, str]) -> None:
+def set_properties(engine: Engine, location: str, properties: Mapping[str, str]) -> None:
     """Change properties of a table."""
     shown = ", ".join(f"{quote(name)} = {quote(value)}" for name, value in properties.items())
     engine.run(f"ALTER TABLE {table_name(location)} SET TBLPROPERTIES ({shown})")

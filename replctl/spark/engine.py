@@ -310,7 +310,7 @@ class Engine:
         """Give columns of a table, by their names in storage, values that are Spark SQL."""
         delta_table.rewrite_columns(self, location, values, note)
 
-    def set_properties(self, location: str, properties: dict[str, str]) -> None:
+    def set_properties(self, location: str, properties: Mapping[str, str]) -> None:
         """Change properties of a table."""
         delta_table.set_properties(self, location, properties)
 

@@ -130,3 +130,8 @@ def test_the_hint_makes_the_rows_equal_again(
         assert subscriber.sync() == [], action
         assert subscriber.rows(_SORTED) == publisher.rows(_SORTED), action
         assert subscriber.rows("TABLE u") == publisher.rows("TABLE u")
+
+    target.run("ALTER TABLE T SET TBLPROPERTIES (delta.enableRowTracking = false)")
+    publisher.run("UPDATE \"My t\" SET v = 'without row ids' WHERE id = 1")
+    assert subscriber.sync() == []
+    assert subscriber.rows(_SORTED) == publisher.rows(_SORTED)
