@@ -367,8 +367,10 @@ class _Worker:
             )
         except (QueryCanceled, ConnectionFailure):
             raise
-        except ReplicationConflict:
-            return False
+        except ReplicationConflict as conflict:
+            if self._subscriber.unfinished_batch() is None:
+                return False
+            raise self._error(batch, conflict) from conflict
         except PostgresError as error:
             if self._subscriber.unfinished_batch() is None:
                 return False
