@@ -19,9 +19,8 @@ from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, o
 from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
 from replctl.spark.query import target as own
 from replctl.spark.replicated_change import received
-from replctl.spark.row_hash import key_bucket
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.staging import SMALL, Staged, StagedColumn, staged
+from replctl.spark.staging import Staged, StagedColumn, staged
 from replctl.spark.translation import to_sql
 from replctl.spark.values import (
     ForeignChanges,
@@ -30,15 +29,9 @@ from replctl.spark.values import (
     Target,
     TargetColumn,
 )
-from replctl.spark.verify import Sides, buckets_query
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
-
-#: Into so many buckets the keys of a large table are divided.  More of them that differ than this
-#: are no condition: almost every row is read for them anyway.
-_BUCKETS = 65_536
-_MANY_BUCKETS = _BUCKETS // 4
 
 
 @contextmanager
@@ -54,12 +47,8 @@ def difference(
     Args:
         rows: a query of n1, n2, ..., the columns that are sent.
     """
-    found = difference_sql(target, sent, rows, mending)
+    found = _difference_sql(target, sent, rows, mending)
     is_many = not engine.query_size.is_small(found.sql)
-    if target.key and is_many:
-        buckets = _differing_buckets(engine, target, sent, rows)
-        found = difference_sql(target, sent, rows, mending, buckets=buckets)
-        is_many = buckets is None or len(buckets) > SMALL
     with staged(engine, found.sql, _difference_columns(target), is_many=is_many) as rows_found:
         yield rows_found
 
@@ -101,7 +90,7 @@ def renewed_difference(
             earlier=view_rows(earlier),
             unchanged=f"SELECT * FROM earlier LEFT ANTI JOIN keys ON {_among(target, known)}"
             f" WHERE NOT ({is_extra}) OR ({_deletable(mending)})",
-            compared=difference_sql(target, sent, rows, mending, keys),
+            compared=_difference_sql(target, sent, rows, mending, keys),
         )
         with staged(engine, found.sql, _difference_columns(target)) as rows_found:
             yield rows_found
@@ -124,22 +113,18 @@ def _among(target: Target, values: Sequence[str]) -> str:
     return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
 
 
-def difference_sql(
+def _difference_sql(
     target: Target,
     sent: Sequence[SentColumn],
     rows: str,
     mending: Mending,
     keys: Staged | None = None,
-    buckets: Sequence[int] | None = None,
 ) -> Query:
-    """Return a query of the rows that differ, as `difference`.
-
+    """
     Args:
         keys: compare only these.
-        buckets: compare only the keys in these; None: all.
     """
-    source = _source(target, sent, rows, _in_buckets(target, buckets, new))
-    target_rows = _target_rows(target, _in_buckets(target, buckets, own))
+    source, target_rows = _source(target, sent, rows), _target_rows(target)
     if keys is not None:
         source, target_rows = (
             query(
@@ -219,7 +204,7 @@ def count_unpublished(
     Args:
         scope: as `Mending.deletes`.
     """
-    source, target_rows = _source(target, sent, rows, ""), _target_rows(target, "")
+    source, target_rows = _source(target, sent, rows), _target_rows(target)
     if target.key:
         matched = _matched_by_key(target, source, target_rows)
     else:
@@ -237,57 +222,27 @@ def count_unpublished(
 _RUNNING = "ROWS UNBOUNDED PRECEDING"
 
 
-def _differing_buckets(
-    engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
-) -> list[int] | None:
-    """Return the buckets of keys in which the sides differ; None: in so many that all rows are
-    compared.
-
-    To count and hash both sides takes less than to join them.
-    """
-    sides = Sides(rows, tuple(sent), target)
-    ((_published, _own, buckets),) = engine.rows(buckets_query(sides, _BUCKETS).sql)
-    return sorted(buckets) if len(buckets) <= _MANY_BUCKETS else None
-
-
-def _in_buckets(target: Target, buckets: Sequence[int] | None, image: Callable[[int], str]) -> str:
-    """A condition on rows, with its WHERE."""
-    if buckets is None:
-        return ""
-    if not buckets:
-        return " WHERE FALSE"
-    bucket = key_bucket(target, _sent_columns(target), image, _BUCKETS)
-    return f" WHERE {bucket} IN ({', '.join(map(str, buckets))})"
-
-
-def _source(target: Target, sent: Sequence[SentColumn], rows: str, where: str) -> Query:
+def _source(target: Target, sent: Sequence[SentColumn], rows: str) -> Query:
     """The published rows with the target's columns and types, new_<attnum>; occurrence numbers
-    those that are equal in what matches them.
-
-    Args:
-        where: a condition on them.
-    """
+    those that are equal in what matches them."""
     converted = [
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
     ]
     place = ", ".join(_matching_values(target, new)) or "1"
     return query(
         f"SELECT *, row_number() OVER (PARTITION BY {place} ORDER BY {place}) AS occurrence"
-        f" FROM converted{where}",
+        " FROM converted",
         published=Query(rows),
         converted=f"SELECT {selected(converted)} FROM published",
     )
 
 
-def _target_rows(target: Target, where: str) -> Query:
+def _target_rows(target: Target) -> Query:
     """The target's rows, target_<attnum>, each with its leaf.
 
     By key: `previous_leaf` and `next_leaf` are those of other rows with the same key, and
     `is_first` marks one of those that are stored alike in a leaf.  As a multiset:
     `target_occurrence` numbers equal rows, the oldest first: what others have added goes.
-
-    Args:
-        where: a condition on them.
     """
     is_keyed = bool(target.key)
     parts = []
@@ -311,7 +266,7 @@ def _target_rows(target: Target, where: str) -> Query:
     else:
         over = f"OVER (PARTITION BY {place} ORDER BY row_version, row_id)"
         numbers = f"row_number() {over} AS target_occurrence"
-    return query(f"SELECT *, {numbers} FROM stored{where}", stored=union(parts))
+    return query(f"SELECT *, {numbers} FROM stored", stored=union(parts))
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:

@@ -61,10 +61,9 @@ from replctl.spark.outcome import (
     violation_sql,
 )
 from replctl.spark.partition import leaf_number_sql
-from replctl.spark.reconcile import difference_sql
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staging import Staged
-from replctl.spark.values import ChangedFiles, Mending
+from replctl.spark.values import ChangedFiles
 from replctl.spark.verify import Sides, buckets_query, differences_query
 from replctl.types import builtin
 
@@ -501,11 +500,6 @@ SHAPES: dict[str, Callable[[], str]] = {
     "rows that differ": lambda: str(differences_query(sides(PLAIN, owned=(IN_EUROPE,)), [3, 9])),
     "rows that differ without a key": lambda: str(
         differences_query(sides(KEYLESS, counts_different=False), range(4096))
-    ),
-    "rows to reconcile, in some buckets": lambda: str(
-        difference_sql(
-            PLAIN, SENT, "SELECT * FROM published", Mending(True, (IN_EUROPE,)), buckets=[3, 9]
-        )
     ),
     # conversion
     "conversion of changes": lambda: conversion_shape(),
