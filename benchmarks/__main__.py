@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import fan_out, filters, memory, processes, small
+from benchmarks import fan_out, feedless, filters, memory, processes, small
 from benchmarks.measure import Run
 from benchmarks.report import Report, combined, described_machine, plot
 from replctl.spark import SparkConf, open_engine
@@ -33,6 +33,24 @@ def _measure_incremental(run: Run) -> None:
     incremental.measure(run)
 
 
+def _measure_reconcile(run: Run) -> None:
+    from benchmarks import reconcile
+
+    reconcile.measure_reconcile(run)
+
+
+def _measure_verify(run: Run) -> None:
+    from benchmarks import reconcile
+
+    reconcile.measure_verify(run)
+
+
+def _measure_adoption(run: Run) -> None:
+    from benchmarks import adoption  # loads deltalake
+
+    adoption.measure(run)
+
+
 #: Those that start processes come first: Spark, once it is started here, stays.
 _GROUPS: dict[str, Callable[[Run], None]] = {
     "catalog": processes.measure_catalog,
@@ -46,6 +64,10 @@ _GROUPS: dict[str, Callable[[Run], None]] = {
     "subscriptions": fan_out.measure_subscriptions,
     "no-op": fan_out.measure_no_op,
     "filters": filters.measure,
+    "reconcile": _measure_reconcile,
+    "verify": _measure_verify,
+    "feedless": feedless.measure,
+    "adoption": _measure_adoption,
     "memory": memory.measure,
 }
 

@@ -71,30 +71,78 @@ class Job:
         images = self._last_images()
         if images is None:
             return
-        values: dict[str, str | Column] = {name: f"s.{name}" for name in COLUMN_NAMES}
-        (
-            DeltaTable.forPath(self._spark, self._target)
-            .alias("t")
-            .merge(images.alias("s"), "t.id = s.id")
-            .whenMatchedDelete("NOT s.is_there")
-            .whenMatchedUpdate(set=values)
-            .whenNotMatchedInsert("s.is_there", values=values)
-            .execute()
-        )
+        _merge(self._spark, self._target, images)
 
     def replace(self) -> None:
         """By replaceWhere with the keys as literals."""
         images = self._last_images()
         if images is None:
             return
-        rows = images.toArrow()
-        keys = ", ".join(map(str, rows.column("id").to_pylist()))
-        kept = rows.filter(pc.field("is_there")).drop_columns(["is_there"])
-        (
-            self._spark.createDataFrame(kept)
-            .coalesce(1)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"id IN ({keys})")
-            .save(self._target)
-        )
+        _replace(self._spark, self._target, images)
+
+
+def reconcile(spark: SparkSession, source: str, target: str, way: str) -> None:
+    """Make a table equal to another one: join both, and write where they differ.
+
+    Args:
+        way: replace (replaceWhere with the keys as literals) or merge.
+    """
+    tables = [spark.read.format("delta").load(location) for location in (source, target)]
+    found = _differences(*tables)
+    if way == "merge":
+        _merge(spark, target, found)
+    else:
+        _replace(spark, target, found)
+
+
+def merge_version(spark: SparkSession, source: str, target: str) -> None:
+    """Write into a copy in which rows the newest version of its source differs from the one
+    before."""
+    newest = DeltaTable.forPath(spark, source).history(1).first()
+    assert newest is not None
+    new, old = (
+        spark.read.format("delta").option("versionAsOf", version).load(source)
+        for version in (newest["version"], newest["version"] - 1)
+    )
+    _merge(spark, target, _differences(new, old))
+
+
+def _differences(new: DataFrame, old: DataFrame) -> DataFrame:
+    """The rows of `new` that `old` lacks or has otherwise, and those that only `old` has."""
+    differs = " OR ".join(f"NOT (s.{name} <=> t.{name})" for name in COLUMN_NAMES)
+    values = [f"s.{name} AS {name}" for name in COLUMN_NAMES if name != "id"]
+    return (
+        new.alias("s")
+        .join(old.alias("t"), on=F.expr("s.id = t.id"), how="full_outer")
+        .where(differs)
+        .selectExpr("coalesce(s.id, t.id) AS id", "s.id IS NOT NULL AS is_there", *values)
+    )
+
+
+def _merge(spark: SparkSession, target: str, images: DataFrame) -> None:
+    """Write the last images of rows, of which `is_there` says whether they stay."""
+    values: dict[str, str | Column] = {name: f"s.{name}" for name in COLUMN_NAMES}
+    (
+        DeltaTable.forPath(spark, target)
+        .alias("t")
+        .merge(images.alias("s"), "t.id = s.id")
+        .whenMatchedDelete("NOT s.is_there")
+        .whenMatchedUpdate(set=values)
+        .whenNotMatchedInsert("s.is_there", values=values)
+        .execute()
+    )
+
+
+def _replace(spark: SparkSession, target: str, images: DataFrame) -> None:
+    """As `_merge`, with the keys as literals."""
+    rows = images.toArrow()
+    keys = ", ".join(map(str, rows.column("id").to_pylist()))
+    kept = rows.filter(pc.field("is_there")).drop_columns(["is_there"])
+    (
+        spark.createDataFrame(kept)
+        .coalesce(1)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("replaceWhere", f"id IN ({keys})")
+        .save(target)
+    )

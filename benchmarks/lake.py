@@ -161,10 +161,20 @@ class Lake:
         ((path,),) = self.run(database, f"SELECT pg_relation_filepath('{table}')")
         return str(path)
 
-    def publish(self, database: str, rows: int, table: str = "t") -> str:
-        """A table that Spark has written, adopted as a relation; where it lies."""
+    def publish(
+        self,
+        database: str,
+        rows: int,
+        table: str = "t",
+        properties: Mapping[str, str] | None = None,
+    ) -> str:
+        """A table that Spark has written, adopted as a relation; where it lies.
+
+        Args:
+            properties: of Delta, instead of replctl's or beside them.
+        """
         location = str(self.bare / f"{database}-{table}")
-        self.write_table(location, rows)
+        self.write_table(location, rows, TABLE_PROPERTIES | dict(properties or {}))
         self.run(
             database,
             f"CREATE TABLE {table} (PRIMARY KEY (id)) USING delta LOCATION '{location}';"
@@ -209,10 +219,12 @@ class Lake:
         context = self.engine.session.sparkContext
         return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
-    def write_table(self, location: str, rows: int) -> None:
+    def write_table(
+        self, location: str, rows: int, properties: Mapping[str, str] = TABLE_PROPERTIES
+    ) -> None:
         """A Delta table with rows in the order of their keys."""
         files = max(1, -(-rows // _ROWS_OF_A_FILE))
-        self.create_table(location)
+        self.create_table(location, properties)
         values = [f"{types[2].format(id='id')} AS {name}" for name, types in _COLUMNS.items()]
         frame = self.lean.range(2, 2 * rows + 1, 2, files).selectExpr(*values)
         frame.write.format("delta").mode("append").save(location)
@@ -256,7 +268,7 @@ class Lake:
         Raises:
             DifferentResults: they have not.
         """
-        sums = {name: self._checksum(query) for name, query in tables.items()}
+        sums = {name: self.checksum(query) for name, query in tables.items()}
         if len(set(sums.values())) == 1:
             return
         first, *others = tables
@@ -268,7 +280,8 @@ class Lake:
                     raise DifferentResults(f"{one} has rows that {two} has not, as\n  {shown}")
         raise DifferentResults(f"checksums differ: {sums}")
 
-    def _checksum(self, query: str) -> tuple[Any, ...]:
+    def checksum(self, query: str) -> tuple[Any, ...]:
+        """How many rows a query has, and what tells them from others."""
         row = self.lean.sql(
             "SELECT count(*), bit_xor(h), sum(CAST(h AS DECIMAL(38, 0)))"
             f" FROM (SELECT xxhash64(*) AS h FROM ({query}))"

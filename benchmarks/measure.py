@@ -108,7 +108,7 @@ class Goal:
         key: by which groups know it.
         text: what is measured.
         limit: the most that meets it.
-        unit: x (a ratio), s (seconds), ms or files.
+        unit: x (a ratio), s (seconds), ms, % or columns.
     """
 
     key: str
@@ -137,6 +137,11 @@ GOALS = (
     Goal("subscriptions", "10 filtered subscriptions, 1e6 rows, 1e4 changes, against 1", 6.0, "x"),
     Goal("watch", "one row, from commit to visible, sync --watch --interval 0", 2.0, "s"),
     Goal("cold", "cold sync of a small table, against a plain PySpark script", 0.75, "x"),
+    Goal("reconcile", "reconcile with 1e3 differences, against join and write by hand", 1.0, "x"),
+    Goal("reconcile-bytes", "bytes that it writes, of those of a copy", 5.0, "%"),
+    Goal("verify", "verify of equal sides, against SQL that counts and hashes both", 1.3, "x"),
+    Goal("feedless-small", "sync without a feed, deletion vectors, against one with it", 1.5, "x"),
+    Goal("feedless-whole", "sync of a rewritten table, against join and write by hand", 1.2, "x"),
     Goal("memory", "driver's memory with 1e6 changed rows, against 1e4", 1.25, "x"),
 )  # fmt: skip
 

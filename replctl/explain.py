@@ -25,6 +25,7 @@ from replctl.replication.apply import (
     changes_between,
     conflict_error,
     groups,
+    is_applicable,
 )
 from replctl.replication.conflict import DecodingFailure, ReplicationConflict
 from replctl.replication.node import ChangeBatch, Publisher, Snapshot
@@ -105,6 +106,10 @@ def explain_sync(session: Session, names: Sequence[str] = ()) -> list[Subscripti
         QueryCanceled: Ctrl-C.
     """
     return [_Explained(session, item).plan() for item in enabled_subscriptions(session, names)]
+
+
+class _JoinedConflict(Exception):
+    """One of several transactions that are joined has a conflict."""
 
 
 class _Explained:
@@ -209,17 +214,36 @@ class _Explained:
             PostgresError: what would stop there.
         """
         for batch, group in self._groups(publisher, subscriber, start, end):
-            self._up_to_conflict(subscriber, batch, group)
+            try:
+                self._up_to_conflict(subscriber, batch, group)
+            except _JoinedConflict:
+                for single in self._single_groups(publisher, subscriber, batch):
+                    self._up_to_conflict(subscriber, *single)
 
     def _up_to_conflict(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
-        """A group; of one with a conflict what precedes it, where there may be another one."""
+        """A group; of one with a conflict what precedes it, where there may be another one.
+
+        Raises:
+            _JoinedConflict: transactions are joined, so that it is not known which of them it is.
+        """
         try:
             self._group(subscriber, batch, group)
         except ReplicationConflict as conflict:
+            if batch.is_joined:
+                raise _JoinedConflict from conflict
             before = group.before(conflict.position)
             if before is not None:
                 self._up_to_conflict(subscriber, batch, before)
             raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
+
+    def _single_groups(
+        self, publisher: Publisher, subscriber: LakeSubscriber, joined: ChangeBatch
+    ) -> Iterator[tuple[ChangeBatch, Group]]:
+        """The groups of a batch whose transactions are not joined."""
+        span = (joined.from_lsn, joined.to_lsn)
+        with changes_between(publisher, subscriber, self._subscription, *span) as batch:
+            for group in groups(subscriber, batch, skip_lsn=self._subscription.skip_lsn):
+                yield batch, group
 
     def _groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
@@ -238,12 +262,22 @@ class _Explained:
                 return
             for ends in batch_ends(publisher, subscriber, subscription, start, end):
                 for batch_end in ends:
+                    skip_lsn = subscription.skip_lsn
                     with changes_between(
-                        publisher, subscriber, subscription, start, batch_end
+                        publisher,
+                        subscriber,
+                        subscription,
+                        start,
+                        batch_end,
+                        may_join=not skip_lsn,
                     ) as batch:
-                        skip_lsn = subscription.skip_lsn
-                        for group in groups(subscriber, batch, skip_lsn=skip_lsn):
-                            yield batch, group
+                        if not batch.is_joined:
+                            for group in groups(subscriber, batch, skip_lsn=skip_lsn):
+                                yield batch, group
+                        elif is_applicable(subscriber, batch):
+                            yield batch, Group(batch.transactions)
+                        else:
+                            yield from self._single_groups(publisher, subscriber, batch)
                     start = batch_end
         except DecodingFailure as failure:
             raise failure.reported(subscription) from failure

@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.lake.compared_files import compared_files
-from replctl.lake.delta_files import has_feed_files, has_row_files
+from replctl.lake.compared_files import ComparedFiles, compared_files
+from replctl.lake.delta_files import has_feed_files
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at
+from replctl.lake.table_paths import TablePaths
+from replctl.lake.version_range import joined_versions
 from replctl.spark import ChangedFiles, FeedVersion
 
 
@@ -54,7 +56,11 @@ def _known_metadata(location: str, version: int) -> TableMetadata | None:
 
 
 def chosen_feeds(
-    relation: Relation, versions: Sequence[FeedVersion], place: Callable[[str], str | None]
+    relation: Relation,
+    versions: Sequence[FeedVersion],
+    place: Callable[[str], str | None],
+    *,
+    are_joined: bool = False,
 ) -> tuple[FeedVersion, ...]:
     """Return versions of a relation's table, oldest first, each with the way in which its changes
     can be read now.
@@ -62,6 +68,8 @@ def chosen_feeds(
     Args:
         place: makes a Delta table of a log (Engine.place_log); None, if Spark could not read it:
             then the whole table before and after a version is compared.
+        are_joined: what happened between versions does not matter: of those that are compared, one
+            stands for those before it.
 
     Raises:
         ObjectNotInPrerequisiteState: one of them is not in the log any more, or the files that say
@@ -73,16 +81,21 @@ def chosen_feeds(
         return tuple(versions)
     # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
     chosen = _readable(storage.location, versions) if storage.is_adopted else versions
-    result = []
+    if are_joined:
+        chosen = joined_versions(storage.location, chosen)
+    places, result = TablePaths(storage.location), []
     for version in chosen:
-        if version.is_compared and not has_row_files(storage.location, version.version):
+        if not version.is_compared:
+            result.append(version)
+            continue
+        logs = compared_files(storage.location, version.version, version.first)
+        if not all(places.has(uri) for uri in logs.files):
             raise ObjectNotInPrerequisiteState(
                 f'changes of table "{relation.qualified_name}" were removed before they were read',
                 detail=f'Of the Delta table "{storage.location}", files that version'
                 f" {version.version} added or removed are gone.",
             )
-        is_compared = version.is_compared
-        result.append(_with_files(storage.location, version, place) if is_compared else version)
+        result.append(_with_files(version, logs, place))
     return tuple(result)
 
 
@@ -109,10 +122,9 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
 
 
 def _with_files(
-    location: str, version: FeedVersion, place: Callable[[str], str | None]
+    version: FeedVersion, logs: ComparedFiles, place: Callable[[str], str | None]
 ) -> FeedVersion:
     """Return a compared version with the files that it changed."""
-    logs = compared_files(location, version.version)
     before = None if logs.before is None else place(logs.before)
     after = None if logs.after is None else place(logs.after)
     is_placed = (before is None, after is None) == (logs.before is None, logs.after is None)

@@ -1,5 +1,5 @@
-"""The files that a version of a Delta table added and removed, as two small Delta tables: what one
-has and the other has not is what the version has changed.
+"""The files that versions of a Delta table added and removed, as two small Delta tables: what one
+has and the other has not is what the versions have changed.
 
 Each of the two consists of a log alone, whose `add` actions point at the files where they lie.  So
 Spark reads old rows under the schema before the version, new ones under the schema after, with
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -38,6 +38,9 @@ _ROW_ID_COLUMNS = (
 )
 #: Of what is noted at columns, that which says how they lie in files.
 _COLUMN_NOTES = ("delta.columnMapping.", "delta.typeChanges", "__CHAR_VARCHAR_TYPE_STRING")
+#: A file of a table (`file_key`), and what the log says of it.
+_Key: TypeAlias = tuple[str, str]
+_Body: TypeAlias = dict[str, Any]
 _KEPT = ("partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
 
 
@@ -49,38 +52,44 @@ class ComparedFiles:
         before: of the files that the version removed; None, if there are none.
         after: of the files that it added, likewise.
         has_row_ids: rows of all these files have row ids.
+        files: all these files and their deletion vectors, as the table's log names them.
     """
 
     before: str | None
     after: str | None
     has_row_ids: bool
+    files: frozenset[str]
 
 
-def compared_files(location: str, version: int) -> ComparedFiles:
-    """Return what a version of a table changed as two tables.
+def compared_files(location: str, version: int, first: int | None = None) -> ComparedFiles:
+    """Return what versions of a table changed as two tables.
 
-    A file that was there before, with the same deletion vector, adds nothing.  What a `remove`
-    leaves out comes from the `add` that it removes.
+    A file that was there before, with the same deletion vector, adds nothing; nor does one that a
+    later version removed.  What a `remove` leaves out comes from the `add` that it removes.
+
+    Args:
+        version: the last one.
+        first: the first one, after which none has metadata of its own; None for one version.
 
     Raises:
         ObjectNotInPrerequisiteState: the log does not say which files these were (55000).
         DataCorrupted, IoError: it is broken (XX001), or cannot be read.
     """
-    actions = read_actions(location, version)
-    removes = [a["remove"] for a in actions if "remove" in a and a["remove"]["dataChange"]]
-    adds = [a["add"] for a in actions if "add" in a and a["add"]["dataChange"]]
-    paths = {body["path"] for body in [*removes, *adds]}
+    first = version if first is None else first
+    changes = [_changed_files(location, number) for number in range(first, version + 1)]
+    paths = {path for removes, adds in changes for path, _vector in [*removes, *adds]}
+    earlier: dict[_Key, _Body] | None
     try:
-        earlier = files_by_key(location, version - 1, paths)
-        removed = [earlier[file_key(r)] for r in removes if file_key(r) in earlier]
-    except ObjectNotInPrerequisiteState:  # the log begins with this version
+        earlier = files_by_key(location, first - 1, paths)
+    except ObjectNotInPrerequisiteState:  # the log begins with the first version
+        removes = [body for found, _adds in changes for body in found.values()]
         if not all(remove.get("extendedFileMetadata") for remove in removes):
             raise
-        earlier, removed = {}, removes
-    added = [add for add in adds if file_key(add) not in earlier]
-    own = metadata_of(location, version)
-    is_first = own is None or version == 0
-    before = metadata_at(location, version if is_first else version - 1).action
+        earlier = None
+    removed, added = _net_files(changes, earlier)
+    own = metadata_of(location, first)
+    is_first = own is None or first == 0
+    before = metadata_at(location, version if is_first else first - 1).action
     after = before if own is None else own
     bodies = [*removed, *added]
     has_row_ids = all("baseRowId" in body for body in bodies) and all(
@@ -92,7 +101,44 @@ def compared_files(location: str, version: int) -> ComparedFiles:
         _log(_metadata(action, has_row_ids=has_row_ids), files, places) if files else None
         for action, files in ((before, removed), (after, added))
     )
-    return ComparedFiles(old, new, has_row_ids)
+    return ComparedFiles(
+        old, new, has_row_ids, frozenset(uri for body in bodies for uri in file_uris(body))
+    )
+
+
+def _changed_files(location: str, version: int) -> tuple[dict[_Key, _Body], dict[_Key, _Body]]:
+    """Return the files that a version removes and those that it adds, by `file_key`."""
+    removes, adds = (
+        {
+            file_key(action[kind]): action[kind]
+            for action in read_actions(location, version)
+            if kind in action and action[kind]["dataChange"]
+        }
+        for kind in ("remove", "add")
+    )
+    return removes, adds
+
+
+def _net_files(
+    changes: Iterable[tuple[dict[_Key, _Body], dict[_Key, _Body]]],
+    earlier: Mapping[_Key, _Body] | None,
+) -> tuple[list[_Body], list[_Body]]:
+    """Return the files that are gone after successive versions, and those that have come.
+
+    Args:
+        changes: what each version removes and adds.
+        earlier: files that were there before; None, if the log does not say it.
+    """
+    gone: dict[_Key, _Body] = {}
+    come: dict[_Key, _Body] = {}
+    for removes, adds in changes:
+        for key, body in removes.items():
+            if come.pop(key, None) is None and (earlier is None or key in earlier):
+                gone[key] = body if earlier is None else earlier[key]
+        for key, body in adds.items():
+            if gone.pop(key, None) is None and (earlier is None or key not in earlier):
+                come[key] = body
+    return list(gone.values()), list(come.values())
 
 
 def _log(metadata: dict[str, Any], bodies: Iterable[Mapping[str, Any]], places: _Places) -> str:

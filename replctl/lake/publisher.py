@@ -84,6 +84,7 @@ from replctl.lake.retention import check_slot, slot_retention
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, relation_at
 from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced
+from replctl.lake.version_range import is_sent_whole
 from replctl.lane import Lane, lanes, side_by_side
 from replctl.record import dataclass
 from replctl.replication.conflict import DecodingFailure
@@ -491,6 +492,7 @@ class LakePublisher:
         origin: str,
         opens: Callable[[RemoteRelation], bool],
         max_parallel: int,
+        joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
         """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
 
@@ -541,25 +543,46 @@ class LakePublisher:
         for placed in _placed(wanted):
             if placed.entry.action == CHANGE:
                 groups[published[placed.entry.relid].published_as.oid].append(placed)
+        truncates = any(entry.action == TRUNCATE for entry in wanted)
         with lanes(len(groups), max_parallel) as chosen, ExitStack() as stack:
             decoding = []
             for lane, (_oid, group) in zip(chosen, sorted(groups.items()), strict=True):
-                decoded = self._relation_changes(published, group, lane)
+                item = published[group[0].entry.relid]
+                has_one_leaf = len({placed.entry.relid for placed in group}) == 1
+                are_joined = (
+                    joins is not None
+                    and not truncates
+                    and has_one_leaf  # rows may move between leaves
+                    and is_sent_whole(item)
+                    and joins(_remote_changes(item))
+                )
+                decoded = self._relation_changes(published, group, lane, are_joined=are_joined)
                 decoding.append((lane, partial(stack.enter_context, decoded)))
             changes = side_by_side(decoding, cancel_jobs)
             yield ChangeBatch(
                 from_lsn,
                 to_lsn,
                 _transactions(wanted),
-                tuple(changes),
+                tuple(item for item, _is_joined in changes),
                 tuple(_truncations(wanted, published)),
+                is_joined=any(is_joined for _item, is_joined in changes),
             )
 
     @contextmanager
     def _relation_changes(
-        self, published: dict[int, PublishedRelation], entries: Sequence[_Placed], lane: Lane
-    ) -> Iterator[RelationChanges]:
-        """Decode the changes of one published relation, which may lie in several leaves."""
+        self,
+        published: dict[int, PublishedRelation],
+        entries: Sequence[_Placed],
+        lane: Lane,
+        *,
+        are_joined: bool,
+    ) -> Iterator[tuple[RelationChanges, bool]]:
+        """Decode the changes of one published relation, which may lie in several leaves.
+
+        Args:
+            are_joined: versions may be, as far as they are compared; the result says whether some
+                are.
+        """
         by_leaf: dict[int, list[_Placed]] = defaultdict(list)
         for placed in entries:
             by_leaf[placed.entry.relid].append(placed)
@@ -567,18 +590,22 @@ class LakePublisher:
         remote = _remote_changes(first)
         sources = []
         retyped: set[str] = set()
+        joined: tuple[int, ...] = ()
         for relid, leaf_entries in by_leaf.items():
             item = published[relid]
             for filters in item.filters.values():
                 self._check_filters(item.published_as, filters)
             place = self._session.engine().place_log
             try:
-                feeds = chosen_feeds(item.relation, _feed_versions(leaf_entries), place)
+                versions = _feed_versions(leaf_entries)
+                feeds = chosen_feeds(item.relation, versions, place, are_joined=are_joined)
             except ObjectNotInPrerequisiteState as error:
                 raise DecodingFailure(error, _name(item.published_as)) from error
-            for piece, versions in _pieces(item, feeds):
-                check_decodable(self._session, piece, [version.version for version in versions])
-                sources.append(change_source(piece, versions))
+            if len(feeds) < len(versions):
+                joined = tuple(feed.position for feed in feeds)
+            for piece, own in _pieces(item, feeds):
+                check_decodable(self._session, piece, [version.version for version in own])
+                sources.append(change_source(piece, own))
                 retyped |= _changed_types(item.relation, piece.relation)
         if retyped:
             remote = _with_texts(remote, retyped)
@@ -594,8 +621,8 @@ class LakePublisher:
                 )
             except DataError as error:
                 raise DecodingFailure(error) from error
-            positions = tuple(placed.position for placed in entries)
-            yield RelationChanges(remote, Rows(rows), positions, lane)
+            positions = joined or tuple(placed.position for placed in entries)
+            yield RelationChanges(remote, Rows(rows), positions, lane), bool(joined)
 
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
         """Refuse what cannot be evaluated exactly before a row is read."""

@@ -80,6 +80,12 @@ class ReplicatedTable:
         self.target = replication_target(self.relation, self.remote, self.family, read, enums)
         self.sent = tuple(SentColumn(c.name, c.type, c.typmod) for c in self.remote.columns)
 
+    @property
+    def has_no_own_columns(self) -> bool:
+        """Whether all columns are sent, or generated."""
+        columns = self.target.columns
+        return all(c.sent is not None or c.generated is not None for c in columns)
+
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
         """The changes that have to be applied without those of other transactions."""
         if not self.target.key:

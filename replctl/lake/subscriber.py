@@ -577,6 +577,15 @@ class LakeSubscriber:
             return False
         return True
 
+    def joins(self, remote: RemoteRelation) -> bool:
+        """Return whether the local table of a relation has no columns of its own, which an UPDATE
+        would keep, and a DELETE with an INSERT of the same key would not."""
+        try:
+            table = self._local.table(remote)
+        except PostgresError:  # it is reported for the first of its changes (apply)
+            return False
+        return table.has_no_own_columns
+
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """The changes that cannot be composed with those of other transactions: they move keys, or
         their table has no key."""

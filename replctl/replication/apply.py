@@ -4,16 +4,26 @@ A group is as many transactions as can be composed to one change per key: it end
 one that truncates, that moves keys, or that changes a table without a key.  It is written as a
 whole; what stops it is found first, so that everything before the failing transaction is applied,
 and nothing of it.
+
+Where a publisher tells only what transactions do together (ChangeBatch.is_joined), a batch is one
+group.  If it cannot be applied, it is decoded again, transaction by transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TypeAlias
 
 from replctl.catalog.pg_subscription import RelState, Subscription
-from replctl.errors import Notice, ObjectNotInPrerequisiteState, PostgresError, QueryCanceled
+from replctl.errors import (
+    ConnectionFailure,
+    Notice,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+    QueryCanceled,
+)
 from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
@@ -180,8 +190,13 @@ def changes_between(
     subscription: Subscription,
     from_lsn: int,
     to_lsn: int,
+    *,
+    may_join: bool = False,
 ) -> AbstractContextManager[ChangeBatch]:
     """What a subscriber takes of a range in which definitions do not change.
+
+    Args:
+        may_join: what some transactions do together is enough (ChangeBatch.is_joined).
 
     Raises:
         PostgresError: as Publisher.changes.
@@ -194,7 +209,15 @@ def changes_between(
         subscription.origin,
         subscriber.opens,
         subscriber.max_parallel_tables,
+        subscriber.joins if may_join else None,
     )
+
+
+def is_applicable(subscriber: Subscriber, batch: ChangeBatch) -> bool:
+    """Return whether a batch with joined transactions can be applied as a whole: where a table has
+    changes of several, none of them has to be applied by itself."""
+    several = tuple(item for item in batch.changes if len(item.positions) > 1)
+    return not subscriber.isolated_positions(replace(batch, changes=several))
 
 
 def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
@@ -298,7 +321,7 @@ class _Worker:
             PostgresError: a transaction cannot be sent or applied; those before it are applied.
         """
         try:
-            return self._apply_segment(from_lsn, to_lsn)
+            return self._apply_segment(from_lsn, to_lsn, may_join=not self._skip_lsn)
         except DecodingFailure as failure:
             commits = self._publisher.commits(from_lsn, to_lsn)
             if len(commits) == 1:
@@ -309,34 +332,84 @@ class _Worker:
             has_applied = self.segment(from_lsn, middle)
             return self.segment(middle, to_lsn) or has_applied
 
-    def _apply_segment(self, from_lsn: int, to_lsn: int) -> bool:
-        with changes_between(
-            self._publisher, self._subscriber, self._subscription, from_lsn, to_lsn
-        ) as batch:
-            if not batch.transactions:
+    def _apply_segment(self, from_lsn: int, to_lsn: int, *, may_join: bool) -> bool:
+        with self._changes(from_lsn, to_lsn, may_join=may_join) as batch:
+            total = len(batch.transactions)
+            if not total:
                 return False
-            done, total = from_lsn, len(batch.transactions)
-            applied = 0
-            self._on_progress("applying transactions", applied, total)
-            for group in groups(self._subscriber, batch, skip_lsn=self._skip_lsn):
-                self._finish(batch, group, done)
-                done = group.to_lsn
-                applied += len(group.transactions)
-                self._on_progress("applying transactions", applied, total)
-            return True
+            self._on_progress("applying transactions", 0, total)
+            if not batch.is_joined:
+                self._apply_groups(batch)
+                return True
+            if self._apply_joined(batch):
+                self._on_progress("applying transactions", total, total)
+                return True
+        return self._apply_segment(from_lsn, to_lsn, may_join=False)
 
-    def _replay(self, from_lsn: int, to_lsn: int) -> None:
-        """The same changes in one group again."""
-        with changes_between(
-            self._publisher, self._subscriber, self._subscription, from_lsn, to_lsn
-        ) as batch:
-            first = min((t.first for t in batch.transactions), default=1)
-            last = max((t.last for t in batch.transactions), default=0)
-            try:
-                rows = self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
-            except ReplicationConflict as conflict:
-                raise self._error(batch, conflict) from conflict
-            self._on_applied(batch.transactions, rows)
+    def _apply_groups(self, batch: ChangeBatch) -> None:
+        """Apply a batch, group by group."""
+        done, applied = batch.from_lsn, 0
+        for group in groups(self._subscriber, batch, skip_lsn=self._skip_lsn):
+            self._finish(batch, group, done)
+            done = group.to_lsn
+            applied += len(group.transactions)
+            self._on_progress("applying transactions", applied, len(batch.transactions))
+
+    def _apply_joined(self, batch: ChangeBatch) -> bool:
+        """Apply a batch with joined transactions as a whole; return False if that fails, so that
+        nothing of it is applied: each of its transactions has to be looked at.
+
+        Raises:
+            PostgresError: a part of it is written, and the rest cannot be.
+        """
+        if not is_applicable(self._subscriber, batch):
+            return False
+        whole = Group(batch.transactions)
+        try:
+            rows = self._subscriber.apply(
+                batch, whole.first, whole.last, batch.from_lsn, whole.to_lsn
+            )
+        except (QueryCanceled, ConnectionFailure):
+            raise
+        except ReplicationConflict as conflict:
+            if self._subscriber.unfinished_batch() is None:
+                return False
+            raise self._error(batch, conflict) from conflict
+        except PostgresError as error:
+            if self._subscriber.unfinished_batch() is None:
+                return False
+            error.context = error_context(self._origin, whole.transactions[-1])
+            raise
+        self._on_applied(whole.transactions, rows)
+        return True
+
+    def _replay(self, from_lsn: int, to_lsn: int, *, may_join: bool = True) -> None:
+        """The same changes in one group again; transactions were joined then, if they can be."""
+        with self._changes(from_lsn, to_lsn, may_join=may_join) as batch:
+            if not batch.is_joined or is_applicable(self._subscriber, batch):
+                first = min((t.first for t in batch.transactions), default=1)
+                last = max((t.last for t in batch.transactions), default=0)
+                try:
+                    rows = self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
+                except ReplicationConflict as conflict:
+                    if not batch.is_joined:
+                        raise self._error(batch, conflict) from conflict
+                else:
+                    self._on_applied(batch.transactions, rows)
+                    return
+        self._replay(from_lsn, to_lsn, may_join=False)
+
+    def _changes(
+        self, from_lsn: int, to_lsn: int, *, may_join: bool
+    ) -> AbstractContextManager[ChangeBatch]:
+        return changes_between(
+            self._publisher,
+            self._subscriber,
+            self._subscription,
+            from_lsn,
+            to_lsn,
+            may_join=may_join,
+        )
 
     def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.

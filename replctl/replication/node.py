@@ -125,13 +125,19 @@ class RelationChanges:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """The changes of a range of the publisher's log: everything committed in (from_lsn, to_lsn]."""
+    """The changes of a range of the publisher's log: everything committed in (from_lsn, to_lsn].
+
+    Attributes:
+        is_joined: of some transactions only what they did together is known: it stands at the
+            position of the last of them, and the batch is applied as a whole.
+    """
 
     from_lsn: int
     to_lsn: int
     transactions: tuple[RemoteTransaction, ...]
     changes: tuple[RelationChanges, ...]
     truncations: tuple[Truncation, ...]
+    is_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +305,7 @@ class Publisher(Protocol):
         origin: str,
         opens: Callable[[RemoteRelation], bool],
         max_parallel: int,
+        joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> AbstractContextManager[ChangeBatch]:
         """The changes of a range in which definitions do not change.
 
@@ -309,6 +316,8 @@ class Publisher(Protocol):
             opens: whether the subscriber has a table that takes a relation's changes; if it has
                 not, they are sent, for it to report that.
             max_parallel: of so many relations the changes are found, and applied, side by side.
+            joins: whether for the table that takes a relation's changes only what transactions do
+                together matters; None: each of them matters.
         """
 
     def pending(
@@ -399,6 +408,10 @@ class Subscriber(Protocol):
 
     def opens(self, remote: RemoteRelation) -> bool:
         """Whether there is a table that changes of a relation fit."""
+
+    def joins(self, remote: RemoteRelation) -> bool:
+        """Return whether for the table that takes changes of a relation only what transactions do
+        together matters: all that it has is sent."""
 
     def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
         """Count conflicts that have stopped a transaction."""

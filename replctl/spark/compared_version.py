@@ -1,4 +1,5 @@
-"""The changes of a version of a table, by comparing the rows before it with those after it.
+"""The changes of a version of a table, or of successive ones together, by comparing the rows before
+it with those after it.
 
 Rows that are stored alike on both sides cancel, as a multiset.  Where rows on both sides have row
 ids, those with one row id are a row and what has become of it.
@@ -119,9 +120,9 @@ def _sides(
 ) -> tuple[Query | None, Query | None]:
     """The rows before and after a version, all or those of the files that changed; None where there
     are none."""
-    number, files = version.version, version.files
-    old, new = source_at(source, number - 1), source_at(source, number)
-    sides: list[TableSource | None] = [old if number else None, new]
+    files = version.files
+    old, new = source_at(source, version.before), source_at(source, version.version)
+    sides: list[TableSource | None] = [old if version.before >= 0 else None, new]
     if files is not None:
         sides = [
             None if place is None else replace(side, location=place, version=None)

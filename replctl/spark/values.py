@@ -270,6 +270,8 @@ class FeedVersion:
 
     Attributes:
         changes_keys: an UPDATE in it may have changed the key, so that images are paired by row id.
+        first: it stands for the versions from this one on, of which only the rows before the first
+            and after the last are compared; None: for itself.
         is_compared: Delta cannot read its feed: the rows before and after it are compared.
         files: what is compared then; None: the whole table before and after.
         has_row_ids: rows on both sides have row ids, which pair them.
@@ -283,6 +285,12 @@ class FeedVersion:
     files: ChangedFiles | None = None
     has_row_ids: bool = False
     run: int = 0
+    first: int | None = None
+
+    @property
+    def before(self) -> int:
+        """The version that it is compared with."""
+        return (self.version if self.first is None else self.first) - 1
 
 
 @dataclass(frozen=True, slots=True)

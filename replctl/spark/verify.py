@@ -2,8 +2,8 @@
 
 Rows are met by the key, in its normal form, and compared as they are stored, floats by their text:
 Spark takes -0.0 for 0.0.  First both sides are counted, and their rows' hashes added up, in buckets
-of keys; then only the rows of the buckets that differ are met.  Of equal rows each stands for
-itself, so that a row that is there twice is a difference.
+of keys (row_hash.py); then only the rows of the buckets that differ are met.  Of equal rows each
+stands for itself, so that a row that is there twice is a difference.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, storage_type
+from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.query import Query, key, query, selected, table_rows, union
+from replctl.spark.row_hash import differing_buckets, key_bucket, row_hash
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staging import Staged, StagedColumn, staged
 from replctl.spark.text_conversion import replicate
@@ -132,21 +133,17 @@ def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
         )
 
 
-def buckets_query(sides: Sides) -> Query:
-    """Return one row: how many rows each side has, and the buckets in which they differ."""
-    sign = "if(is_published, 1L, -1L)"
-    sums = (f"sum({sign})", *(f"sum({sign} * {half})" for half in _halves("row_hash")))
-    return query(
-        "SELECT coalesce(sum(published_rows), 0L) AS published_rows,"
-        " coalesce(sum(target_rows), 0L) AS target_rows,"
-        " collect_list(bucket) FILTER (WHERE differs) AS differing FROM buckets",
-        sides=_sides(sides),
-        hashed=f"SELECT is_published, {_bucket(sides)} AS bucket, {_row_hash(sides)} AS row_hash"
-        " FROM sides",
-        buckets="SELECT bucket, count_if(is_published) AS published_rows,"
-        " count_if(NOT is_published) AS target_rows,"
-        f" ({' OR '.join(f'{item} <> 0L' for item in sums)}) AS differs"
-        " FROM hashed GROUP BY bucket",
+def buckets_query(sides: Sides, count: int = BUCKETS) -> Query:
+    """Return one row: how many rows each side has, and the buckets in which they differ.
+
+    Args:
+        count: how many buckets there are.
+    """
+    return differing_buckets(
+        _published(sides, []),
+        _leaves(sides, []),
+        key_bucket(sides.target, sides.columns, _name, count),
+        row_hash(sides.columns, _name),
     )
 
 
@@ -216,14 +213,32 @@ def difference_columns(sides: Sides) -> list[StagedColumn]:
 def _sides(sides: Sides) -> Query:
     """The rows of both: is_published, is_owned, c<attnum> as the target stores them."""
     published = [("TRUE", "is_published"), ("TRUE", "is_owned")]
-    published += [(_received(sides, column), f"c{column.attnum}") for column in sides.columns]
     own = [("FALSE", "is_published"), (_is_owned(sides), "is_owned")]
-    own += [(f"c{column.attnum}", f"c{column.attnum}") for column in sides.columns]
-    leaves = [
-        query(f"SELECT {selected(own)} FROM stored", stored=table_rows(leaf.source))
+    return union([_published(sides, published), *_leaves(sides, own)])
+
+
+def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
+    """The published rows, c<attnum> as the target stores them.
+
+    Args:
+        control: other columns.
+    """
+    values = [(_received(sides, column), _name(column.attnum)) for column in sides.columns]
+    return Query(f"SELECT {selected([*control, *values])} FROM ({sides.rows})")
+
+
+def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
+    """The rows of each leaf of the target, as `_published`."""
+    values = [(_name(column.attnum), _name(column.attnum)) for column in sides.columns]
+    shown = selected([*control, *values])
+    return [
+        query(f"SELECT {shown} FROM stored", stored=table_rows(leaf.source))
         for leaf in sides.target.leaves
     ]
-    return union([Query(f"SELECT {selected(published)} FROM ({sides.rows})"), *leaves])
+
+
+def _name(attnum: int) -> str:
+    return f"c{attnum}"
 
 
 def _received(sides: Sides, column: TargetColumn) -> str:
@@ -263,41 +278,11 @@ def _valued(sides: Sides) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------------
-# Hashes
-
-
-def _row_hash(sides: Sides) -> str:
-    """A number of 64 bits that tells rows apart.
-
-    Spark's hash passes over NULL, and joins arrays with what follows them: which values and
-    elements are NULL, and how long arrays are, is hashed, too.
-    """
-    parts = []
-    for column in sides.columns:
-        value = _compared(column)
-        parts += [value, f"{value} IS NULL"]
-        if element_type(column.type) is not None:
-            parts += [f"transform({value}, item_ -> item_ IS NULL)", f"size({value})"]
-    return f"xxhash64({', '.join(parts) or '0'})"
-
-
-def _bucket(sides: Sides) -> str:
-    """The bucket of a row: equal keys have the same."""
-    keys = [normal_form(_stored(sides.target.column(attnum))).text for attnum in sides.target.key]
-    hashed = f"xxhash64({', '.join(keys)})" if keys else _row_hash(sides)
-    return f"CAST(pmod({hashed}, {BUCKETS}L) AS INT)"
-
-
-def _halves(number: str) -> tuple[str, str]:
-    """The two halves of 64 bits: sums of them do not overflow."""
-    return f"({number} & 4294967295L)", f"shiftrightunsigned({number}, 32)"
-
-
 def _in_buckets(sides: Sides, buckets: Sequence[int]) -> str:
     if len(buckets) > _MANY_BUCKETS:
         return ""
-    return f" WHERE {_bucket(sides)} IN ({', '.join(map(str, buckets))})"
+    bucket = key_bucket(sides.target, sides.columns, _name, BUCKETS)
+    return f" WHERE {bucket} IN ({', '.join(map(str, buckets))})"
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Hashes of rows: two sides of a table are compared by counts and sums of hashes in buckets of
+keys, each read once and without sorting, so that rows are met only in the buckets that differ.
+
+Equal keys are in one bucket, and rows that are stored alike have one hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from replctl.spark.data_type import element_type, storage_type
+from replctl.spark.normal_form import normal_form, stored_form
+from replctl.spark.query import Query, query, union
+from replctl.spark.sql_value import SqlValue
+from replctl.spark.values import Target, TargetColumn
+
+_FLOATS = ("float4", "float8")
+_BITS = 62
+
+
+def row_hash(columns: Sequence[TargetColumn], image: Callable[[int], str]) -> str:
+    """Return SQL of a number of 64 bits that tells rows apart.
+
+    Spark's hash passes over NULL, and joins arrays with what follows them: which values and
+    elements are NULL, and how long arrays are, is hashed, too.  It takes -0.0 for 0.0; to hash the
+    text of each float instead would take longer than all else.
+
+    Args:
+        image: the name of a column by its attnum.
+    """
+    parts, nulls = [], []
+    for column in columns:
+        value = image(column.attnum)
+        nulls.append(value)
+        if column.type in _FLOATS:
+            parts += [value, f"({value} = 0 AND CAST({value} AS STRING) LIKE '-%')"]
+            continue
+        compared = stored_form(column.type, value)
+        parts.append(compared)
+        if element_type(column.type) is not None:
+            parts += [f"transform({compared}, item_ -> item_ IS NULL)", f"size({compared})"]
+    parts += [_null_bits(nulls[i : i + _BITS]) for i in range(0, len(nulls), _BITS)]
+    return f"xxhash64({', '.join(parts) or '0'})"
+
+
+def _null_bits(values: Sequence[str]) -> str:
+    bits = [f"if({value} IS NULL, {1 << i}L, 0L)" for i, value in enumerate(values)]
+    return " | ".join(bits)
+
+
+def key_bucket(
+    target: Target,
+    columns: Sequence[TargetColumn],
+    image: Callable[[int], str],
+    count: int,
+) -> str:
+    """Return SQL of the bucket of a row, by its key; without a key, by all that is compared.
+
+    Args:
+        columns: those that are compared.
+        image: the name of a column by its attnum.
+        count: how many buckets there are.
+    """
+    keys = []
+    for column in map(target.column, target.key):
+        stored = storage_type(column.type, column.typmod)
+        keys.append(normal_form(SqlValue(image(column.attnum), column.type, stored)).text)
+    hashed = f"xxhash64({', '.join(keys)})" if keys else row_hash(columns, image)
+    return f"CAST(pmod({hashed}, {count}L) AS INT)"
+
+
+def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, hashed: str) -> Query:
+    """Return one row: how many rows each side has, and the buckets in which they differ.
+
+    Args:
+        published: the rows of one side.
+        leaves: those of the other, with the same columns.
+        bucket, hashed: SQL of a row's bucket and of its hash.
+    """
+    sums = ", ".join(f"sum({half}) AS {name}" for name, half in _HALVES)
+    parts = []
+    for sign, rows in (("1L", published), *(("-1L", leaf) for leaf in leaves)):
+        summed = query(
+            f"SELECT bucket, {sign} AS sign, count(*) AS row_count, {sums} FROM hashed"
+            " GROUP BY bucket",
+            side_rows=rows,
+            hashed=f"SELECT {bucket} AS bucket, {hashed} AS row_hash FROM side_rows",
+        )
+        parts.append(summed)
+    differs = " OR ".join(f"sum(sign * {name}) <> 0L" for name in ("row_count", *dict(_HALVES)))
+    return query(
+        "SELECT coalesce(sum(published_rows), 0L) AS published_rows,"
+        " coalesce(sum(target_rows), 0L) AS target_rows,"
+        " collect_list(bucket) FILTER (WHERE differs) AS differing FROM buckets",
+        summed=union(parts),
+        buckets="SELECT bucket, sum(if(sign > 0L, row_count, 0L)) AS published_rows,"
+        " sum(if(sign < 0L, row_count, 0L)) AS target_rows,"
+        f" ({differs}) AS differs FROM summed GROUP BY bucket",
+    )
+
+
+#: The two halves of 64 bits: sums of them do not overflow.
+_HALVES = (
+    ("low_bits", "row_hash & 4294967295L"),
+    ("high_bits", "shiftrightunsigned(row_hash, 32)"),
+)
