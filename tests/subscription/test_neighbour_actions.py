@@ -1,0 +1,91 @@
+"""What a neighbour does to a subscription's table: DML of others is allowed, as in PostgreSQL.
+
+Each action of owner_actions is done to a copy of its own, with a change feed or without, in turn.
+The subscription goes on: later changes apply to what is there.  REFRESH TABLE makes all rows the
+publisher's again.  With REPLCTL_TEST_ALL_ACTIONS=1 each is done with a feed and without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from owned_lake import OwnedLake, Row, with_feeds
+from owner_actions import AT_A_TARGET, write_rows
+
+from replctl.catalog.cluster import Cluster
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_TABLES = {name: (action, has_feed) for name, action, has_feed in with_feeds(AT_A_TARGET)}
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Rows of a table, and of its copy.
+
+    Attributes:
+        acted: of the copy, after the action.
+        applied: of the copy, after the publisher's later changes.
+        refreshed: of the copy, after REFRESH TABLE.
+    """
+
+    published: list[Row]
+    acted: list[Row]
+    applied: list[Row]
+    refreshed: list[Row]
+
+
+def _with_later_changes(acted: list[Row], published: list[Row]) -> list[Row]:
+    """Return rows with the publisher's later changes, as PostgreSQL applies them: an update or a
+    delete whose row is missing changes nothing."""
+    rows, new = ({row[0]: row for row in side} for side in (acted, published))
+    rows |= {key: new[key] for key in ("4", "7") if key in rows}
+    rows.pop("10", None)
+    rows["200"] = new["200"]
+    return sorted(rows.values(), key=str)
+
+
+@pytest.fixture(scope="module")
+def ends(
+    shared_cluster: Cluster, engine: Engine, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Ends]:
+    """All actions done; one sync after them, and one after REFRESH TABLE of all tables."""
+    lake = OwnedLake(shared_cluster, engine, tmp_path_factory.mktemp("lake"))
+    tables = {
+        name: lake.make(name, has_feed=has_feed) for name, (_action, has_feed) in _TABLES.items()
+    }
+    sources, targets = (
+        [getattr(t, side) for t in tables.values()] for side in ("source", "target")
+    )
+    lake.subscribe("s", list(tables.values()))
+    for name, (action, _has_feed) in _TABLES.items():
+        action.act(tables[name].target)
+    acted = lake.rows(targets)
+    for table in sources:
+        table.update("later", "id IN (4, 7)")
+        table.delete("id = 10")
+        write_rows(table.location, [200], "later")
+    assert lake.sync() == {}
+    applied = lake.rows(targets)
+    lake.target.run(f"ALTER SUBSCRIPTION s REFRESH TABLE {', '.join(tables)}")
+    assert lake.sync() == {}
+    refreshed = lake.rows([*sources, *targets])
+    return {
+        name: Ends(
+            refreshed[table.source.location],
+            *(rows[table.target.location] for rows in (acted, applied, refreshed)),
+        )
+        for name, table in tables.items()
+    }
+
+
+@pytest.mark.parametrize("table", _TABLES)
+def test_later_changes_apply_to_what_is_there(ends: dict[str, Ends], table: str) -> None:
+    found = ends[table]
+    assert found.applied == _with_later_changes(found.acted, found.published)
+    assert found.refreshed == found.published
