@@ -27,6 +27,11 @@ class Owner:
     def run(self, name: str, statement: str) -> None:
         self._engine.run(statement.format(t=f"delta.`{self._folder / name}`"))
 
+    def follow(self, hint: str | None) -> None:
+        """Carry out the statement of a hint."""
+        assert hint is not None
+        self._engine.run(hint.partition("its owner can use Spark: ")[2].removesuffix("."))
+
     def adopt(self, database: Database, name: str, constraints: str = "") -> None:
         place = f"USING delta LOCATION '{self._folder / name}'"
         database.run(f"CREATE TABLE {name} {constraints} {place}")
@@ -151,17 +156,26 @@ def test_append_only_tables_take_new_rows(owner: Owner, source: Database, target
         'ERROR 55000: cannot write table "a" in a transaction block'
     )
     target.run("ROLLBACK")
+    owner.follow(failure.error.hint)
+    assert target.sync() == []
+    assert target.rows("SELECT id FROM a") == [("2",)]
 
 
 def test_other_formats_are_refused_before_the_commit(owner: Owner, target: Database) -> None:
     """Delta itself fails after its commit, which stays."""
-    owner.run("u", "CREATE TABLE {t} (id INT) USING delta")
+    properties = (
+        "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'false',"
+        " 'delta.enableIcebergCompatV2' = 'true'"
+    )
+    formats = "'delta.universalFormat.enabledFormats' = 'iceberg'"
+    owner.run(
+        "u", f"CREATE TABLE {{t}} (id INT) USING delta TBLPROPERTIES ({properties}, {formats})"
+    )
     owner.adopt(target, "u")
     answer = answer_of(target.session, "INSERT INTO u VALUES (1)")
-    assert answer == ("INSERT 0 1",)
-    owner.run(
-        "u",
-        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name',"
-        " 'delta.enableDeletionVectors' = 'false', 'delta.enableIcebergCompatV2' = 'true')",
+    assert answer[0] == (
+        'ERROR 55000: cannot write table "u": Spark does not have the library "delta-iceberg"'
     )
-    assert answer_of(target.session, "INSERT INTO u VALUES (2)") == ("INSERT 0 1",)
+    owner.follow(answer[2])
+    assert answer_of(target.session, "INSERT INTO u VALUES (1)") == ("INSERT 0 1",)
+    assert target.rows("SELECT id FROM u") == [("1",)]

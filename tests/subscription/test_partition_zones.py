@@ -55,10 +55,8 @@ def test_partition_values_are_instants(cluster: Cluster, engine: Engine, tmp_pat
         " WITH (partition_timezone = 'Europe/Zurich');"
         " CREATE PUBLICATION p FOR TABLE t WHERE (at IS NULL OR at < '2024-07-01 11:00:00+00')"
     )
-    target.run(
-        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz);"
-        " CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p"
-    )
+    target.run("CREATE TABLE t (id int PRIMARY KEY, at timestamptz)")
+    target.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=source' PUBLICATION p")
     rows: dict[int, str | None] = {
         1: "2024-07-01 10:00:00+00",
         2: None,
