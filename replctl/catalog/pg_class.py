@@ -143,11 +143,25 @@ class StorageColumn:
 
     `number` tells it from others: the attnum of the relation's column that has it, unless that had
     another type once.
+
+    Attributes:
+        name: the newest one.
+        physical_name: its name in files, where others have renamed it (column mapping).
+        renamed_version: the last version in which others renamed it, dropped it or put it back.
+        is_dropped: others have dropped it.
     """
 
     name: str
     since_version: int | None
     number: int
+    physical_name: str | None = None
+    renamed_version: int | None = None
+    is_dropped: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The name that stays when others rename the column."""
+        return self.physical_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,6 +554,18 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
     }
 
 
+def storage_column_of(row: Row[Any]) -> StorageColumn:
+    """Return a row of storage_column."""
+    return StorageColumn(
+        str(row.name),
+        row.since_version,
+        int(row.attnum),
+        row.physical_name,
+        row.renamed_version,
+        bool(row.is_dropped),
+    )
+
+
 def _load_storage(
     catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
 ) -> dict[int, Storage]:
@@ -556,7 +582,7 @@ def _load_storage(
         select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
     ):
         relid, number = int(row.relid), int(row.attnum)
-        stored = StorageColumn(row.name, row.since_version, number)
+        stored = storage_column_of(row)
         if (relid, number) in numbers:
             columns[relid][numbers[relid, number]] = stored
         elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
@@ -821,11 +847,21 @@ def insert_storage(
 
 
 def insert_storage_column(
-    catalog: Catalog, relid: int, number: int, name: str, since_version: int | None = None
+    catalog: Catalog,
+    relid: int,
+    number: int,
+    name: str,
+    since_version: int | None = None,
+    physical_name: str | None = None,
 ) -> None:
     """Give a column its name in storage; `number` is its attnum."""
     catalog.insert(
-        schema.storage_column, relid=relid, attnum=number, name=name, since_version=since_version
+        schema.storage_column,
+        relid=relid,
+        attnum=number,
+        name=name,
+        since_version=since_version,
+        physical_name=physical_name,
     )
 
 

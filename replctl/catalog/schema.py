@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126j"
+REVISION = "20261126k"
 
 metadata = MetaData()
 
@@ -583,9 +583,12 @@ storage_table = Table(
 
 #: The columns of a Delta table: a name once given stays, whatever DDL does to the relation's
 #: column. `since_version` is the Delta version from which the column has its own values, NULL if it
-#: is not there yet.  A column whose type has changed has another column for each type: `attnum` is
-#: then the number that pg_attribute.attfilenode says instead of the column's own; those before it
-#: say whose they were (`owner`), and which type they have.
+#: is not there yet.
+#: Others may rename a column: `name` is then the newest, `physical_name` that in files (NULL: the
+#: same), and `renamed_version` the last version that renamed the column, dropped it or put it back.
+#: A column whose type has changed has another column for each type: `attnum` is then the number
+#: that pg_attribute.attfilenode says instead of its own; those before it say whose they were
+#: (`owner`), and which type they have.
 storage_column = Table(
     "storage_column",
     metadata,
@@ -593,6 +596,9 @@ storage_column = Table(
     _int("attnum"),
     _text("name"),
     _int("since_version", nullable=True),
+    _text("physical_name", nullable=True),
+    _int("renamed_version", nullable=True),
+    _bool("is_dropped"),  # others have dropped it
     _int("owner", nullable=True),
     _int("atttypid", nullable=True),
     _int("atttypmod", nullable=True),

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, delete, exists, func, insert, literal_column, or_, select, update
 
 from replctl.catalog import schema
-from replctl.catalog.pg_class import FIRST_STORAGE_NUMBER
+from replctl.catalog.pg_class import FIRST_STORAGE_NUMBER, StorageColumn, storage_column_of
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
@@ -15,9 +15,31 @@ from replctl.record import dataclass
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:
     """The names, in lower case, that columns of a relation have or have had in storage."""
+    columns = storage_columns(catalog.connection, relid)
+    return {name.lower() for column in columns for name in (column.name, column.identity)}
+
+
+def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
+    """Return the columns of a relation's Delta table, those that are reserved (numbers below 0) or
+    were dropped among them."""
     table = schema.storage_column
-    query = select(table.c.name).where(table.c.relid == relid)
-    return {str(name).lower() for name in catalog.connection.execute(query).scalars()}
+    query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
+    return list(map(storage_column_of, connection.execute(query)))
+
+
+def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
+    """Note that others have renamed or dropped a column of a relation's Delta table."""
+    table = schema.storage_column
+    connection.execute(
+        update(table)
+        .where(table.c.relid == relid, table.c.attnum == column.number)
+        .values(
+            name=column.name,
+            physical_name=column.physical_name,
+            renamed_version=column.renamed_version,
+            is_dropped=column.is_dropped,
+        )
+    )
 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:
@@ -27,11 +49,18 @@ def next_storage_number(catalog: Catalog, relid: int) -> int:
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
 
 
-def reserve_storage_name(connection: Connection, relid: int, name: str) -> None:
-    """Note that a relation's Delta table is going to have a column that is none of the relation
-    yet, under a number of its own."""
+def reserve_storage_name(
+    connection: Connection,
+    relid: int,
+    name: str,
+    since_version: int | None = None,
+    physical_name: str | None = None,
+) -> None:
+    """Note that a relation's Delta table has, or is going to have, a column that is none of the
+    relation, under a number of its own."""
     column = schema.storage_column
-    connection.execute(insert(column).values(relid=relid, attnum=0, name=name))
+    known = {"name": name, "since_version": since_version, "physical_name": physical_name}
+    connection.execute(insert(column).values(relid=relid, attnum=0, **known))
     connection.execute(
         update(column)
         .where(column.c.relid == relid, column.c.attnum == 0)
@@ -158,11 +187,12 @@ def note_lost_columns(
     connection: Connection, relid: int, present: Collection[str], version: int
 ) -> None:
     """Note that a relation's Delta table was replaced by one that ends with a version, and has only
-    columns of these names, in lower case: the others are still to be made."""
+    columns of these names, in lower case: the others are still to be made, unless they are known as
+    dropped."""
     column = schema.storage_column
     rows = connection.execute(select(column).where(column.c.relid == relid)).all()
     for row in rows:
-        if row.since_version is None:
+        if row.since_version is None or row.is_dropped:
             continue
         since = min(int(row.since_version), version) if row.name.lower() in present else None
         if since != row.since_version:
@@ -181,7 +211,8 @@ def keep_versions(connection: Connection, relid: int, version: int) -> None:
     later are still to be made."""
     column, table = schema.storage_column, schema.storage_table
     is_later = (column.c.relid == relid, column.c.since_version > version)
-    connection.execute(update(column).where(*is_later).values(since_version=None))
+    again = {"since_version": None, "physical_name": None, "renamed_version": None}
+    connection.execute(update(column).where(*is_later).values(**again, is_dropped=False))
     if version < 0:
         connection.execute(update(table).where(table.c.relid == relid).values(is_made=False))
 

@@ -120,8 +120,10 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
     insert_storage(ddl.catalog, relation.oid, location, is_adopted=exists, has_location=True)
     if found is not None:
         ddl.made.discard(relation.oid)  # it has rows, which its constraints have to hold for
-        for column in relation.columns:
-            insert_storage_column(ddl.catalog, relation.oid, column.attnum, column.name, 0)
+        for attnum, known in enumerate(found.columns, start=1):
+            insert_storage_column(
+                ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name
+            )
         if found.outside is not None and not has_foreign_files(relation):
             raise leads_out(relation, *found.outside)
         enter_adopted(ddl.catalog, relation, found)

@@ -38,6 +38,7 @@ from replctl.expr.coerce import ASSIGNMENT, Coercion, stripped_implicit
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.type_names import type_of
+from replctl.lake.column_fault import has_type
 from replctl.lake.rewrite import ColumnRewrite, TableRewrite
 from replctl.lake.storage import renew_storage_column
 from replctl.lake.table_read import table_source
@@ -275,6 +276,9 @@ def _rewrite(ddl: Ddl, before: Relation, changes: Sequence[TypeChange]) -> bool:
     if not moved or before.storage is None:
         return False
     if before.storage.is_adopted:
+        moved = [change for change in moved if not has_type(before, change.column)]
+        if not moved:  # the owner has changed the type, and the values
+            return False
         raise FeatureNotSupported(
             f'changing the type of column "{moved[0].column.name}" is not supported: its values are'
             " stored otherwise then, in a Delta table that belongs to others",

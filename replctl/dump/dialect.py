@@ -4,6 +4,7 @@ table again, and knows storage parameters of its own."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
@@ -49,6 +50,32 @@ def beside(own: str, text: str) -> str:
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
 
+def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the steps that give columns other names, no name given twice at any time.
+
+    (w, v), (v, v_1)  ->  (v, v_1), (w, v)       (a, b), (b, a)  ->  (a, b_1), (b, a), (b_1, b)
+
+    Args:
+        names: the old and the new name of each column.
+    """
+    steps: list[tuple[str, str]] = []
+    rest = [(old, new) for old, new in names if old != new]
+    taken = {old for old, _new in names}
+    while rest:
+        free = next(((old, new) for old, new in rest if new not in taken), None)
+        if free is None:  # they exchange their names
+            old, new = rest.pop(0)
+            number = next(n for n in count(1) if f"{new}_{n}" not in taken)
+            between = f"{new}_{number}"
+            rest.append((between, new))
+        else:
+            old, between = free
+            rest.remove(free)
+        steps.append((old, between))
+        taken = taken - {old} | {between}
+    return steps
+
+
 def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> str:
     assert table.storage is not None
     location = quote_string(table.storage.location)
@@ -56,14 +83,16 @@ def _adopting(source: Source, table: Relation, checks: Sequence[Constraint]) -> 
     foreign = {k: v for k, v in table.options.items() if k == FOREIGN_FILES}
     own = f"CREATE TABLE {name} USING delta LOCATION {location}{with_options(foreign)};\n"
     live = {column.attnum: column for column in table.columns}
-    for attnum, stored in sorted(table.storage.columns.items()):
-        old = quote_identifier(stored.name)
+    stored = sorted(table.storage.columns.items())
+    there = {attnum: column.name for attnum, column in stored if not column.is_dropped}
+    for attnum, old in there.items():
         if attnum not in live:
-            own += f"ALTER TABLE ONLY {name} DROP COLUMN {old};\n"
-        elif stored.name != live[attnum].name:
-            new = quote_identifier(live[attnum].name)
-            own += f"ALTER TABLE ONLY {name} RENAME COLUMN {old} TO {new};\n"
-    for column in table.columns:
+            own += f"ALTER TABLE ONLY {name} DROP COLUMN {quote_identifier(old)};\n"
+    kept = [(old, live[attnum].name) for attnum, old in there.items() if attnum in live]
+    for old, new in renamings(kept):
+        shown = f"{quote_identifier(old)} TO {quote_identifier(new)}"
+        own += f"ALTER TABLE ONLY {name} RENAME COLUMN {shown};\n"
+    for column in (live[attnum] for attnum in there if attnum in live):
         action = f"ALTER TABLE ONLY {name} ALTER COLUMN {quote_identifier(column.name)}"
         if column.default is not None:
             expr = get_expr(source.environment, table, column.default)

@@ -1,18 +1,14 @@
-"""Delta tables that others own: their columns as PostgreSQL's, at adoption and when they add
-some."""
+"""Delta tables that others own: their columns as PostgreSQL's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from replctl.catalog import schema
-from replctl.catalog.pg_class import Column, insert_column, insert_storage_column
-from replctl.catalog.storage import storage_names
-from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import protocol_at, table_properties
+from replctl.lake.table_metadata import physical_name
 from replctl.record import dataclass
 from replctl.types.numeric import numeric_typmod
 
@@ -35,12 +31,17 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumn:
-    """A column of a Delta table as a column of PostgreSQL's."""
+    """A column of a Delta table as a column of PostgreSQL's.
+
+    Attributes:
+        physical_name: its name in files, if that is another one.
+    """
 
     name: str
     type: str
     typmod: int
     not_null: bool
+    physical_name: str | None = None
 
 
 def delta_settings(location: str) -> dict[str, str]:
@@ -52,42 +53,6 @@ def delta_settings(location: str) -> dict[str, str]:
         if value is not None
     }
     return {**table_properties(location), **asked}
-
-
-def adopt_new_columns(
-    catalog: Catalog,
-    relid: int,
-    location: str,
-    found: Sequence[Mapping[str, Any]],
-    version: int,
-) -> None:
-    """Enter columns that another writer has added to a table, from that commit on.
-
-    Args:
-        found: the columns that the table has at that version (delta_log.columns_of).
-
-    Raises:
-        FeatureNotSupported: the type of a new one has no counterpart in PostgreSQL.
-    """
-    attribute = schema.pg_attribute
-    known = storage_names(catalog, relid)
-    new = [delta_column(location, field) for field in found if field["name"].lower() not in known]
-    if not new:
-        return
-    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
-    rows = writer.select(attribute, attribute.c.attrelid == relid)
-    for attnum, column in enumerate(
-        new, start=max((int(row.attnum) for row in rows), default=0) + 1
-    ):
-        insert_column(
-            writer,
-            relid,
-            Column(
-                attnum, column.name, column.type, column.typmod, collation=collation_of(column.type)
-            ),
-        )
-        insert_storage_column(writer, relid, attnum, column.name, version)
-    commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
 
 
 def collation_of(type_name: str) -> str | None:
@@ -105,15 +70,34 @@ def delta_column(location: str, field: Mapping[str, Any]) -> DeltaColumn:
     Raises:
         FeatureNotSupported: its type has no counterpart there; it is named.
     """
-    name, declared = field["name"], field["type"]
-    found = _type(declared)
-    if found is None:
-        shown = declared if isinstance(declared, str) else declared.get("type", "?")
+    column = readable_column(field)
+    if column is None:
         raise FeatureNotSupported(
-            f'column "{name}" of the Delta table "{location}" has the type {shown}, which has no'
-            " counterpart in PostgreSQL"
+            f'column "{field["name"]}" of the Delta table "{location}" has the type'
+            f" {shown_type(field['type'])}, which has no counterpart in PostgreSQL"
         )
-    return DeltaColumn(name, found[0], found[1], not_null=not field.get("nullable", True))
+    return column
+
+
+def shown_type(declared: Any) -> str:
+    """Return a type of a Delta schema for messages."""
+    return declared if isinstance(declared, str) else str(declared.get("type", "?"))
+
+
+def readable_column(field: Mapping[str, Any]) -> DeltaColumn | None:
+    """Return a column of a Delta schema as one of PostgreSQL's; None, if its type has no
+    counterpart there."""
+    found = _type(field["type"])
+    if found is None:
+        return None
+    not_null = not field.get("nullable", True)
+    return DeltaColumn(field["name"], found[0], found[1], not_null, stored_physical_name(field))
+
+
+def stored_physical_name(field: Mapping[str, Any]) -> str | None:
+    """Return the name of a column in files, if it is another than its own."""
+    physical = physical_name(field)
+    return None if physical == field["name"] else physical
 
 
 def _type(declared: Any) -> tuple[str, int] | None:

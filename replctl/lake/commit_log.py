@@ -55,8 +55,8 @@ from replctl.errors import (
     UndefinedFile,
     UndefinedTable,
 )
-from replctl.lake.adopt import adopt_new_columns
 from replctl.lake.change_feed import with_feeds
+from replctl.lake.column_changes import follow_columns
 from replctl.lake.commit_mark import CommitMark, mark_of, signed_text
 from replctl.lake.delta_files import has_files_elsewhere, is_empty_at
 from replctl.lake.delta_log import (
@@ -426,7 +426,8 @@ def enter_versions(
     But what others have committed after a version of `own_xid` becomes a part of that transaction:
     it is decoded in the order of its entries, so that theirs come where they are in the table.
     It stops before a version of a transaction that is in progress: nothing behind it may be seen.
-    Columns that others have added are the relation's from their commit on.
+    Columns that others have added are the relation's from their commit on; those that they have
+    renamed are read by their new names.
 
     Where the table does not have the newest version of our log any more, a break is entered.  What
     stops the subscriptions that write the table is noted (target_fault).
@@ -478,7 +479,7 @@ def enter_versions(
             )
             if xid is None:
                 found = columns_of(commit.metadata, storage.location, commit.version)
-                adopt_new_columns(catalog, relation.oid, storage.location, found, commit.version)
+                follow_columns(catalog, relation.oid, found, commit.version)
         if xid is None and own_xid is not None and is_within:
             _enter(catalog, own_xid, relation, commit)
             continue

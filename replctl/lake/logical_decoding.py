@@ -25,6 +25,7 @@ from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.lake.change_feed import chosen_feeds
+from replctl.lake.column_fault import check_listable
 from replctl.lake.file_access import check_readable
 from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
@@ -69,6 +70,7 @@ def decode(
         UndefinedObject: there was no such publication when a table was changed (42704).
         DataError: rows of a table with a primary key are not unique in it.
         ObjectNotInPrerequisiteState: a table was replaced (55000).
+        UndefinedColumn, DatatypeMismatch: a column was dropped or has another type (42703, 42804).
     """
     with session.read() as catalog:
         commits = commits_between(catalog, from_lsn, to_lsn)
@@ -223,6 +225,7 @@ class _Batch:
         versions = [feed_version(entry, entry.lsn) for entry in entries]
         relation = table.published.relation
         place = self._session.engine().place_log
+        check_listable(self._session, table.published, [version.version for version in versions])
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
         for lsn, word, *values in self._session.engine().listed_changes(source, sent):

@@ -74,6 +74,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.change_feed import chosen_feeds
+from replctl.lake.column_fault import check_copyable, check_decodable
 from replctl.lake.delta_files import table_size
 from replctl.lake.delta_log import log_versions
 from replctl.lake.file_access import check_readable
@@ -366,6 +367,8 @@ class LakePublisher:
                 raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
         self._check_filters(table.relation, table.filters)
         versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
+        for leaf in leaves:
+            check_copyable(self._session, table, leaf, versions.get(leaf.oid))
         sources = [
             CopySource(
                 numbered_as(table.relation, leaf, versions[leaf.oid]),
@@ -574,6 +577,7 @@ class LakePublisher:
             except ObjectNotInPrerequisiteState as error:
                 raise DecodingFailure(error, _name(item.published_as)) from error
             for piece, versions in _pieces(item, feeds):
+                check_decodable(self._session, piece, [version.version for version in versions])
                 sources.append(change_source(piece, versions))
                 retyped |= _changed_types(item.relation, piece.relation)
         if retyped:
@@ -757,7 +761,7 @@ def change_source(published: PublishedRelation, versions: Sequence[FeedVersion])
     by_name = {column.name: column.attnum for column in root.columns}
     return ChangeSource(
         relation.qualified_name,
-        numbered_as(root, relation, versions[-1].version),
+        numbered_as(root, relation, versions[-1].version, [v.version for v in versions]),
         tuple(versions),
         tuple(by_name[name] for name in names if name in by_name),
         names,

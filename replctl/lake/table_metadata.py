@@ -69,6 +69,11 @@ class TableMetadata:
         """Whether all rows have row ids."""
         return has_row_ids(self.action)
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of the columns, by those that they have in files."""
+        return {physical or name: name for name, _type, physical, _nullable in self.columns}
+
     def is_readable_as(self, later: TableMetadata) -> bool:
         """Return whether Delta reads a change data feed of these versions while the table has later
         metadata: columns may have been added, or allowed to be NULL, and nothing else.
@@ -89,9 +94,15 @@ def has_row_ids(action: Mapping[str, Any]) -> bool:
 
 
 def _column(found: Mapping[str, Any]) -> tuple[str, str, str, bool]:
+    physical = physical_name(found) or ""
+    return found["name"], repr(found["type"]), physical, bool(found.get("nullable", True))
+
+
+def physical_name(found: Mapping[str, Any]) -> str | None:
+    """Return the name that a column of a schema has in files by column mapping; None without it."""
     details = found.get("metadata")
-    physical = details.get(_PHYSICAL_NAME, "") if isinstance(details, dict) else ""
-    return found["name"], repr(found["type"]), str(physical), bool(found.get("nullable", True))
+    physical = details.get(_PHYSICAL_NAME) if isinstance(details, dict) else None
+    return None if physical is None else str(physical)
 
 
 #: What was found, by location, version and the state of the version's file.

@@ -13,21 +13,28 @@ from replctl.catalog.pg_wal import last_committed_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
+from replctl.lake.column_changes import names_around, stored_names
+from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.session import Session
 from replctl.spark import TableColumn, TableSource
 
 
-def table_source(relation: Relation, version: int | None = None) -> TableSource:
-    """A relation as something to read, at a Delta version or at the newest one (None)."""
+def table_source(
+    relation: Relation, version: int | None = None, changed_in: Collection[int] = ()
+) -> TableSource:
+    """A relation as something to read, at a Delta version or at the newest one (None).
+
+    Args:
+        changed_in: versions whose changes are to be read.
+    """
     storage = relation.storage
     columns = []
+    names = {} if storage is None else stored_names(storage, version)
+    others = () if storage is None else names_around(storage, changed_in)
     for column in relation.columns:
         stored = None if storage is None else storage.columns.get(column.attnum)
-        is_stored = stored is not None and stored.since_version is not None
-        if is_stored and version is not None and stored is not None:
-            is_stored = (stored.since_version or 0) <= version
-        name = stored.name if is_stored and stored is not None else None
+        name = names.get(column.attnum)
         since = 0 if stored is None else stored.since_version or 0
         columns.append(
             TableColumn(
@@ -37,6 +44,7 @@ def table_source(relation: Relation, version: int | None = None) -> TableSource:
                 name,
                 column.missing_value,
                 since_version=since,
+                names=tuple((number, known[column.attnum]) for number, known in others),
             )
         )
     return TableSource(
@@ -86,13 +94,19 @@ def written_source(relation: Relation, version: int) -> TableSource:
     return TableSource(storage.location, columns, None, storage.has_own_row_ids)
 
 
-def numbered_as(root: Relation, leaf: Relation, version: int | None = None) -> TableSource:
+def numbered_as(
+    root: Relation,
+    leaf: Relation,
+    version: int | None = None,
+    changed_in: Collection[int] = (),
+) -> TableSource:
     """A leaf to read, its columns numbered as those of `root` with the same names.
 
     Args:
         version: the Delta version to read; None for the newest.
+        changed_in: as in `table_source`.
     """
-    source = table_source(leaf, version)
+    source = table_source(leaf, version, changed_in)
     by_name = {column.name: source.column(column.attnum) for column in leaf.columns}
     columns = tuple(
         replace(found, attnum=column.attnum)
@@ -161,6 +175,26 @@ def relation_sources(
     return [source for _oid, source in relation_leaves(catalog, relation, inherit=inherit)]
 
 
+def _with_faults(
+    catalog: Catalog, root: Relation, leaf: Relation, version: int | None
+) -> TableSource:
+    """As `numbered_as`; reading a column that others have dropped is an error."""
+    source = numbered_as(root, leaf, version)
+    faults = {
+        leaf.column_at(attnum).name: error
+        for attnum, error in dropped_columns(catalog, leaf).items()
+    }
+    if not faults:
+        return source
+    columns = tuple(
+        replace(column, fault=faults.get(root.column_at(column.attnum).name))
+        if column.storage_name is None
+        else column
+        for column in source.columns
+    )
+    return replace(source, columns=columns)
+
+
 def relation_leaves(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[tuple[int, TableSource]]:
@@ -180,7 +214,7 @@ def relation_leaves(
     for oid in oids:
         if family[oid].is_partitioned:
             continue
-        source = numbered_as(relation, family[oid], versions.get(oid))
+        source = _with_faults(catalog, relation, family[oid], versions.get(oid))
         if oid in versions and versions[oid] is None:  # there was no table before the batch
             source = replace(source, location=None)
         leaves.append((oid, source))

@@ -9,6 +9,7 @@ is gone, and later ones are there, the log was cleaned, and nobody can tell.
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_wal import (
@@ -28,9 +29,11 @@ from replctl.catalog.storage import (
     note_metadata,
 )
 from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
-from replctl.lake.adopt import adopt_new_columns
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.column_changes import follow_columns
 from replctl.lake.delta_log import (
     checkpoints,
+    columns_of,
     file_state_of,
     latest_version,
     log_names,
@@ -40,7 +43,7 @@ from replctl.lake.delta_log import (
     stored_names,
     version_digest,
 )
-from replctl.lake.table_metadata import has_row_ids
+from replctl.lake.table_metadata import has_row_ids, metadata_at
 from replctl.lake.target_fault import note_break, note_cleaning
 from replctl.replication.conflict import ReplacedTable
 
@@ -108,7 +111,8 @@ def enter_break(catalog: Catalog, relation: Relation) -> None:
     note_break(catalog, relation, _sentence(location, known, str(found["id"])))
     forget_versions(catalog.connection, oid, after=common)
     note_foreign_commit(catalog.connection, oid)
-    adopt_new_columns(catalog, oid, location, stored_columns(location), newest)
+    columns, is_adopted = stored_columns(location), relation.storage.is_adopted
+    follow_columns(catalog, oid, columns, newest, notes_dropped=is_adopted)
     note_lost_columns(catalog.connection, oid, stored_names(location), newest)
     note_metadata(catalog.connection, oid, found["id"], has_row_ids=has_row_ids(found))
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
@@ -142,9 +146,21 @@ def enter_cleaning(catalog: Catalog, relation: Relation, system_identifier: int)
         return  # what comes next is not committed yet
     note_cleaning(catalog, relation, system_identifier, last)
     note_foreign_commit(catalog.connection, oid)
+    if skipped is not None:
+        follow_columns(catalog, oid, *_columns_after(location, skipped))
     xid = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
     enter(catalog, xid, oid, skipped, BREAK, {"cleaned": last})
     commit_transaction(catalog.connection, xid, changes_catalog=False)
+
+
+def _columns_after(location: str, version: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the columns of the first version after one, or of the first that the log tells of, and
+    that version."""
+    try:
+        metadata = metadata_at(location, version + 1)
+    except ObjectNotInPrerequisiteState:
+        return stored_columns(location), latest_version(location) or 0
+    return columns_of(metadata.action, location, version + 1), version + 1
 
 
 def _sentence(location: str, known: str | None, found: str) -> str:

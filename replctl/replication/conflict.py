@@ -6,6 +6,7 @@ PostgreSQL's documentation, section 31.5, "Conflicts".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -61,17 +62,27 @@ class DecodingFailure(Exception):
         error: why.
         replaced: schema and name of the published table, if the reason is that its rows are not
             those any more that it had before.
+        hint: returns what helps a subscription of a name, if that is something else.
     """
 
-    def __init__(self, error: PostgresError, replaced: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        error: PostgresError,
+        replaced: tuple[str, str] | None = None,
+        *,
+        hint: Callable[[str], str] | None = None,
+    ) -> None:
         super().__init__(error.message)
         self.error = error
         self.replaced = replaced
+        self.hint = hint
 
     def reported(self, subscription: Subscription) -> PostgresError:
         """Return the error, with the statement that helps a subscription out of it."""
         if self.replaced is not None:
             offer_reconcile(self.error, subscription, *self.replaced)
+        elif self.hint is not None:
+            self.error.hint = self.hint(subscription.name)
         return self.error
 
 

@@ -330,17 +330,22 @@ def _feed(
         key=lambda version: (bisect(unreadable, version.version), version.run),
     )
     runs = [[version.version for version in run] for _place, run in feeds]
-    columns = "".join(f", {column_sql(column)} AS c{column.attnum}" for column in source.columns)
     condition = f" AND _change_type IN {kinds}" if kinds else ""
     parts = [
         "SELECT _commit_version AS version, _change_type AS"
-        f" kind, {place} AS place{columns}"
+        f" kind, {place} AS place{_columns_at(source, run[-1])}"
         f" FROM table_changes_by_path({quote(source.location)}, {run[0]}, {run[-1]})"
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
     ]
     parts += [compared_sql(source, v, place) for v in versions if v.is_compared]
     return " UNION ALL ".join(parts)
+
+
+def _columns_at(source: TableSource, version: int) -> str:
+    """The columns of a table as a version has them, each after a comma."""
+    columns = [column.at(version) for column in source.columns]
+    return "".join(f", {column_sql(column)} AS c{column.attnum}" for column in columns)
 
 
 def feeds_in(text: str) -> list[str]:

@@ -21,10 +21,7 @@ _NO_VALUES = "1 AS c0"
 
 def source_at(source: TableSource, version: int) -> TableSource:
     """Return a table at a version: columns that came later have their `missing_value`."""
-    columns = tuple(
-        column if column.since_version <= version else replace(column, storage_name=None)
-        for column in source.columns
-    )
+    columns = tuple(column.at(version) for column in source.columns)
     return replace(source, columns=columns, version=version)
 
 

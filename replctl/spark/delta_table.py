@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from replctl.expr import nodes
 from replctl.spark.data_type import literal, quote, quote_name, storage_type, table_name
+from replctl.spark.sql_value import raised_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import CommitNote, TableColumn, TableSource
 
@@ -115,6 +116,9 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
 
 def column_sql(column: TableColumn, prefix: str = "") -> str:
     """A column of a table's own rows; what the table lacks is a constant."""
+    if column.fault is not None:
+        stored_as = storage_type(column.type, column.typmod)
+        return f"CAST({raised_sql(column.fault)} AS {stored_as})"
     if column.storage_name is None:
         return literal(column.type, column.typmod, column.missing_value)
     stored = prefix + quote_name(column.storage_name)

@@ -108,6 +108,9 @@ def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
         yield view
 
 
+_MAPPING_MODE = "delta.columnMapping.mode"
+
+
 def _opened(source: TableSource) -> DeltaTable | None:
     """The table as delta-rs has it, if it is one to be read here."""
     from deltalake import DeltaTable
@@ -120,8 +123,11 @@ def _opened(source: TableSource) -> DeltaTable | None:
     try:
         table = DeltaTable(path, version=source.version)
         counts = table.get_add_actions(flatten=True).column("num_records").to_pylist()
+        mapping = table.metadata().configuration.get(_MAPPING_MODE, "none")
     except Exception as error:
         _check_declined(error)
+        return None
+    if mapping != "none":  # delta-rs reads NULL from columns that were renamed, without an error
         return None
     is_counted = all(count is not None for count in counts)
     return table if is_counted and sum(counts) <= _MOST_TABLE_ROWS else None

@@ -10,8 +10,8 @@ from replctl.errors import FeatureNotSupported, PostgresError, error_class
 from replctl.record import dataclass
 
 #: What an expression raises on purpose: raise_error('replctl:22003|integer out of
-#: range|detail|end').
-_RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)\|end", re.S)
+#: range|detail|end'), or with |hint=... before the end.
+_RAISED = re.compile(r"replctl:(\w{5})\|([^|]*)\|([^|]*)(?:\|hint=([^|]*))?\|end", re.S)
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
@@ -86,8 +86,12 @@ def bound(
 
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:
     """A Spark expression that ends the query with a PostgreSQL error."""
-    text = raised_text(error_class(sqlstate)(message, detail=detail or None))
-    return f"raise_error({_literal(text)})"
+    return raised_sql(error_class(sqlstate)(message, detail=detail or None))
+
+
+def raised_sql(error: PostgresError) -> str:
+    """A Spark expression that ends the query with an error."""
+    return f"raise_error({_literal(raised_text(error))})"
 
 
 def raise_value_error_sql(sqlstate: str, before: str, value: str, after: str) -> str:
@@ -105,7 +109,9 @@ def _literal(text: str) -> str:
 
 def raised_text(error: PostgresError) -> str:
     """An error as text that comes back from Spark within its own message."""
-    parts = (quote(part, safe=_SAFE) for part in (error.message, error.detail or ""))
+    parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
+    if error.hint is not None:
+        parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
     return f"replctl:{error.sqlstate}|{'|'.join(parts)}|end"
 
 
@@ -114,7 +120,8 @@ def raised_error(message: str) -> PostgresError | None:
     found = _RAISED.search(message)
     if found is None:
         return None
-    return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None)
+    hint = None if found[4] is None else unquote(found[4])
+    return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
 
 
 #: All of ASCII that can be read, but for the separator and the escape.

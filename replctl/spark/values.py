@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from replctl.catalog.pg_class import PartitionBound
+from replctl.errors import PostgresError
 from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
@@ -16,7 +17,8 @@ class TableColumn:
     lacks it, so that every row has `missing_value` (canonical text) in it.
 
     `text_of` is the type in storage of a column that is read as text.  Versions before
-    `since_version` lack it.
+    `since_version` lack it.  `names` are those that it had from some versions on, oldest first,
+    None where it was dropped.  Reading a column with a `fault` is that error.
     """
 
     attnum: int
@@ -26,6 +28,15 @@ class TableColumn:
     missing_value: str | None = None
     text_of: tuple[str, int] | None = None
     since_version: int = 0
+    names: tuple[tuple[int, str | None], ...] = ()
+    fault: PostgresError | None = None
+
+    def at(self, version: int) -> TableColumn:
+        """The same column as a version has it."""
+        name = self.names[0][1] if self.names else self.storage_name
+        for number, later in self.names:
+            name = later if number <= version else name
+        return replace(self, storage_name=name if self.since_version <= version else None)
 
     def as_text(self) -> TableColumn:
         """The same column, its values in their text form."""

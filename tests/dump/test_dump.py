@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from replctl.dump.database import DumpOptions, dump_database
 from replctl.dump.definition import dollar_quoted
+from replctl.dump.dialect import renamings
 from replctl.dump.entry import Entry, in_order
 from replctl.execute import execute
 from replctl.session import Session
@@ -203,6 +204,24 @@ def test_an_adopted_table_is_adopted_again(psql: Psql, tmp_path: Path) -> None:
     assert psql("dump", "-s").stdout == script
     where = psql("-A", "-t", "-c", "SELECT pg_relation_filepath('public.t')").stdout
     assert where.strip() == location
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        ([("id", "id"), ("w", "v")], [("w", "v")]),
+        ([("w", "v"), ("v", "v_1")], [("v", "v_1"), ("w", "v")]),
+        ([("a", "b"), ("b", "a")], [("a", "b_1"), ("b", "a"), ("b_1", "b")]),
+        (
+            [("a", "b"), ("b", "a"), ("b_1", "c")],
+            [("b_1", "c"), ("a", "b_1"), ("b", "a"), ("b_1", "b")],
+        ),
+    ],
+)
+def test_columns_are_renamed_in_an_order_that_works(
+    names: list[tuple[str, str]], steps: list[tuple[str, str]]
+) -> None:
+    assert renamings(names) == steps
 
 
 def test_parameters_of_replctl_are_for_replctl(psql: Psql) -> None:

@@ -117,6 +117,19 @@ def test_what_is_left_to_spark(
     assert found_rows(_source(location), _COLUMNS, {1: [1]}) is None
 
 
+def test_renamed_columns_are_left_to_spark(engine: Engine, tmp_path: Path) -> None:
+    location = tmp_path / "t"
+    shown = f"delta.`{location}`"
+    engine.run(
+        f"CREATE TABLE {shown} (id BIGINT, n INT) USING delta TBLPROPERTIES"
+        " (delta.columnMapping.mode = 'name', delta.enableDeletionVectors = false)"
+    )
+    engine.run(f"INSERT INTO {shown} VALUES (1, 2)")
+    engine.run(f"ALTER TABLE {shown} RENAME COLUMN n TO m")
+    columns = (_COLUMNS[0], TableColumn(6, "int4", -1, "m"))
+    assert found_rows(_source(location, columns=columns), columns, {1: [1]}) is None
+
+
 def test_a_file_that_is_not_there_is_spark_s_to_tell(engine: Engine, tmp_path: Path) -> None:
     location = tmp_path / "t"
     _write(engine, location)

@@ -1,0 +1,272 @@
+"""What others change of the columns of a relation's Delta table: they add some, rename, drop or put
+back others.
+
+With column mapping a column is known by its physical name, which stays when it is renamed (Delta's
+protocol, section "Column Mapping").  Without it, and where a version replaces the whole schema, a
+column is known by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.pg_class import (
+    Column,
+    Relation,
+    Storage,
+    StorageColumn,
+    get_relation,
+    insert_column,
+    insert_storage_column,
+    update_column,
+)
+from replctl.catalog.storage import note_renaming, reserve_storage_name, storage_columns
+from replctl.catalog.transaction import Catalog, commit_transaction
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake.adopt import collation_of, readable_column, stored_physical_name
+from replctl.lake.delta_log import metadata_of
+from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
+from replctl.lake.widened_column import widened
+from replctl.record import dataclass
+
+#: A field of a Delta schema.
+_Field = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """How the columns of a version differ from those that were known before.
+
+    Attributes:
+        renamed: those that are known, as they are now: with another name, dropped, or put back.
+        known: the fields of the known columns, by their numbers.
+        new: the fields of the others.
+    """
+
+    renamed: tuple[StorageColumn, ...]
+    known: dict[int, _Field]
+    new: tuple[_Field, ...]
+
+
+def column_changes(
+    known: Collection[StorageColumn], found: Sequence[_Field], version: int
+) -> ColumnChanges:
+    """Return how the columns of a version differ from the known ones.
+
+    A column that is missing, while another one has its name, was replaced together with its table:
+    it is the same column.  One that was dropped before is not: a column that is added then is
+    another one, whatever its name.
+    """
+    matched: dict[int, _Field] = {}
+    rest: list[_Field] = []
+    for field in found:
+        column = _same_column(field, [c for c in known if c.number not in matched])
+        if column is None:
+            rest.append(field)
+        else:
+            matched[column.number] = field
+    new: list[_Field] = []
+    for field in rest:
+        open_columns = [c for c in known if c.number not in matched and not c.is_dropped]
+        column = _by_name(field["name"], open_columns)
+        if column is None:
+            new.append(field)
+        else:
+            matched[column.number] = field
+    now = [_now(column, matched.get(column.number), version) for column in known]
+    return ColumnChanges(tuple(c for c in now if c not in known), matched, tuple(new))
+
+
+def _same_column(field: _Field, columns: Sequence[StorageColumn]) -> StorageColumn | None:
+    physical = physical_name(field)
+    if physical is not None:
+        return next((column for column in columns if column.identity == physical), None)
+    live = [column for column in columns if not column.is_dropped]
+    return _by_name(field["name"], live) or _by_name(field["name"], columns)
+
+
+def _by_name(name: str, columns: Sequence[StorageColumn]) -> StorageColumn | None:
+    return next((column for column in columns if column.name.lower() == name.lower()), None)
+
+
+def _now(column: StorageColumn, field: _Field | None, version: int) -> StorageColumn:
+    if field is None:
+        is_there = column.since_version is not None and column.since_version <= version
+        if column.is_dropped or not is_there:
+            return column
+        return replace(column, is_dropped=True, renamed_version=version)
+    name, physical = field["name"], physical_name(field)
+    if name.lower() == column.name.lower():
+        name = column.name
+    now = replace(
+        column,
+        name=name,
+        physical_name=None if physical == name else physical,
+        is_dropped=False,
+    )
+    return column if now == column else replace(now, renamed_version=version)
+
+
+def follow_columns(
+    catalog: Catalog,
+    relid: int,
+    found: Sequence[_Field],
+    version: int,
+    *,
+    notes_dropped: bool = True,
+) -> None:
+    """Enter what another writer has changed of the columns of a table, from that commit on.
+
+    A column that is new is the relation's, unless its type cannot be read here.  A column that was
+    renamed keeps its name in the relation; one whose type was widened has the new type, unless
+    something depends on the old one; one that may be NULL from then on may be NULL.
+
+    Args:
+        found: the columns that the table has at that version (delta_log.columns_of).
+        notes_dropped: columns that are not there were dropped; else replctl makes them again.
+    """
+    changes = column_changes(storage_columns(catalog.connection, relid), found, version)
+    for stored in changes.renamed:
+        if notes_dropped or not stored.is_dropped:
+            note_renaming(catalog.connection, relid, stored)
+    added = []
+    for field in changes.new:
+        readable = readable_column(field)
+        if readable is None:
+            known = (str(field["name"]), version, stored_physical_name(field))
+            reserve_storage_name(catalog.connection, relid, *known)
+        else:
+            added.append(readable)
+    relation = get_relation(catalog, relid)
+    altered = []
+    if relation is not None:
+        altered = _altered_columns(catalog, relation, changes.known, version)
+    if not added and not altered:
+        return
+    attribute = schema.pg_attribute
+    writer = Catalog(catalog.connection, catalog.database_oid, backend=catalog.backend)
+    for column in altered:
+        update_column(writer, relid, column)
+    for new in added:
+        rows = writer.select(attribute, attribute.c.attrelid == relid)
+        attnum = max((int(row.attnum) for row in rows), default=0) + 1
+        name = _free_name(new.name, {str(row.attname) for row in rows})
+        column = Column(attnum, name, new.type, new.typmod, collation=collation_of(new.type))
+        insert_column(writer, relid, column)
+        insert_storage_column(writer, relid, attnum, new.name, version, new.physical_name)
+    commit_transaction(catalog.connection, writer.xid, changes_catalog=True)
+
+
+def _altered_columns(
+    catalog: Catalog, relation: Relation, found: Mapping[int, _Field], version: int
+) -> list[Column]:
+    """Return the columns of an adopted table that have wider types by now, or may be NULL."""
+    storage = relation.storage
+    if storage is None or not storage.is_adopted:
+        return []
+    altered = []
+    for column in relation.columns:
+        stored = storage.columns[column.attnum]
+        field = found.get(stored.number)
+        readable = None if field is None else readable_column(field)
+        if readable is None:
+            continue
+        now = widened(catalog, relation, column, readable) or column
+        if column.not_null and not readable.not_null and _may_lose_not_null(relation, column):
+            was_not_null = stored.identity in _not_null_before(storage, version)
+            now = replace(now, not_null=not was_not_null)
+        altered += [] if now == column else [now]
+    return altered
+
+
+def _may_lose_not_null(relation: Relation, column: Column) -> bool:
+    key = relation.primary_key
+    is_key = key is not None and column.attnum in key.key
+    return not (is_key or column.identity or relation.parents)
+
+
+def _not_null_before(storage: Storage, version: int) -> set[str]:
+    """Return the identities of the columns that could not be NULL before a version."""
+    try:
+        before = metadata_at(storage.location, version - 1)
+    except ObjectNotInPrerequisiteState:  # nobody knows
+        return set()
+    return {physical or name for name, _type, physical, nullable in before.columns if not nullable}
+
+
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def stored_names(storage: Storage, version: int | None) -> dict[int, str | None]:
+    """Return the names that the columns of a table have at a version, by attnum; None for those
+    that it does not have then.
+
+    Args:
+        version: None: the newest one.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say it any more (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    columns = storage.columns
+    if version is not None and version < _last_renaming(storage):
+        names = _names_in(storage, metadata_at(storage.location, version))
+    else:
+        names = {n: None if column.is_dropped else column.name for n, column in columns.items()}
+    return {
+        attnum: name if has_since(storage, attnum, version) else None
+        for attnum, name in names.items()
+    }
+
+
+def names_around(
+    storage: Storage, versions: Collection[int]
+) -> tuple[tuple[int, dict[int, str | None]], ...]:
+    """Return the names that columns had before some versions and from each of them on, as
+    `stored_names`, oldest first.  Nothing, if all names are still the same."""
+    last = _last_renaming(storage)
+    found: dict[int, dict[int, str | None]] = {}
+    for version in versions:
+        if version <= last:
+            found[version] = stored_names(storage, version)
+            # A log that begins with the version does not say what was before
+            is_same = version == 0 or metadata_of(storage.location, version) is None
+            found[version - 1] = stored_names(storage, version if is_same else version - 1)
+    if found:
+        found[last] = stored_names(storage, None)
+    return tuple(sorted(found.items()))
+
+
+def has_renamings(storage: Storage) -> bool:
+    """Return whether others have renamed, dropped or put back a column."""
+    return _last_renaming(storage) >= 0
+
+
+def _last_renaming(storage: Storage) -> int:
+    """Return the last version that has changed names; -1, if none has."""
+    return max((column.renamed_version or -1 for column in storage.columns.values()), default=-1)
+
+
+def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None]:
+    columns, names = storage.columns, metadata.names
+    identities = {column.identity for column in columns.values()}
+    others = {name.lower(): name for known, name in names.items() if known not in identities}
+    return {
+        attnum: names.get(column.identity) or others.get(column.name.lower())
+        for attnum, column in columns.items()
+    }
+
+
+def has_since(storage: Storage, attnum: int, version: int | None) -> bool:
+    """Return whether a column came to a table before a version ends; None: the newest one."""
+    column = storage.columns.get(attnum)
+    since = None if column is None else column.since_version
+    return since is not None and (version is None or since <= version)

@@ -1,0 +1,211 @@
+"""Columns of a published table that cannot be read any more: others have dropped them, or given
+them another type."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_database import current_database
+from replctl.catalog.transaction import Catalog
+from replctl.errors import DatatypeMismatch, PostgresError, UndefinedColumn
+from replctl.lake.adopt import DeltaColumn, readable_column, shown_type
+from replctl.lake.column_changes import has_renamings, has_since, stored_names
+from replctl.lake.column_repair import (
+    ColumnFault,
+    Repair,
+    drop_column,
+    filter_columns,
+    is_stored_alike,
+    key_names,
+    made_again,
+    repair_of,
+)
+from replctl.lake.delta_log import columns_of, stored_columns
+from replctl.lake.table_metadata import metadata_at
+from replctl.lake.widened_column import is_wider
+from replctl.replication.conflict import DecodingFailure
+from replctl.replication.published_relation import PublishedRelation, TableToCopy
+from replctl.session import Session
+
+
+def column_fault(
+    relation: Relation, names: Collection[str], versions: Iterable[int]
+) -> ColumnFault | None:
+    """Return the first column that cannot be read at a version; None, if all can be.
+
+    Args:
+        relation: the table, with the types that its columns have at these versions.
+        names: the columns that are needed.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the log does not say what a version was (55000).
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    storage = relation.storage
+    if storage is None or not (storage.is_adopted or has_renamings(storage)):
+        return None
+    needed = [column for column in relation.columns if column.name in names]
+    seen: set[int] = set()
+    for version in versions:
+        metadata = metadata_at(storage.location, version)
+        if metadata.version in seen:
+            continue
+        seen.add(metadata.version)
+        fields = {f["name"]: f for f in columns_of(metadata.action, storage.location, version)}
+        stored = stored_names(storage, version)
+        for column in needed:
+            if not has_since(storage, column.attnum, version):
+                continue
+            name = stored[column.attnum]
+            field = next((f for n, f in fields.items() if name and n.lower() == name.lower()), None)
+            if field is None:
+                return ColumnFault(relation, column, version)
+            readable = readable_column(field)
+            if storage.is_adopted and not _can_be_read(readable, column):
+                return ColumnFault(relation, column, version, shown_type(field["type"]), readable)
+    return None
+
+
+def _can_be_read(readable: DeltaColumn | None, column: Column) -> bool:
+    if readable is None:
+        return False
+    # The owner may restore a version before the type was widened
+    is_narrower = is_wider((readable.type, readable.typmod), (column.type, column.typmod))
+    return is_narrower or is_stored_alike(readable, column)
+
+
+def has_type(relation: Relation, column: Column) -> bool:
+    """Return whether the newest version of a relation's table has a column in the type that
+    `column` has.
+
+    Raises:
+        UndefinedTable: there is no Delta table.
+        DataCorrupted, IoError: the log is broken (XX001), or cannot be read.
+    """
+    storage = relation.storage
+    assert storage is not None
+    name = stored_names(storage, None)[column.attnum]
+    fields = stored_columns(storage.location)
+    found = next((readable_column(f) for f in fields if f["name"] == name), None)
+    return found is not None and is_stored_alike(found, column)
+
+
+def check_decodable(
+    session: Session, published: PublishedRelation, versions: Sequence[int]
+) -> None:
+    """Check the columns of a published table that its changes need.
+
+    Raises:
+        DecodingFailure: one of them cannot be read at a version.
+    """
+    found = _decoding_fault(session, published, versions)
+    if found is not None:
+        error, repair = found
+        raise DecodingFailure(error, hint=repair.hint_for)
+
+
+def check_listable(session: Session, published: PublishedRelation, versions: Sequence[int]) -> None:
+    """As `check_decodable`, for functions that list the changes of a slot.
+
+    Raises:
+        UndefinedColumn: others have dropped one of the columns (42703).
+        DatatypeMismatch: others have given one of them another type (42804).
+    """
+    found = _decoding_fault(session, published, versions)
+    if found is not None:
+        error, repair = found
+        skipped = "Skip the changes before that with pg_replication_slot_advance()."
+        error.hint = skipped if repair.hint is None else f"{repair.hint} {skipped}"
+        raise error
+
+
+def _decoding_fault(
+    session: Session, published: PublishedRelation, versions: Sequence[int]
+) -> tuple[PostgresError, Repair] | None:
+    root = published.published_as
+    used = set(published.columns).union(*map(filter_columns, published.filters.values()))
+    names = {column.name for column in root.columns if column.attnum in used}
+    names |= key_names(published.relation)
+    fault = column_fault(published.relation, names, versions)
+    if fault is None:
+        return None
+    with session.read() as catalog:
+        return _error(catalog, fault), repair_of(session, catalog, fault, root)
+
+
+def check_copyable(
+    session: Session, table: TableToCopy, leaf: Relation, version: int | None
+) -> None:
+    """Check the columns of a published table that a copy needs.
+
+    Args:
+        leaf: one of the tables that hold its rows.
+        version: the version of that table; None, if there was none.
+
+    Raises:
+        UndefinedColumn: others have dropped one of them (42703).
+        DatatypeMismatch: others have given one of them another type (42804).
+    """
+    used = set(table.columns) | filter_columns(table.filters)
+    names = {column.name for column in table.relation.columns if column.attnum in used}
+    fault = None if version is None else column_fault(leaf, names, [version])
+    if fault is None:
+        return
+    with session.read() as catalog:
+        error = _error(catalog, fault)
+        error.hint = repair_of(session, catalog, fault, table.relation).hint
+    raise error
+
+
+def check_no_dropped_column(session: Session, relation: Relation) -> None:
+    """Check that the table has all columns of a relation that is to be written.
+
+    Raises:
+        UndefinedColumn: others have dropped one of them (42703).
+    """
+    with session.read() as catalog:
+        for attnum, error in dropped_columns(catalog, relation).items():
+            column = relation.column_at(attnum)
+            if column.name not in key_names(relation):
+                error.hint = made_again(session, catalog, relation, column) or error.hint
+            raise error
+
+
+def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, UndefinedColumn]:
+    """Return the errors of the columns of a relation that others have dropped, by attnum."""
+    stored = {} if relation.storage is None else relation.storage.columns
+    found = {}
+    for column in relation.columns:
+        known = stored.get(column.attnum)
+        if known is not None and known.is_dropped:
+            error = _dropped(catalog, ColumnFault(relation, column, known.renamed_version or 0))
+            error.hint = f"Use {drop_column(relation, column)}"
+            found[column.attnum] = error
+    return found
+
+
+def _error(catalog: Catalog, fault: ColumnFault) -> PostgresError:
+    if fault.found is None:
+        return _dropped(catalog, fault)
+    return DatatypeMismatch(
+        f"the type of {_shown(catalog, fault)} was changed by another program",
+        detail=f"It has the type {fault.found} in version {_place(fault)}.",
+    )
+
+
+def _dropped(catalog: Catalog, fault: ColumnFault) -> UndefinedColumn:
+    return UndefinedColumn(
+        f"{_shown(catalog, fault)} was dropped by another program",
+        detail=f"Version {_place(fault)} does not have it.",
+    )
+
+
+def _shown(catalog: Catalog, fault: ColumnFault) -> str:
+    table = f'table "{fault.relation.qualified_name}" of database "{current_database(catalog)}"'
+    return f'column "{fault.column.name}" of {table}'
+
+
+def _place(fault: ColumnFault) -> str:
+    assert fault.relation.storage is not None
+    return f'{fault.version} of the Delta table "{fault.relation.storage.location}"'

@@ -1,0 +1,205 @@
+"""The statements that help where a column of a published table cannot be read any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from replctl.catalog.pg_class import Column, Relation, load_relations
+from replctl.catalog.pg_database import current_database
+from replctl.catalog.pg_publication import PublishedTable, publications_by_oid, published_tables
+from replctl.catalog.pg_subscription import list_subscriptions, subscriptions_of_relation
+from replctl.catalog.ruleutils import get_expr
+from replctl.catalog.transaction import Catalog
+from replctl.expr import nodes
+from replctl.lake.adopt import DeltaColumn
+from replctl.lake.widened_column import is_wider
+from replctl.record import dataclass
+from replctl.replication.refresh_hint import refresh_statement
+from replctl.replication.replica_identity import identity_columns
+from replctl.session import Session
+from replctl.spark import storage_type
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFault:
+    """A column that a version of a table does not have any more, or has with another type.
+
+    Attributes:
+        found: its type in Delta's words; None: it was dropped.
+        readable: the column of that type as PostgreSQL's; None, if it cannot be read.
+    """
+
+    relation: Relation
+    column: Column
+    version: int
+    found: str | None = None
+    readable: DeltaColumn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What ends a fault.
+
+    Attributes:
+        database: of the publisher.
+        statements: there; there may be none.
+        root: the table as it is published.
+        leaves: the table is published no more then.
+    """
+
+    database: str
+    statements: tuple[str, ...]
+    root: Relation
+    leaves: bool = False
+
+    @property
+    def hint(self) -> str | None:
+        """What is to be done at the publisher."""
+        if not self.statements:
+            return None
+        return f'In database "{self.database}", use {" ".join(self.statements)}'
+
+    def hint_for(self, subscription: str) -> str:
+        """What is to be done, at the publisher and at a subscription of that name."""
+        then = f"ALTER SUBSCRIPTION {quote_identifier(subscription)} REFRESH PUBLICATION;"
+        if not self.leaves:
+            then = refresh_statement(subscription, self.root.schema, self.root.name)
+        if self.hint is None:
+            return then
+        return f"{self.hint} Then, in the database of the subscription, use {then}"
+
+
+def repair_of(session: Session, catalog: Catalog, fault: ColumnFault, root: Relation) -> Repair:
+    """Return what ends a fault, under the definitions that are in force now.
+
+    A table whose key, row filter or last column is lost leaves its publications: nobody knows which
+    rows are meant then.
+
+    Args:
+        root: the table as it is published.
+    """
+    database = current_database(catalog)
+    now = load_relations(catalog, {fault.relation.oid, root.oid})
+    relation, root = now.get(fault.relation.oid), now.get(root.oid, root)
+    column = None if relation is None else relation.column(fault.column.name)
+    found = fault.readable
+    if relation is None or column is None or column.attnum != fault.column.attnum:
+        return Repair(database, (), root)  # it was dropped here, too
+    if found is not None and is_stored_alike(found, column):
+        return Repair(database, (), root)
+    places = _Places(session, catalog, root, column.name)
+    is_wide = found is not None and is_wider(
+        (column.type, column.typmod), (found.type, found.typmod)
+    )
+    is_lost = found is None and (column.name in key_names(relation) or places.has_only_this)
+    if is_lost or (places.filtering and not is_wide):
+        table = quote_qualified_identifier(root.schema, root.name)
+        leaving = tuple(map(places.drop, places.listed)) or (f"DROP TABLE {table};",)
+        return Repair(database, leaving, root, leaves=True)
+    if found is None:
+        users, change = places.listing, drop_column(relation, column)
+        again = [places.add(place, without=column.name) for place in users]
+    else:
+        shown = session.environment(catalog).format_type(found.type, found.typmod)
+        name = quote_identifier(column.name)
+        using = "" if is_wide else f" USING {name}::{shown}"
+        users = places.using  # their columns keep their types (alter_type._check_unused)
+        change = f"{_alter(relation)} ALTER COLUMN {name} TYPE {shown}{using};"
+        again = [places.add(place) for place in users]
+    return Repair(database, (*map(places.drop, users), change, *again), root)
+
+
+class _Places:
+    """Where publications list a table by name.
+
+    Attributes:
+        listed: all of them.
+        filtering, listing: those whose row filter, or whose column list, has a column.
+        using: those where one of them has it.
+
+    Args:
+        name: of the column.
+    """
+
+    def __init__(self, session: Session, catalog: Catalog, root: Relation, name: str) -> None:
+        self._environment = session.environment(catalog)
+        self._root = root
+        self.listed = published_tables(catalog, relids={root.oid})
+        self._names = publications_by_oid(catalog, {m.publication_oid for m in self.listed})
+        column = root.column(name)
+        attnum = 0 if column is None else column.attnum
+        self.filtering = [
+            m
+            for m in self.listed
+            if m.row_filter is not None and attnum in filter_columns([m.row_filter])
+        ]
+        self.listing = [m for m in self.listed if attnum in (m.columns or ())]
+        self.using = [m for m in self.listed if m in self.filtering or m in self.listing]
+
+    @property
+    def has_only_this(self) -> bool:
+        """A publication lists no other column."""
+        return any(len(place.columns or ()) < 2 for place in self.listing)
+
+    def drop(self, place: PublishedTable) -> str:
+        """Return the statement that takes the table out of a publication."""
+        table = quote_qualified_identifier(self._root.schema, self._root.name)
+        return f"{self._alter(place)} DROP TABLE {table};"
+
+    def add(self, place: PublishedTable, without: str | None = None) -> str:
+        """Return the statement that publishes the table again as it was, without a column."""
+        shown = quote_qualified_identifier(self._root.schema, self._root.name)
+        if place.columns is not None:
+            names = [self._root.column_at(attnum).name for attnum in place.columns]
+            shown += f" ({', '.join(quote_identifier(n) for n in names if n != without)})"
+        if place.row_filter is not None:
+            text = get_expr(self._environment, self._root, place.row_filter)
+            shown += f" WHERE {text if text.startswith('(') else f'({text})'}"
+        return f"{self._alter(place)} ADD TABLE {shown};"
+
+    def _alter(self, place: PublishedTable) -> str:
+        return f"ALTER PUBLICATION {quote_identifier(self._names[place.publication_oid].name)}"
+
+
+def drop_column(relation: Relation, column: Column) -> str:
+    """Return the statement that drops a column."""
+    return f"{_alter(relation)} DROP COLUMN {quote_identifier(column.name)};"
+
+
+def made_again(
+    session: Session, catalog: Catalog, relation: Relation, column: Column
+) -> str | None:
+    """Return the hint that makes a column of a subscription's target again, with its values; None,
+    if the table is none."""
+    oids = set(subscriptions_of_relation(catalog, relation.oid))
+    names = [s.name for s in list_subscriptions(catalog) if s.oid in oids]
+    if not names:
+        return None
+    type_ = session.environment(catalog).format_type(column.type, column.typmod)
+    add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
+    refreshes = [refresh_statement(name, relation.schema, relation.name) for name in names]
+    return " ".join(["Use", drop_column(relation, column), add, *refreshes])
+
+
+def _alter(relation: Relation) -> str:
+    return f"ALTER TABLE {quote_qualified_identifier(relation.schema, relation.name)}"
+
+
+def is_stored_alike(found: DeltaColumn, column: Column) -> bool:
+    """Return whether a column of a Delta table has the type that one of a relation is stored as."""
+    stored = storage_type(found.type, found.typmod)
+    return stored == storage_type(column.type, column.typmod)
+
+
+def filter_columns(filters: Iterable[nodes.Expr]) -> set[int]:
+    """Return the attnums of the columns that row filters use."""
+    found = (node for row_filter in filters for node in nodes.walk(row_filter))
+    return {node.attnum for node in found if isinstance(node, nodes.Var)}
+
+
+def key_names(relation: Relation) -> set[str]:
+    """Return the names of the columns that identify rows."""
+    key = relation.primary_key
+    attnums = {*(identity_columns(relation) or ()), *(() if key is None else key.key)}
+    return {relation.column_at(attnum).name for attnum in attnums}

@@ -1,0 +1,230 @@
+"""Which columns of a relation those of a Delta table are, after others have added, renamed, dropped
+or put back some."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from fix_lake import Lake
+
+from replctl.catalog.pg_class import Relation, StorageColumn, load_relations
+from replctl.lake.column_changes import column_changes, names_around, stored_names
+from replctl.lake.table_read import table_source
+
+_VERSION = 5
+
+
+def _field(name: str, physical: str | None = None, type_: Any = "string") -> dict[str, Any]:
+    known = {} if physical is None else {"delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": type_, "nullable": True, "metadata": known}
+
+
+def _known(
+    number: int, name: str, physical: str | None = None, *, is_dropped: bool = False
+) -> StorageColumn:
+    renamed = 3 if is_dropped else None
+    return StorageColumn(name, 0, number, physical, renamed, is_dropped)
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "renamed", "new"),
+    [
+        pytest.param([_known(1, "v")], [_field("v")], {}, [], id="the same"),
+        pytest.param([_known(1, "v")], [_field("V")], {}, [], id="written otherwise"),
+        pytest.param([_known(1, "v")], [_field("v", "v")], {}, [], id="mapping switched on"),
+        pytest.param(
+            [_known(1, "v")], [_field("w", "v")], {1: ("w", "v", False)}, [], id="renamed"
+        ),
+        pytest.param(
+            [_known(1, "w", "v")], [_field("v", "v")], {1: ("v", None, False)}, [], id="and back"
+        ),
+        pytest.param(
+            [_known(1, "a"), _known(2, "b")],
+            [_field("b", "a"), _field("a", "b")],
+            {1: ("b", "a", False), 2: ("a", "b", False)},
+            [],
+            id="two names exchanged",
+        ),
+        pytest.param(
+            [_known(1, "w", "v")],
+            [_field("w", "v"), _field("v", "col-1")],
+            {},
+            ["v"],
+            id="a former name given to another one",
+        ),
+        pytest.param(
+            [_known(1, "id"), _known(2, "v")],
+            [_field("id")],
+            {2: ("v", None, True)},
+            [],
+            id="dropped",
+        ),
+        pytest.param(
+            [_known(1, "v", is_dropped=True)],
+            [_field("v", "col-1")],
+            {},
+            ["v"],
+            id="dropped, then another one added",
+        ),
+        pytest.param(
+            [_known(1, "v", is_dropped=True), _known(2, "v", "col-1")],
+            [_field("v", "v")],
+            {1: ("v", None, False), 2: ("v", "col-1", True)},
+            [],
+            id="and put back",
+        ),
+        pytest.param(
+            [_known(1, "v", is_dropped=True)],
+            [_field("v")],
+            {1: ("v", None, False)},
+            [],
+            id="put back without column mapping",
+        ),
+        pytest.param(
+            [_known(1, "v", "col-1")],
+            [_field("v", "col-2")],
+            {1: ("v", "col-2", False)},
+            [],
+            id="replaced with its table",
+        ),
+        pytest.param(
+            [_known(1, "w", "v")], [_field("w")], {1: ("w", None, False)}, [], id="mapping removed"
+        ),
+        pytest.param(
+            [StorageColumn("v", None, 1)], [], {}, [], id="not made yet by replctl itself"
+        ),
+        pytest.param([StorageColumn("v", 7, 1)], [], {}, [], id="made later"),
+    ],
+)
+def test_which_columns_these_are(
+    known: list[StorageColumn],
+    found: list[dict[str, Any]],
+    renamed: dict[int, tuple[str, str | None, bool]],
+    new: list[str],
+) -> None:
+    changes = column_changes(known, found, _VERSION)
+    assert {c.number: (c.name, c.physical_name, c.is_dropped) for c in changes.renamed} == renamed
+    assert {c.renamed_version for c in changes.renamed} <= {_VERSION}
+    assert [field["name"] for field in changes.new] == new
+
+
+def _change_columns(lake: Lake, *fields: dict[str, Any], enters: bool = True) -> int:
+    """Commit a schema to the table as another writer does; its version, which is entered."""
+    table = DeltaTable(lake.location)
+    version = table.version() + 1
+    metadata = {
+        "id": str(table.metadata().id),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    commit = Path(lake.location, "_delta_log", f"{version:020d}.json")
+    commit.write_text(f"{json.dumps({'metaData': metadata})}\n")
+    if enters:
+        lake.enter()
+    return version
+
+
+def _clean_log(lake: Lake, first: int) -> None:
+    """Write a checkpoint of the newest version, and remove the commits before one."""
+    DeltaTable(lake.location).create_checkpoint()
+    for version in range(first):
+        Path(lake.location, "_delta_log", f"{version:020d}.json").unlink()
+
+
+def _relation(lake: Lake) -> Relation:
+    with lake.session.read() as catalog:
+        return load_relations(catalog, [lake.oid])[lake.oid]
+
+
+def _stored(relation: Relation, version: int | None = None) -> dict[str, str | None]:
+    source = table_source(relation, version)
+    return {column.name: source.column(column.attnum).storage_name for column in relation.columns}
+
+
+_ID = _field("id", "id", "integer")
+
+
+def test_a_version_is_read_by_the_names_that_it_has(lake: Lake) -> None:
+    first = _change_columns(lake, _ID, _field("w", "v"))
+    second = _change_columns(lake, _ID, _field("x", "v"), _field("v", "col-1"))
+    relation = _relation(lake)
+    assert _stored(relation, first - 1) == {"id": "id", "v": "v", "v_1": None}
+    assert _stored(relation, first) == {"id": "id", "v": "w", "v_1": None}
+    assert _stored(relation, second) == {"id": "id", "v": "x", "v_1": "v"}
+    assert _stored(relation) == {"id": "id", "v": "x", "v_1": "v"}
+
+
+def test_the_changes_of_a_version_are_read_by_the_names_before_and_after(lake: Lake) -> None:
+    first = _change_columns(lake, _ID, _field("w", "v"))
+    second = _change_columns(lake, _ID, _field("x", "v"))
+    relation = _relation(lake)
+    for changed in ([first], [first, second], [first - 1], [second], [first, second + 3]):
+        column = table_source(relation, None, changed).column(2)
+        for version in changed:
+            after = {first: "w", second: "x"}.get(version, "v" if version < first else "x")
+            before = {first: "v", second: "w"}.get(version, after)
+            assert column.at(version).storage_name == after
+            assert column.at(version - 1).storage_name == (before if version else None)
+
+
+def test_names_that_are_still_the_same_are_not_looked_up(lake: Lake) -> None:
+    renamed = _change_columns(lake, _ID, _field("w", "v"))
+    storage = _relation(lake).storage
+    assert storage is not None
+    assert names_around(storage, [renamed + 1]) == ()
+
+
+def test_a_dropped_column_and_one_added_by_its_name_are_two(lake: Lake) -> None:
+    dropped = _change_columns(lake, _ID)
+    added = _change_columns(lake, _ID, _field("v", "col-1"))
+    relation = _relation(lake)
+    assert _stored(relation, dropped - 1) == {"id": "id", "v": "v", "v_1": None}
+    assert _stored(relation, dropped) == {"id": "id", "v": None, "v_1": None}
+    assert _stored(relation, added) == {"id": "id", "v": None, "v_1": "v"}
+
+
+def test_a_column_that_was_put_back_is_not_the_one_that_had_its_name_meanwhile(
+    lake: Lake,
+) -> None:
+    _change_columns(lake, _ID)
+    other = _change_columns(lake, _ID, _field("v", "col-1"))
+    restored = _change_columns(lake, _ID, _field("v", "v"))
+    storage = _relation(lake).storage
+    assert storage is not None
+    assert stored_names(storage, other) == {1: "id", 2: None, 3: "v"}
+    assert stored_names(storage, restored) == {1: "id", 2: "v", 3: None}
+
+
+def test_a_column_that_cannot_be_read_is_none_of_the_relation(lake: Lake) -> None:
+    struct = {"type": "struct", "fields": [_field("a", type_="integer")]}
+    _change_columns(lake, _ID, _field("v"), _field("s", type_=struct), _field("n", type_="long"))
+    assert [column.name for column in _relation(lake).columns] == ["id", "v", "n"]
+    lake.run("ALTER TABLE t ADD COLUMN s int")
+    storage = _relation(lake).storage
+    assert storage is not None
+    assert storage.columns[4].name == "s_1"
+
+
+def test_a_column_that_can_be_read_comes_after_one_that_cannot(lake: Lake) -> None:
+    struct = {"type": "struct", "fields": [_field("a", type_="integer")]}
+    _change_columns(lake, _ID, _field("v", "v"), _field("s", "col-1", type_=struct))
+    _change_columns(lake, _ID, _field("v", "v"))
+    _change_columns(lake, _ID, _field("v", "v"), _field("s", "col-2"))
+    assert _stored(_relation(lake)) == {"id": "id", "v": "v", "s": "s"}
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_columns_that_were_renamed_in_versions_that_were_cleaned(lake: Lake, kept: int) -> None:
+    _change_columns(lake, _ID, _field("w", "v"), enters=False)
+    newest = _change_columns(lake, _ID, _field("w", "v"), _field("n", "n", "long"), enters=False)
+    later = Path(lake.location, "_delta_log", f"{newest + 1:020d}.json")
+    later.write_text('{"commitInfo": {"operation": "OPTIMIZE"}}\n')
+    _clean_log(lake, newest + 2 - kept)
+    lake.enter()
+    assert _stored(_relation(lake)) == {"id": "id", "v": "w", "n": "n"}

@@ -1,0 +1,305 @@
+"""Columns that others have dropped, or given another type: what stops the subscriptions that need
+them, and the statements that help."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from golden_script import answer_of
+
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_subscription import Subscription
+from replctl.lake.column_fault import check_decodable, column_fault
+from replctl.lake.publisher import LakePublisher
+from replctl.lake.widened_column import is_wider
+from replctl.replication.conflict import DecodingFailure
+from replctl.replication.published_relation import PublicationSet
+from replctl.session import Session
+from replctl.types.numeric import numeric_typmod
+
+_ID = ("id", "integer", "id")
+_V = ("v", "string", "v")
+_N = ("n", "integer", "n")
+
+
+class Adopted:
+    """Table t (id, v, n) of an owner, adopted; its schema is changed in Delta's log alone."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self.session, self.folder = session, folder
+        rows = {"id": pa.array([1], pa.int32()), "v": ["a"], "n": pa.array([1], pa.int32())}
+        write_deltalake(str(folder), pa.table(rows))
+        self.version = 0
+        self.adopt()
+
+    def adopt(self) -> None:
+        self.run(
+            f"CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{self.folder}'"
+        )
+
+    def run(self, statement: str) -> None:
+        answer = answer_of(self.session, statement)
+        assert not any(line.startswith("ERROR") for line in answer), answer
+
+    def change(self, *columns: tuple[str, Any, str], not_null: Collection[str] = ()) -> None:
+        """Commit a schema: name, type and physical name of each column."""
+        fields = [
+            {
+                "name": name,
+                "type": type_,
+                "nullable": name not in not_null,
+                "metadata": {"delta.columnMapping.physicalName": physical},
+            }
+            for name, type_, physical in columns
+        ]
+        schema = json.dumps({"type": "struct", "fields": fields})
+        metadata = {
+            "id": "x",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema,
+            "partitionColumns": [],
+            "configuration": {},
+        }
+        self.version += 1
+        commit = self.folder / "_delta_log" / f"{self.version:020d}.json"
+        commit.write_text(f"{json.dumps({'metaData': metadata})}\n")
+        LakePublisher(self.session).current_lsn([("public", "t")])
+
+    def relation(self) -> Relation:
+        with self.session.read() as catalog:
+            oid = self.session.environment(catalog).relation_oid(None, "t")
+            assert oid is not None
+            return load_relations(catalog, [oid])[oid]
+
+    def failure(self) -> DecodingFailure | None:
+        """What stops the subscriptions to all publications at the newest version."""
+        with self.session.read() as catalog:
+            relation = self.relation()
+            published = PublicationSet(catalog, list_publications(catalog)).changes_of(relation)
+        assert published is not None
+        try:
+            check_decodable(self.session, published, [self.version])
+        except DecodingFailure as failure:
+            return failure
+        return None
+
+
+@pytest.fixture
+def adopted(session: Session, tmp_path: Path) -> Adopted:
+    return Adopted(session, tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "found"),
+    [
+        ((_ID, _V, _N), {"id", "v", "n"}, None),
+        ((_ID, ("w", "string", "v"), _N), {"id", "v", "n"}, None),
+        ((_ID, _V), {"id", "v"}, None),
+        ((_ID, _V), {"id", "n"}, ("n", None)),
+        ((_ID, _V, ("n", "integer", "col-1")), {"n"}, None),  # replaced in one version
+        ((_ID, _V, ("n", "long", "n")), {"n"}, None),
+        ((_ID, _V, ("n", "string", "n")), {"n"}, ("n", "string")),
+        ((_ID, _V, ("n", "string", "n")), {"id", "v"}, None),
+        ((_ID, _V, ("n", {"type": "struct", "fields": []}, "n")), {"n"}, ("n", "struct")),
+        ((_ID, _V, ("n", "decimal(10,0)", "n")), {"n"}, None),
+        ((_ID, _V, ("n", "decimal(9,0)", "n")), {"n"}, ("n", "decimal(9,0)")),
+    ],
+)
+def test_which_column_cannot_be_read(
+    adopted: Adopted,
+    columns: tuple[tuple[str, Any, str], ...],
+    names: set[str],
+    found: tuple[str, str | None] | None,
+) -> None:
+    adopted.change(*columns)
+    fault = column_fault(adopted.relation(), names, [0, adopted.version])
+    assert (None if fault is None else (fault.column.name, fault.found)) == found
+    assert column_fault(adopted.relation(), names, [0]) is None
+
+
+def test_a_column_added_by_a_dropped_one_s_name_is_another_one(adopted: Adopted) -> None:
+    adopted.change(_ID, _V)
+    adopted.change(_ID, _V, ("n", "integer", "col-1"))
+    fault = column_fault(adopted.relation(), {"n", "n_1"}, [adopted.version])
+    assert fault is not None
+    assert fault.column.name == "n"
+    assert column_fault(adopted.relation(), {"n_1"}, [adopted.version]) is None
+
+
+_DROP = "ALTER TABLE public.t DROP COLUMN n;"
+_REFRESH = "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
+_LEAVE = "ALTER PUBLICATION p DROP TABLE public.t;"
+_LEFT = "ALTER SUBSCRIPTION s REFRESH PUBLICATION;"
+_TO_BIGINT = "ALTER TABLE public.t ALTER COLUMN n TYPE bigint;"
+
+
+@pytest.mark.parametrize(
+    ("publication", "columns", "statements"),
+    [
+        pytest.param("TABLE t", (_ID, _V), [_DROP, _REFRESH], id="dropped"),
+        pytest.param("TABLES IN SCHEMA public", (_ID, _V), [_DROP, _REFRESH], id="in a schema"),
+        pytest.param(
+            "TABLE t (id, n)",
+            (_ID, _V),
+            [_LEAVE, _DROP, "ALTER PUBLICATION p ADD TABLE public.t (id);", _REFRESH],
+            id="dropped from a list",
+        ),
+        pytest.param(
+            "TABLE t (id, n) WHERE (id > 5)",
+            (_ID, _V),
+            [
+                _LEAVE,
+                _DROP,
+                "ALTER PUBLICATION p ADD TABLE public.t (id) WHERE (id > 5);",
+                _REFRESH,
+            ],
+            id="with a filter",
+        ),
+        pytest.param("TABLE t WHERE (n > 5)", (_ID, _V), [_LEAVE, _LEFT], id="of a filter"),
+        pytest.param("TABLE t", (_V, _N), [_LEAVE, _LEFT], id="of the key"),
+        pytest.param(
+            "ALL TABLES", (_V, _N), ["DROP TABLE public.t;", _LEFT], id="of the key, all tables"
+        ),
+        pytest.param(
+            "TABLE t (id, n)",
+            (_ID, _V, ("n", "string", "n")),
+            [
+                _LEAVE,
+                "ALTER TABLE public.t ALTER COLUMN n TYPE text USING n::text;",
+                "ALTER PUBLICATION p ADD TABLE public.t (id, n);",
+                _REFRESH,
+            ],
+            id="retyped",
+        ),
+        pytest.param(
+            "TABLE t",
+            (_ID, ("v", "long", "v"), _N),
+            ["ALTER TABLE public.t ALTER COLUMN v TYPE bigint USING v::bigint;", _REFRESH],
+            id="retyped without a cast",
+        ),
+        pytest.param(
+            "TABLE t WHERE (n > 5)",
+            (_ID, _V, ("n", "string", "n")),
+            [_LEAVE, _LEFT],
+            id="retyped, and a filter that does not fit",
+        ),
+        pytest.param(
+            "TABLE t WHERE (n > 5)",
+            (_ID, _V, ("n", "long", "n")),
+            [
+                _LEAVE,
+                _TO_BIGINT,
+                "ALTER PUBLICATION p ADD TABLE public.t WHERE (n > 5);",
+                _REFRESH,
+            ],
+            id="widened in a filter",
+        ),
+        pytest.param(
+            "TABLE t",
+            (_ID, _V, ("n", {"type": "struct", "fields": []}, "n")),
+            [_DROP, _REFRESH],
+            id="of a type that cannot be read",
+        ),
+    ],
+)
+def test_the_statements_of_the_hint_end_it(
+    adopted: Adopted,
+    publication: str,
+    columns: tuple[tuple[str, Any, str], ...],
+    statements: list[str],
+) -> None:
+    adopted.run(f"CREATE PUBLICATION p FOR {publication}")
+    adopted.change(*columns)
+    failure = adopted.failure()
+    assert failure is not None
+    error = failure.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
+    is_there = {"id", "n"} <= {name for name, *_type in columns}
+    assert error.sqlstate == ("42804" if is_there else "42703")
+    assert 'of table "public.t" of database "postgres" was' in error.message
+    assert str(adopted.folder) in (error.detail or "")
+    shown = (error.hint or "").removeprefix('In database "postgres", use ')
+    source, _, target = shown.partition(" Then, in the database of the subscription, use ")
+    assert [f"{s.strip()};" for s in source.split(";") if s] + [target] == statements
+    for statement in statements[:-1]:
+        adopted.run(statement.removesuffix(";"))
+    if statements[-1] == _REFRESH:
+        assert adopted.failure() is None
+
+
+def test_what_is_not_published_stops_nothing(adopted: Adopted) -> None:
+    adopted.run("CREATE PUBLICATION p FOR TABLE t (id, v) WHERE (id > 1)")
+    adopted.change(_ID, _V)
+    assert adopted.failure() is None
+
+
+def test_a_widened_column_has_the_new_type_from_then_on(adopted: Adopted) -> None:
+    adopted.run("CREATE PUBLICATION p FOR TABLE t")
+    adopted.change(_ID, _V, ("m", "long", "n"))
+    column = adopted.relation().column("n")
+    assert column is not None
+    assert column.type == "int8"
+    assert adopted.failure() is None
+    adopted.change(_ID, _V, _N)  # restored
+    assert adopted.failure() is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE PUBLICATION q FOR TABLE t WHERE (n > 5)",
+        "CREATE VIEW w AS SELECT n FROM t",
+        "CREATE POLICY y ON t USING (n > 5)",
+        "ALTER TABLE t ALTER COLUMN n SET DEFAULT 1",
+        "CREATE INDEX i ON t (v) WHERE n > 5",
+    ],
+)
+def test_what_depends_on_a_type_keeps_it(adopted: Adopted, statement: str) -> None:
+    adopted.run(statement)
+    adopted.change(_ID, _V, ("n", "long", "n"))
+    column = adopted.relation().column("n")
+    assert column is not None
+    assert column.type == "int4"
+
+
+def test_a_column_may_be_null_once_its_table_says_so(adopted: Adopted) -> None:
+    adopted.change(_ID, _V, _N, not_null=["id", "v", "n"])
+    adopted.run("DROP TABLE t")
+    adopted.adopt()
+    adopted.change(_ID, _V, ("m", "integer", "n"), not_null=["v"])
+    not_null = {column.name: column.not_null for column in adopted.relation().columns}
+    assert not_null == {"id": True, "v": True, "n": False}
+
+
+_10_2, _12_2, _12_4 = (("numeric", numeric_typmod(*p)) for p in ((10, 2), (12, 2), (12, 4)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_wide"),
+    [
+        (("int2", -1), ("int4", -1), True),
+        (("int4", -1), ("int8", -1), True),
+        (("int8", -1), ("int4", -1), False),
+        (("int4", -1), ("int4", -1), False),
+        (("int4", -1), ("float8", -1), True),
+        (("int8", -1), ("float8", -1), False),
+        (("float4", -1), ("float8", -1), True),
+        (("float8", -1), ("float4", -1), False),
+        (("date", -1), ("timestamp", -1), True),
+        (("int4", -1), ("text", -1), False),
+        (_10_2, _12_2, True),
+        (_10_2, _12_4, True),
+        (_12_2, _12_4, False),
+        (("int4", -1), _12_2, True),
+        (("int4", -1), _10_2, False),
+        (("numeric", numeric_typmod(4, 0)), ("int8", -1), False),
+    ],
+)
+def test_which_type_is_wider(old: tuple[str, int], new: tuple[str, int], *, is_wide: bool) -> None:
+    assert is_wider(old, new) == is_wide

@@ -1,0 +1,282 @@
+"""What the owner of a published table does to its columns: the copy ends equal, or its subscription
+stops, and the statements of the hint make it equal.
+
+Read CASES as a table: each row is done to a table of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fix_replication import Database, connect
+
+from replctl.catalog.cluster import Cluster
+from replctl.errors import UndefinedColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_MAPPED = "delta.columnMapping.mode = 'name'"
+_FEED = "delta.enableChangeDataFeed = true"
+_WIDENING = "delta.enableTypeWidening = true"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to a table (id int, v text, n int).
+
+    Attributes:
+        properties: of the table.
+        statements: of Spark; {t} is the table, {copy} the copy.
+        published: what its publication says after the table's name.
+        owners, copied: the columns that must be equal, by their names in the Delta table and in
+            the copy.
+        sqlstate: of the error that stops the subscription; None: it goes on.
+        has_owned_copy: the copy is a Delta table of others, too, with column mapping.
+    """
+
+    name: str
+    properties: str
+    statements: tuple[str, ...]
+    published: str = ""
+    owners: str = "id, v, n"
+    copied: str = "id, v, n"
+    sqlstate: str | None = None
+    has_owned_copy: bool = False
+
+
+CASES = [
+    Case(
+        "renamed",
+        f"{_MAPPED}, {_FEED}",
+        (
+            "UPDATE {t} SET v = 'before' WHERE id = 1",
+            "ALTER TABLE {t} RENAME COLUMN v TO w",
+            "UPDATE {t} SET w = 'after' WHERE id = 2",
+            "INSERT INTO {t} VALUES (9, 'new', 9)",
+        ),
+        owners="id, w, n",
+    ),
+    Case(
+        "filtered_by_exchanged_names",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} RENAME COLUMN n TO m",
+            "ALTER TABLE {t} RENAME COLUMN id TO n",
+            "ALTER TABLE {t} RENAME COLUMN m TO id",
+            "UPDATE {t} SET id = id + 10 WHERE n = 2",
+            "RESTORE TABLE {t} TO VERSION AS OF 1",
+            "UPDATE {t} SET n = n + 20 WHERE id = 3",
+        ),
+        published="WHERE (n > 0)",
+    ),
+    Case(
+        "replaced",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} RENAME COLUMN v TO w",
+            "CREATE OR REPLACE TABLE {t} USING delta TBLPROPERTIES"
+            " (delta.columnMapping.mode = 'name') AS SELECT id, w, n FROM {t} WHERE id > 1",
+            "DELETE FROM {t} WHERE id = 2",
+        ),
+        owners="id, w, n",
+    ),
+    Case(
+        "widened",
+        f"{_WIDENING}, {_FEED}",
+        (
+            "UPDATE {t} SET n = 7 WHERE id = 1",
+            "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT",
+            "UPDATE {t} SET n = 30000000000 WHERE id = 2",
+        ),
+    ),
+    Case(
+        "struct_added",
+        "",
+        (
+            "ALTER TABLE {t} ADD COLUMNS (s STRUCT<a: INT>)",
+            "INSERT INTO {t} VALUES (9, 'new', 9, named_struct('a', 1))",
+            "UPDATE {t} SET s = named_struct('a', 2), n = 8 WHERE id = 2",
+        ),
+    ),
+    Case(
+        "unpublished_dropped",
+        f"{_MAPPED}, {_FEED}",
+        (
+            "UPDATE {t} SET v = 'before' WHERE id = 1",
+            "ALTER TABLE {t} DROP COLUMN n",
+            "UPDATE {t} SET v = 'after' WHERE id = 2",
+        ),
+        published="(id, v)",
+        owners="id, v",
+        copied="id, v",
+    ),
+    Case(
+        "dropped_and_added",
+        _MAPPED,
+        (
+            "ALTER TABLE {t} DROP COLUMN n",
+            "UPDATE {t} SET v = 'without' WHERE id = 2",
+            "ALTER TABLE {t} ADD COLUMNS (n INT)",
+            "UPDATE {t} SET n = 100 WHERE id = 3",
+        ),
+        published="(id, v, n)",
+        owners="id, v",
+        copied="id, v",
+        sqlstate="42703",
+    ),
+    Case(
+        "retyped_in_a_filter",
+        _WIDENING,
+        (
+            "ALTER TABLE {t} ALTER COLUMN n TYPE BIGINT",
+            "UPDATE {t} SET n = 30000000000 WHERE id = 2",
+        ),
+        published="WHERE (n > 0)",
+        sqlstate="42804",
+    ),
+    Case(
+        "renamed_in_the_copy",
+        "",
+        (
+            "ALTER TABLE {copy} RENAME COLUMN v TO w",
+            "UPDATE {t} SET v = 'after' WHERE id = 2",
+            "DELETE FROM {t} WHERE id = 3",
+        ),
+        has_owned_copy=True,
+    ),
+    Case(
+        "dropped_in_the_copy",
+        "",
+        ("ALTER TABLE {copy} DROP COLUMN n", "UPDATE {t} SET v = 'after' WHERE id = 2"),
+        sqlstate="42703",
+        has_owned_copy=True,
+    ),
+]
+
+
+@dataclass
+class Lake:
+    """A table for each case; a subscription to each that stops, and one to all others."""
+
+    source: Database
+    target: Database
+    folder: Path
+    engine: Engine
+    stopped: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def make(self, case: Case) -> None:
+        table = self.shown(case.name)
+        properties = f" TBLPROPERTIES ({case.properties})" if case.properties else ""
+        self.engine.run(f"CREATE TABLE {table} (id INT, v STRING, n INT) USING delta{properties}")
+        self.engine.run(f"INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+        self.source.run(
+            f"CREATE TABLE {case.name} (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+            f" LOCATION '{self.folder / case.name}'"
+        )
+        self.source.run(f"CREATE PUBLICATION {case.name} FOR TABLE {case.name} {case.published}")
+        if case.has_owned_copy:
+            copy = f"{case.name}_copy"
+            columns = "id INT, v STRING, n BIGINT"
+            self.engine.run(
+                f"CREATE TABLE {self.shown(copy)} ({columns}) USING delta TBLPROPERTIES"
+                f" ({_MAPPED}, delta.enableDeletionVectors = false)"
+            )
+            self.target.run(
+                f"CREATE TABLE {case.name} (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+                f" LOCATION '{self.folder / copy}'"
+            )
+        else:
+            self.target.run(f"CREATE TABLE {case.name} (id int PRIMARY KEY, v text, n bigint)")
+
+    def subscribe(self, name: str, publications: Sequence[str]) -> None:
+        self.target.run(
+            f"CREATE SUBSCRIPTION {name} CONNECTION 'dbname=source'"
+            f" PUBLICATION {', '.join(publications)}"
+        )
+
+    def shown(self, table: str) -> str:
+        return f"delta.`{self.folder / table}`"
+
+    def sync(self) -> None:
+        """Sync; what stops a subscription, its SQLSTATE and hint, is kept."""
+        self.stopped = {
+            failure.subscription: (failure.error.sqlstate, failure.error.hint or "")
+            for failure in self.target.sync()
+        }
+
+    def follow(self, hint: str) -> None:
+        """Carry out the statements of a hint, each in the database that it names."""
+        found = re.fullmatch(
+            r'(?:In database "source", use (.*;) Then, in the database of the subscription, u|U)se'
+            r" (.*;)",
+            hint,
+        )
+        assert found is not None, hint
+        for database, statements in ((self.source, found[1] or ""), (self.target, found[2])):
+            for statement in filter(None, statements.split(";")):
+                database.run(statement)
+
+    def owners_rows(self, case: Case) -> list[tuple[str | None, ...]]:
+        """Return the rows that plain Spark reads."""
+        shown = ", ".join(f"CAST({name} AS STRING)" for name in case.owners.split(", "))
+        return sorted(self.engine.rows(f"SELECT {shown} FROM {self.shown(case.name)}"))
+
+    def rows(self, database: Database, case: Case) -> list[tuple[str | None, ...]]:
+        return sorted(database.rows(f"SELECT {case.copied} FROM {case.name}"))
+
+
+@pytest.fixture(scope="module")
+def lake(shared_cluster: Cluster, engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Everything done, and one sync after it."""
+    source, target = (connect(shared_cluster, name, engine) for name in ("source", "target"))
+    made = Lake(source, target, tmp_path_factory.mktemp("lake"), engine)
+    for case in CASES:
+        made.make(case)
+        if case.sqlstate is not None:
+            made.subscribe(case.name, [case.name])
+    made.subscribe("others", [case.name for case in CASES if case.sqlstate is None])
+    made.sync()
+    assert made.stopped == {}
+    for case in CASES:
+        for statement in case.statements:
+            shown, copy = made.shown(case.name), made.shown(f"{case.name}_copy")
+            engine.run(statement.replace("{t}", shown).replace("{copy}", copy))
+    made.sync()
+    return made
+
+
+def test_which_subscriptions_stop(lake: Lake) -> None:
+    stopped = {name: sqlstate for name, (sqlstate, _hint) in lake.stopped.items()}
+    assert stopped == {case.name: case.sqlstate for case in CASES if case.sqlstate is not None}
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.sqlstate is None], ids=lambda c: c.name)
+def test_the_copy_ends_equal_without_help(lake: Lake, case: Case) -> None:
+    owners = lake.owners_rows(case)
+    assert lake.rows(lake.source, case) == owners
+    assert lake.rows(lake.target, case) == owners
+
+
+def test_a_dropped_column_cannot_be_read(lake: Lake) -> None:
+    assert lake.source.rows("SELECT v FROM unpublished_dropped WHERE id = 2") == [("after",)]
+    with pytest.raises(UndefinedColumn, match="was dropped by another program"):
+        lake.source.rows("SELECT n FROM unpublished_dropped")
+
+
+def test_the_hints_make_the_others_equal(lake: Lake) -> None:
+    stopping = [case for case in CASES if case.sqlstate is not None]
+    hints = [lake.stopped[case.name][1] for case in stopping]
+    for hint in hints:
+        lake.follow(hint)
+    lake.sync()
+    assert lake.stopped == {}
+    for case in stopping:
+        assert lake.rows(lake.target, case) == lake.owners_rows(case)
