@@ -27,8 +27,7 @@ PLACES = (
 #: another error; or nothing has tried it yet.
 POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
 
-_COLUMNS = "subscription/test_owners_columns.py"
-_LOST_SLOT = "subscription/test_retention.py::test_a_lost_slot_stops_its_subscription"
+_COLUMNS = "subscription/test_owners_columns.py::test_the_hints_make_the_others_equal"
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
