@@ -27,7 +27,7 @@ PLACES = (
 #: another error; or nothing has tried it yet.
 POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
 
-_LOST_SLOT = "subscription/test_retention.py::test_a_lost_slot_stops_its_subscription"
+_COLUMNS = "subscription/test_owners_columns.py::test_the_hints_make_the_others_equal"
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
@@ -100,6 +100,13 @@ HINTS: dict[str, str] = {
     "See server log for query details.": POSTGRESQL,
     "waiting.hint": PASSED_ON,
     "error.hint": PASSED_ON,
+    "hint": PASSED_ON,
+    "self.hint(subscription.name)": PASSED_ON,
+    "skipped if repair.hint is None else f'{repair.hint} {skipped}'": _COLUMNS,
+    "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
+    "repair.hint_for": _COLUMNS,
+    "Use {}": _COLUMNS,
+    "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
     "Back up its primary.": UNTRIED,
     "Make their storage accessible at these places and promote again. --without-tables promotes"

@@ -15,6 +15,7 @@ from golden_script import answer_of
 
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_subscription import Subscription
 from replctl.lake.column_fault import check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.widened_column import is_wider
@@ -218,7 +219,7 @@ def test_the_statements_of_the_hint_end_it(
     adopted.change(*columns)
     failure = adopted.failure()
     assert failure is not None
-    error = failure.reported("s")
+    error = failure.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
     is_there = {"id", "n"} <= {name for name, *_type in columns}
     assert error.sqlstate == ("42804" if is_there else "42703")
     assert 'of table "public.t" of database "postgres" was' in error.message
