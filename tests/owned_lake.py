@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[str | None, ...]
 
+#: Each action is done with a change feed and without.
+TRIES_ALL = "REPLCTL_TEST_ALL_ACTIONS" in os.environ
+
 #: So that each table can have a subscription of its own.
 _LIMITS = (
     "max_logical_replication_workers",
@@ -96,8 +99,7 @@ class OwnedLake:
 def with_feeds(actions: Iterable[Action]) -> Iterator[tuple[str, Action, bool]]:
     """Yield actions with a name for a table, and whether that has a change feed: with and without
     in turn, or each with both where REPLCTL_TEST_ALL_ACTIONS is set."""
-    in_turn = "REPLCTL_TEST_ALL_ACTIONS" not in os.environ
     for number, action in enumerate(actions):
         for has_feed in (True, False):
-            if not in_turn or has_feed == (number % 2 == 0):
+            if TRIES_ALL or has_feed == (number % 2 == 0):
                 yield f"{action.word}_{'on' if has_feed else 'off'}", action, has_feed

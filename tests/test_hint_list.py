@@ -101,7 +101,7 @@ HINTS: dict[str, str] = {
     "waiting.hint": PASSED_ON,
     "error.hint": PASSED_ON,
     "hint": PASSED_ON,
-    "self.hint(subscription.name)": PASSED_ON,
+    "self.hint(subscription)": PASSED_ON,
     "skipped if repair.hint is None else f'{repair.hint} {skipped}'": _COLUMNS,
     "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "repair.hint_for": _COLUMNS,
