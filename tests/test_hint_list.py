@@ -34,6 +34,7 @@ _FOLLOWED = "subscription/test_hints_followed.py::"
 _ANEW = f"{_FOLLOWED}test_subscriptions_that_are_made_again"
 _DISABLED = f"{_FOLLOWED}test_one_statement_is_enough_where_the_error_disables_the_subscription"
 _RECONCILE = f"{_FOLLOWED}test_hints_of_a_reconcile"
+_RULES = "subscription/test_delta_rules_of_targets.py::test_"
 _TARGET = "subscription/test_replaced_target.py::test_the_hint_makes_the_rows_equal_again"
 
 #: A HINT, with {} for what is filled in, or the expression that makes it; and what tries it.
@@ -95,6 +96,16 @@ HINTS: dict[str, str] = {
     "Make a new table with it, and copy the rows.": "commands/test_storage.py::"
     "test_a_table_without_deletion_vectors",
     "It is undone before its tables are used again.": UNTRIED,
+    "If rows may change, its owner can use Spark: ALTER TABLE delta.{} SET TBLPROPERTIES ({} ="
+    " 'false').": f"{_RULES}append_only_tables_take_new_rows",
+    "If the format is not needed, its owner can use Spark: ALTER TABLE delta.{} UNSET TBLPROPERTIES"
+    " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
+    "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
+    " 'UTC'); else name the other time zone.": "lake/test_partition_zone.py::"
+    "test_values_that_need_a_zone_later",
+    "Write the partition itself.": UNTRIED,
+    "Delta would store NULL instead of ''. Use NULL, or a text that is not"
+    " empty.": f"{_RULES}rules_hold_for_statements_copies_and_changes",
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,
