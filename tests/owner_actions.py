@@ -357,7 +357,7 @@ _BREAKS = [
     Action("log lost", do=_lose_log),
     Action("files lost", do=_lose_files),
 ]
-#: The table has other columns afterwards.
+#: The published table has other columns afterwards.
 INCOMPATIBLE = [
     Action(
         "type changed",
@@ -376,5 +376,5 @@ INCOMPATIBLE = [
 AT_A_SOURCE = [*_DML, *_CARE, *_REPLACEMENTS]
 AT_A_TARGET = [*_DML, *_CARE]
 #: What may stop it.
-STOPS_AT_A_SOURCE = _BREAKS
+STOPS_AT_A_SOURCE = [*_BREAKS, *INCOMPATIBLE]
 STOPS_AT_A_TARGET = [*_REPLACEMENTS, *_BREAKS]

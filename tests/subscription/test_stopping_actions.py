@@ -76,7 +76,7 @@ def ends(
         for name, failure in failures.items():
             errors[name].append(failure.error)
             follow_hint(failure.error, lake.target, lake.database)
-            tables[name].source.update("after the hint", "id = 3")
+            tables[name].source.update("after the hint", "n = 0")
     assert failures == {}
     members = {
         name
