@@ -23,6 +23,7 @@ from replctl.lake.column_repair import (
 )
 from replctl.lake.delta_log import columns_of, stored_columns
 from replctl.lake.table_metadata import metadata_at
+from replctl.lake.table_state import has_foreign_rules, table_state
 from replctl.lake.widened_column import is_wider
 from replctl.replication.conflict import DecodingFailure
 from replctl.replication.published_relation import PublishedRelation, TableToCopy
@@ -158,31 +159,70 @@ def check_copyable(
     raise error
 
 
-def check_no_dropped_column(session: Session, relation: Relation) -> None:
-    """Check that the table has all columns of a relation that is to be written.
+def check_columns(session: Session, relation: Relation) -> None:
+    """Check that the table has all columns of a relation that is to be written, in their types.
 
     Raises:
         UndefinedColumn: others have dropped one of them (42703).
+        DatatypeMismatch: others have given one of them another type (42804).
     """
+    storage = relation.storage
+    if storage is None or not (has_renamings(storage) or has_foreign_rules(storage)):
+        return
     with session.read() as catalog:
-        for attnum, error in dropped_columns(catalog, relation).items():
+        errors = dropped_columns(catalog, relation) or _unfit_columns(catalog, relation)
+        for attnum, error in errors.items():
             column = relation.column_at(attnum)
             if column.name not in key_names(relation):
                 error.hint = made_again(session, catalog, relation, column) or error.hint
             raise error
 
 
-def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, UndefinedColumn]:
+def dropped_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
     """Return the errors of the columns of a relation that others have dropped, by attnum."""
     stored = {} if relation.storage is None else relation.storage.columns
-    found = {}
+    faults = [
+        ColumnFault(relation, column, known.renamed_version or 0)
+        for column in relation.columns
+        if (known := stored.get(column.attnum)) is not None and known.is_dropped
+    ]
+    return _errors(catalog, faults)
+
+
+def _unfit_columns(catalog: Catalog, relation: Relation) -> dict[int, PostgresError]:
+    """Return the errors of the columns of a relation that the newest version does not have, as
+    where it has not been entered, or whose types there do not take its values; by attnum."""
+    storage = relation.storage
+    if storage is None or not has_foreign_rules(storage):
+        return {}
+    state, names = table_state(storage.location), stored_names(storage, None)
+    found = columns_of(state.metadata, storage.location, state.version)
+    fields = {field["name"].lower(): field for field in found}
+    faults = []
     for column in relation.columns:
-        known = stored.get(column.attnum)
-        if known is not None and known.is_dropped:
-            error = _dropped(catalog, ColumnFault(relation, column, known.renamed_version or 0))
-            error.hint = f"Use {drop_column(relation, column)}"
-            found[column.attnum] = error
-    return found
+        name = names[column.attnum]
+        if name is None:  # it is still to be made
+            continue
+        field = fields.get(name.lower())
+        if field is None:
+            faults.append(ColumnFault(relation, column, state.version))
+            continue
+        readable = readable_column(field)
+        # How replctl stores some types is not to be read from the log
+        is_unknown = readable is None and not storage.is_adopted
+        if not (is_unknown or _can_be_read(readable, column)):
+            shown = shown_type(field["type"])
+            faults.append(ColumnFault(relation, column, state.version, shown, readable))
+    return _errors(catalog, faults)
+
+
+def _errors(catalog: Catalog, faults: Iterable[ColumnFault]) -> dict[int, PostgresError]:
+    """Return the errors of columns, by attnum."""
+    errors = {}
+    for fault in faults:
+        error = errors[fault.column.attnum] = _error(catalog, fault)
+        error.hint = f"Use {drop_column(fault.relation, fault.column)}"
+    return errors
 
 
 def _error(catalog: Catalog, fault: ColumnFault) -> PostgresError:

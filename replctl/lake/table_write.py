@@ -50,8 +50,7 @@ from replctl.errors import (
 )
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
-from replctl.lake.column_changes import has_renamings
-from replctl.lake.column_fault import check_no_dropped_column
+from replctl.lake.column_fault import check_columns
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
 from replctl.lake.delta_rules import check_can_be_undone, check_uniform
@@ -166,8 +165,7 @@ class TableWriter:
         self.written.add(relid)
         relation = self.relations[relid]
         storage = storage_of(relation)
-        if has_renamings(storage):
-            check_no_dropped_column(self.session, relation)
+        check_columns(self.session, relation)
         missing = [
             TableColumn(c.attnum, c.type, c.typmod, storage.columns[c.attnum].name, c.missing_value)
             for c in relation.columns

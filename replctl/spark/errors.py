@@ -187,9 +187,9 @@ def _path(error: Exception) -> str | None:
     parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
     for name in _PATH_PARAMETERS:
         if parameters.get(name):
-            return parameters[name].strip("`")
+            return parameters[name].strip("`").rstrip(".")
     found = _PATH.search(str(error))
-    return None if found is None else found[1]
+    return None if found is None else found[1].rstrip(".:")  # the end of its sentence
 
 
 def _missing_location(error: Exception, condition: str) -> str | None:

@@ -16,7 +16,8 @@ from golden_script import answer_of
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_publication import list_publications
 from replctl.catalog.pg_subscription import Subscription
-from replctl.lake.column_fault import check_decodable, column_fault
+from replctl.errors import PostgresError
+from replctl.lake.column_fault import check_columns, check_decodable, column_fault
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.widened_column import is_wider
 from replctl.replication.conflict import DecodingFailure
@@ -231,6 +232,31 @@ def test_the_statements_of_the_hint_end_it(
         adopted.run(statement.removesuffix(";"))
     if statements[-1] == _REFRESH:
         assert adopted.failure() is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "sqlstate"),
+    [
+        ((_ID, _V, _N), None),
+        ((_ID, _V, ("n", "short", "n")), None),
+        ((_ID, ("v", "long", "v"), _N), "42804"),
+        ((_ID, _V, ("n", {"type": "struct", "fields": []}, "n")), "42804"),
+        ((_ID, _V), "42703"),
+    ],
+)
+def test_columns_that_cannot_be_written(
+    adopted: Adopted, columns: tuple[tuple[str, Any, str], ...], sqlstate: str | None
+) -> None:
+    adopted.change(*columns)
+    relation = adopted.relation()
+    if sqlstate is None:
+        check_columns(adopted.session, relation)
+        return
+    with pytest.raises(PostgresError) as caught:
+        check_columns(adopted.session, relation)
+    assert caught.value.sqlstate == sqlstate
+    dropped = "v" if columns[1] != _V else "n"
+    assert caught.value.hint == f"Use ALTER TABLE public.t DROP COLUMN {dropped};"
 
 
 def test_what_is_not_published_stops_nothing(adopted: Adopted) -> None:

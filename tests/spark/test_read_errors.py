@@ -30,6 +30,8 @@ from replctl.spark.errors import translated
          "file:/t/_delta_log"),
         ("INTERNAL_ERROR", {}, "Spark fails at (file:/t/part-2.parquet)", "XX000",
          "file:/t/part-2.parquet"),
+        ("INTERNAL_ERROR", {}, "There is no file:/t/part-2.parquet. Was it removed?", "XX000",
+         "file:/t/part-2.parquet"),
         ("INTERNAL_ERROR", {}, "no file at all", "XX000", None),
     ],
 )  # fmt: skip
