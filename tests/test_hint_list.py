@@ -96,9 +96,9 @@ HINTS: dict[str, str] = {
     "Make a new table with it, and copy the rows.": "commands/test_storage.py::"
     "test_a_table_without_deletion_vectors",
     "It is undone before its tables are used again.": UNTRIED,
-    "If rows may change, its owner can use Spark: ALTER TABLE delta.{} SET TBLPROPERTIES ({} ="
+    "If rows may change, its owner can use Spark: ALTER TABLE {} SET TBLPROPERTIES ({} ="
     " 'false').": f"{_RULES}append_only_tables_take_new_rows",
-    "If the format is not needed, its owner can use Spark: ALTER TABLE delta.{} UNSET TBLPROPERTIES"
+    "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
     " ({}).": f"{_RULES}other_formats_are_refused_before_the_commit",
     "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
     " 'UTC'); else name the other time zone.": "lake/test_partition_zone.py::"

@@ -8,7 +8,7 @@ refused by the feature's name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from replctl.errors import FeatureNotSupported
@@ -71,27 +71,12 @@ def check_protocol(protocol: Mapping[str, Any], location: str, version: int) -> 
     Raises:
         FeatureNotSupported: it has a newer version, or a feature that is not known here (0A000).
     """
-    for name, known in _VERSIONS.items():
-        if protocol.get(name, 0) > known:
-            raise _unsupported(
-                location,
-                f"Version {version} asks for {name} {protocol[name]}; the newest one that is"
-                f" known here is {known}.",
-            )
-    asked = set(protocol.get("readerFeatures") or ())
-    elsewhere = sorted((asked | set(protocol.get("writerFeatures") or ())) & _ELSEWHERE.keys())
-    if elsewhere:
-        reason = _ELSEWHERE[elsewhere[0]]
-        raise _unsupported(
-            location, f'Version {version} has the feature "{elsewhere[0]}": {reason}.'
-        )
-    unknown = sorted(asked - _READER_FEATURES)
-    if unknown:
-        raise _unsupported(
-            location,
-            f'Version {version} asks readers for the feature "{unknown[0]}", which is not known'
-            " here.",
-        )
+    features = set(protocol.get("readerFeatures") or ())
+    everything = features | set(protocol.get("writerFeatures") or ())
+    subject = f"Version {version}"
+    _check_versions(protocol, location, subject, _VERSIONS)
+    _check_features(location, subject, everything, _ELSEWHERE)
+    _check_known(location, subject, "readers", features - _READER_FEATURES)
 
 
 def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
@@ -100,23 +85,39 @@ def check_writer_protocol(protocol: Mapping[str, Any], location: str) -> None:
     Raises:
         FeatureNotSupported: it has a newer version, or a feature that is not known here (0A000).
     """
-    name = "minWriterVersion"
-    if protocol.get(name, 0) > _VERSIONS[name]:
-        raise _unsupported(
-            location,
-            f"It asks for {name} {protocol[name]}; the newest one that is known here is"
-            f" {_VERSIONS[name]}.",
-        )
-    asked = set(protocol.get("writerFeatures") or ())
-    moved = sorted(asked & _WRITTEN_ELSEWHERE.keys())
-    if moved:
-        raise _unsupported(
-            location, f'It has the feature "{moved[0]}": {_WRITTEN_ELSEWHERE[moved[0]]}.'
-        )
-    unknown = sorted(asked - _WRITER_FEATURES)
+    features = set(protocol.get("writerFeatures") or ())
+    _check_versions(protocol, location, "It", ("minWriterVersion",))
+    _check_features(location, "It", features, _WRITTEN_ELSEWHERE)
+    _check_known(location, "It", "writers", features - _WRITER_FEATURES)
+
+
+def _check_versions(
+    protocol: Mapping[str, Any], location: str, subject: str, names: Iterable[str]
+) -> None:
+    for name in names:
+        if protocol.get(name, 0) > _VERSIONS[name]:
+            raise _unsupported(
+                location,
+                f"{subject} asks for {name} {protocol[name]}; the newest one that is known here is"
+                f" {_VERSIONS[name]}.",
+            )
+
+
+def _check_features(
+    location: str, subject: str, features: set[str], reasons: Mapping[str, str]
+) -> None:
+    """Check that a table has no feature by which its rows or commits are elsewhere."""
+    elsewhere = features & reasons.keys()
+    if elsewhere:
+        name = min(elsewhere)
+        raise _unsupported(location, f'{subject} has the feature "{name}": {reasons[name]}.')
+
+
+def _check_known(location: str, subject: str, who: str, unknown: set[str]) -> None:
     if unknown:
         raise _unsupported(
-            location, f'It asks writers for the feature "{unknown[0]}", which is not known here.'
+            location,
+            f'{subject} asks {who} for the feature "{min(unknown)}", which is not known here.',
         )
 
 

@@ -18,6 +18,7 @@ from replctl.errors import GeneratedAlways, ObjectNotInPrerequisiteState
 from replctl.lake.delta_log import columns_of
 from replctl.lake.table_state import TableState, has_foreign_rules, table_state
 from replctl.record import dataclass
+from replctl.spark import table_name
 from replctl.types.quote import quote_literal
 
 _CHECK = "delta.constraints."
@@ -185,14 +186,10 @@ def append_only_error(relation: Relation, action: str) -> ObjectNotInPrerequisit
         f'cannot {_DOES[action]} table "{relation.name}"',
         detail=f'The Delta table "{location}" is append-only: its owner has set {_APPEND_ONLY}.',
         hint="If rows may change, its owner can use Spark: ALTER TABLE"
-        f" delta.{_spark_name(location)} SET TBLPROPERTIES"
+        f" {table_name(location)} SET TBLPROPERTIES"
         f" ({quote_literal(_APPEND_ONLY)} = 'false').",
         table=relation.name,
     )
-
-
-def _spark_name(location: str) -> str:
-    return f"`{location.replace('`', '``')}`"
 
 
 def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
@@ -216,7 +213,7 @@ def check_uniform(relation: Relation, has_class: Callable[[str], bool]) -> None:
             detail=f'The owner of the Delta table has set {_UNIFORM} to "{name}". Without the'
             " library, Delta fails after its commit.",
             hint="If the format is not needed, its owner can use Spark: ALTER TABLE"
-            f" delta.{_spark_name(relation.storage.location)} UNSET TBLPROPERTIES"
+            f" {table_name(relation.storage.location)} UNSET TBLPROPERTIES"
             f" ({quote_literal(_UNIFORM)}).",
             table=relation.name,
         )

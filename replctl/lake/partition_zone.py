@@ -23,13 +23,13 @@ from replctl.lake.delta_log import (
     read_checkpoint,
     versions_in,
 )
+from replctl.lake.table_metadata import physical_name
 from replctl.lake.table_state import TableState, table_state
 from replctl.record import dataclass
 from replctl.spark import PartitionZone
 from replctl.types.quote import quote_qualified_identifier
 from replctl.types.timezone import RegionZone, zone_named
 
-_PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _BARE = re.compile(r"[-+]?\d{4,}-\d\d?-\d\d?(?:[ T]\d\d?:\d\d?(?::\d\d?(?:\.\d*)?)?)?", re.ASCII)
 _CHECKPOINT = ["add.partitionValues", "remove.partitionValues"]
 
@@ -63,7 +63,7 @@ def timestamp_partitions(state: TableState, location: str) -> dict[str, str]:
         return {}
     fields = columns_of(state.metadata, location, state.version)
     return {
-        field["name"]: str((field.get("metadata") or {}).get(_PHYSICAL_NAME, field["name"]))
+        field["name"]: physical_name(field) or field["name"]
         for field in fields
         if field["name"] in names and field["type"] == "timestamp"
     }

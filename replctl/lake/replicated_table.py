@@ -18,8 +18,9 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.lake.commit_log import commits_since
-from replctl.lake.delta_log import applied_step, latest_version, schema_at
+from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
+from replctl.lake.table_state import table_state
 from replctl.lake.target import check_updatable, enums_of, replication_target
 from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
@@ -398,8 +399,7 @@ def _restore_properties(session: Session, leaf: Relation) -> None:
     storage = leaf.storage
     if storage is None or storage.is_adopted or latest_version(storage.location) is None:
         return
-    found = schema_at(storage.location)["configuration"]
-    if not TABLE_PROPERTIES.items() <= found.items():
+    if not TABLE_PROPERTIES.items() <= table_state(storage.location).properties.items():
         session.engine().set_properties(storage.location, TABLE_PROPERTIES)
 
 

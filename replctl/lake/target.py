@@ -34,6 +34,7 @@ from replctl.spark import (
     Target,
     TargetColumn,
     UniqueKey,
+    quote_name,
 )
 from replctl.types.builtin import Type
 from replctl.types.quote import quote_qualified_identifier
@@ -226,10 +227,10 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
     not_null = {attnums[name] for name in rules.not_null - identity if name in attnums} - known
     checks = list(rules.checks)
     if root.oid != own.oid:
-        checks += [(name, f"{_quoted_name(name)} <=> ({text})") for name, text in rules.generated]
+        checks += [(name, f"{quote_name(name)} <=> ({text})") for name, text in rules.generated]
     found = [(name, StoredExpr(text, columns)) for name, text in checks]
     found += [
-        (name, StoredExpr(f"coalesce({_quoted_name(name)} <> '', TRUE)", columns, name))
+        (name, StoredExpr(f"coalesce({quote_name(name)} <> '', TRUE)", columns, name))
         for name in rules.text_partitions
         if name in attnums
     ]
@@ -238,10 +239,6 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         not_null=leaf.not_null + tuple(sorted(not_null)),
         checks=leaf.checks + tuple(found),
     )
-
-
-def _quoted_name(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _stored_names(relation: Relation) -> dict[int, str]:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from replctl.record import dataclass
 from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.data_type import literal as literal
+from replctl.spark.data_type import quote_name as quote_name
 from replctl.spark.data_type import storage_type as storage_type
 from replctl.spark.data_type import stored_sql as stored_sql
+from replctl.spark.data_type import table_name as table_name
 from replctl.spark.delta_table import TABLE_PROPERTIES as TABLE_PROPERTIES
 from replctl.spark.delta_table import column_sql as column_sql
 from replctl.spark.delta_table import scan as scan

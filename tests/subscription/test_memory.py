@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.spark
 
 _ROWS = 900_000
-_BODY = "repeat(md5(g::text), 20)"
+_BODY = " || ".join(f"md5(g::text || '{letter}')" for letter in "abcdefghijklmnopqrst")
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY, region text, body text);"
 _SCRIPT = rf"""
 CREATE DATABASE test_pub;
@@ -37,7 +37,7 @@ SELECT count(*), sum(length(body)), count(*) FILTER (WHERE region = 'west') FROM
 
 @pytest.mark.slow
 def test_a_table_larger_than_the_driver(tmp_path: Path) -> None:
-    """576 MB of text, and a JVM of 512 MB.
+    """576 MB of text that cannot be compressed, and a JVM of 512 MB.
 
     One task at a time: a writer of Parquet keeps a row group in memory, which has 128 MB unless it
     is told otherwise.
