@@ -14,10 +14,12 @@ from dataclasses import replace
 from replctl.catalog.pg_class import Relation
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.compared_files import ComparedFiles, compared_files
-from replctl.lake.delta_files import has_feed_files
+from replctl.lake.delta_files import has_feed_files, needs_deletion_vectors
 from replctl.lake.delta_log import DeltaCommit, latest_version, metadata_of
+from replctl.lake.delta_protocol import reads_deletion_vectors
 from replctl.lake.table_metadata import TableMetadata, metadata_at
 from replctl.lake.table_paths import TablePaths
+from replctl.lake.table_state import table_state
 from replctl.lake.version_range import joined_versions
 from replctl.spark import ChangedFiles, FeedVersion
 
@@ -79,8 +81,9 @@ def chosen_feeds(
     storage = relation.storage
     if storage is None:
         return tuple(versions)
-    # replctl's VACUUM and ALTER TABLE see to the feeds of its own tables
-    chosen = _readable(storage.location, versions) if storage.is_adopted else versions
+    # replctl's VACUUM and ALTER TABLE see to the feeds of tables that nobody else writes
+    is_shared = storage.is_adopted or storage.has_foreign
+    chosen = _readable(storage.location, versions) if is_shared else versions
     if are_joined:
         chosen = joined_versions(storage.location, chosen)
     places, result = TablePaths(storage.location), []
@@ -100,9 +103,10 @@ def chosen_feeds(
 
 
 def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersion]:
-    """Return versions; those whose feed Delta refuses, or whose feed has lost its files, are
-    compared."""
+    """Return versions; those whose feed Delta refuses or reads wrongly, or whose feed has lost its
+    files, are compared."""
     newest = metadata_at(location, latest_version(location) or 0)
+    reads_vectors = reads_deletion_vectors(table_state(location).protocol)
     result: list[FeedVersion] = []
     run, previous = 0, None
     for version in versions:
@@ -111,6 +115,9 @@ def _readable(location: str, versions: Sequence[FeedVersion]) -> list[FeedVersio
             version.is_compared
             or has_moved_keys  # row ids pair images whose key has changed
             or not _is_readable(location, version.version, newest)
+            # Delta reads old versions of the feed by the newest protocol, and then takes all rows
+            # of a file for deleted
+            or (not reads_vectors and needs_deletion_vectors(location, version.version))
         ):
             result.append(replace(version, is_compared=True))
             continue

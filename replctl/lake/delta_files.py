@@ -180,20 +180,38 @@ def has_feed_files(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    actions = read_actions(location, version)
-    has_own = any("cdc" in action for action in actions)
-    return _has_files(location, version, ("cdc",) if has_own else ("add", "remove"))
+    return _has_files(location, version, _feed_kinds(location, version))
+
+
+def needs_deletion_vectors(location: str, version: int) -> bool:
+    """Return whether Delta computes the change data feed of a version from deletion vectors.
+
+    Raises:
+        ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
+    """
+    bodies = _changed_bodies(location, version, _feed_kinds(location, version))
+    return any(body.get("deletionVector") for body in bodies)
+
+
+def _feed_kinds(location: str, version: int) -> tuple[str, ...]:
+    """Return the kinds of the actions whose files are the feed of a version."""
+    has_own = any("cdc" in action for action in read_actions(location, version))
+    return ("cdc",) if has_own else ("add", "remove")
 
 
 def _has_files(location: str, version: int, kinds: Sequence[str]) -> bool:
-    bodies = [
+    places, bodies = TablePaths(location), _changed_bodies(location, version, kinds)
+    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
+
+
+def _changed_bodies(location: str, version: int, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the actions of a version, of some kinds, that change rows."""
+    return [
         action[kind]
         for action in read_actions(location, version)
         for kind in kinds
         if kind in action and (kind == "cdc" or action[kind]["dataChange"])
     ]
-    places = TablePaths(location)
-    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
 
 
 def remove_versions(location: str, first: int) -> None:

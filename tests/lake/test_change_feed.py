@@ -36,12 +36,13 @@ def _rows(number: int = 9) -> pa.Table:
     return pa.table({"id": pa.array([number], pa.int32()), "v": ["x"]})
 
 
-def _relation(lake: Lake, *, is_adopted: bool = True) -> Relation:
+def _relation(lake: Lake, *, is_adopted: bool = True, has_foreign: bool = False) -> Relation:
     with lake.session.read() as catalog:
         relation = get_relation(catalog, lake.oid)
     assert relation is not None
     assert relation.storage is not None
-    return replace(relation, storage=replace(relation.storage, is_adopted=is_adopted))
+    storage = replace(relation.storage, is_adopted=is_adopted, has_foreign=has_foreign)
+    return replace(relation, storage=storage)
 
 
 def chosen_feeds(relation: Relation, versions: list[FeedVersion]) -> tuple[FeedVersion, ...]:
@@ -121,6 +122,39 @@ def test_a_feed_whose_files_are_gone(
         return
     (chosen,) = chosen_feeds(_relation(lake), [FeedVersion(1, 1)])
     assert chosen.is_compared == is_compared
+
+
+def _commit(lake: Lake, *actions: dict[str, Any]) -> int:
+    """Write a version by hand; its number."""
+    version = DeltaTable(lake.location).version() + 1
+    path = Path(lake.location) / "_delta_log" / f"{version:020d}.json"
+    path.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    return version
+
+
+def _protocol(*features: str) -> dict[str, Any]:
+    versions = {"minReaderVersion": 3, "minWriterVersion": 7}
+    writer = ["changeDataFeed", *features]
+    return {"protocol": {**versions, "readerFeatures": list(features), "writerFeatures": writer}}
+
+
+def test_a_feed_of_deletion_vectors_that_the_table_may_not_have_any_more(lake: Lake) -> None:
+    """Delta then takes all rows of a file for deleted."""
+    _commit(lake, _protocol("deletionVectors"))
+    log = (Path(lake.location) / "_delta_log" / f"{0:020d}.json").read_text()
+    (file,) = (found["add"] for found in map(json.loads, log.splitlines()) if "add" in found)
+    vector = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0"}
+    vector |= {"sizeInBytes": 32, "cardinality": 1}
+    remove = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1}
+    deleted = _commit(lake, {"add": file | {"deletionVector": vector}}, {"remove": remove})
+    versions = [FeedVersion(deleted, 1)]
+    adopted, written = (_relation(lake, is_adopted=a, has_foreign=not a) for a in (True, False))
+    for keeps_vectors in (True, False):
+        if not keeps_vectors:
+            _commit(lake, _protocol())
+        for relation in (adopted, written):
+            (chosen,) = chosen_feeds(relation, versions)
+            assert chosen.is_compared is not keeps_vectors
 
 
 def _nothing(_lake: Lake) -> None:
