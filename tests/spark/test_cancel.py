@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,9 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from patience import PATIENCE
+from py4j.clientserver import ClientServerConnection, JavaParameters, PythonParameters
 
 from replctl.errors import QueryCanceled
 
@@ -66,6 +69,20 @@ def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFix
             engine.rows(_ENDLESS)
     assert caplog.records == []
     assert engine.rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("engine")
+def test_a_connection_that_ctrl_c_has_broken_is_closed_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection = ClientServerConnection(JavaParameters(), PythonParameters(), Mock(), None, None)
+    ours, peer = socket.socketpair()
+    connection.init_socket_from_python_server(ours, ours.makefile("rb"))
+    peer.close()
+    connection.shutdown_socket(1, 2)
+    connection.close()
+    assert caplog.records == []
 
 
 @pytest.mark.spark
