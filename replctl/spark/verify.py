@@ -157,8 +157,8 @@ def differences_query(sides: Sides, buckets: Sequence[int]) -> Query:
     shown = [f"s{i}" for i, _ in enumerate(sides.shown, start=1)]
     keys = [key(i) for i, _ in enumerate(sides.target.key, start=1)]
     steps: dict[str, Query | str] = {
-        "sides": _sides(sides),
-        "valued": f"SELECT {_valued(sides)} FROM sides{_in_buckets(sides, buckets)}",
+        **_sides_in_buckets(sides, buckets),
+        "valued": f"SELECT {_valued(sides)} FROM sides",
         "surplus": f"SELECT {_joined([*keys, *compared])}"
         f"{_joined([f'any_value({name}) AS {name}' for name in shown])}"
         " bool_and(is_owned) AS is_owned, sum(if(is_published, 1L, -1L)) AS surplus FROM valued"
@@ -278,11 +278,22 @@ def _valued(sides: Sides) -> str:
     )
 
 
-def _in_buckets(sides: Sides, buckets: Sequence[int]) -> str:
+def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> dict[str, Query | str]:
+    """The step `sides`, of the rows in some buckets, with those that it needs.
+
+    A join and not WHERE: Spark derives conditions on the columns of a later step from those on
+    their sources, and without a key the bucket depends on all columns, so that each column doubles
+    how many conditions it derives.
+    """
     if len(buckets) > _MANY_BUCKETS:
-        return ""
+        return {"sides": _sides(sides)}
     bucket = key_bucket(sides.target, sides.columns, _name, BUCKETS)
-    return f" WHERE {bucket} IN ({', '.join(map(str, buckets))})"
+    numbers = ", ".join(map(str, buckets))
+    return {
+        "all_rows": _sides(sides),
+        "differing_buckets": f"SELECT explode(array({numbers})) AS bucket",
+        "sides": f"SELECT * FROM all_rows LEFT SEMI JOIN differing_buckets ON bucket = {bucket}",
+    }
 
 
 # ---------------------------------------------------------------------------------------------
