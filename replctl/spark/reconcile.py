@@ -322,14 +322,13 @@ def _matched_as_multiset(
 ) -> Query:
     """Rows matched by all columns that are sent: the n-th of equal rows here with the n-th there.
 
-    Of the rows of the target `is_doomed` says that an equal one of the same leaf goes, and
-    `is_first` marks one of these.
+    Of the rows of the target `is_doomed` says that one of the same leaf goes that Spark takes for
+    equal, as it does 0.0 and -0.0, and `is_first` marks one of these.
     """
-    attnums = [column.attnum for column in _sent_columns(target)]
-    same = " AND ".join(
-        ["occurrence = target_occurrence", *(f"{new(a)} <=> {own(a)}" for a in attnums)]
-    )
-    place = ", ".join(["leaf", *(own(a) for a in attnums)])
+    pairs = zip(_matching_values(target, new), _matching_values(target, own), strict=True)
+    equal = [f"{published} <=> {stored}" for published, stored in pairs]
+    same = " AND ".join(["occurrence = target_occurrence", *equal])
+    place = ", ".join(["leaf", *(own(column.attnum) for column in _sent_columns(target))])
     return query(
         f"SELECT *, max(is_extra) OVER (PARTITION BY {place}) AS is_doomed,"
         f" row_number() OVER (PARTITION BY {place}, is_extra ORDER BY target_occurrence) = 1"
@@ -383,7 +382,7 @@ def _matching_values(target: Target, image: Callable[[int], str]) -> list[str]:
         image: the name of a column by its attnum.
     """
     if not target.key:
-        return [image(column.attnum) for column in _sent_columns(target)]
+        return [stored_form(column.type, image(column.attnum)) for column in _sent_columns(target)]
     return [_normal(target.column(k), image(k)) for k in target.key]
 
 

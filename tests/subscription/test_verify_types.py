@@ -1,5 +1,5 @@
 """`replctl verify` finds a fault in a column of each type, with a key and without, and rows that
-are missing, extra and doubled."""
+are missing, extra and doubled; REFRESH TABLE mends them all."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _plant_faults(psql: Psql) -> None:
         opened_engine().run(f"INSERT INTO {target} {new} WHERE id IN (0, {last + 2})")
 
 
-def test_a_fault_of_each_type_is_found(psql: Psql) -> None:
+def test_a_fault_of_each_type_is_found_and_mended(psql: Psql) -> None:
     options = ["-X", "-q", "-v", "ON_ERROR_STOP=1", *spark_options()]
     made = psql(*options, script=_SETUP)
     assert made.exit_code == 0, made.stderr
@@ -133,3 +133,9 @@ def test_a_fault_of_each_type_is_found(psql: Psql) -> None:
         [*changed, str(last + 1)],
         [*changed, str(last + 2), "99"],
     ]
+
+    mended = "ALTER SUBSCRIPTION s REFRESH TABLE keyed, plain WITH (delete = all)"
+    answer = psql(*options, "-d", "test_sub", "-c", mended, "-c", r"\sync")
+    assert answer.exit_code == 0, answer.stderr
+    found = psql("verify", "s", *spark_options())
+    assert found.exit_code == 0, found.stdout
