@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,15 @@ from replctl.passwords import may_hold_password
 from replctl.private_file import open_private
 from replctl.psql.settings import PsqlSettings
 
+_SET = re.compile(r"\s*\\set\s+(\w+)\s+\S")
+_VARIABLE = re.compile(r":['\"]?(\w+)")
+
 
 class History(FileHistory):
     """Leaves out what HISTCONTROL says, and statements and commands that may hold a password.
 
     Lines wait until their statement is complete: which of them is a password, the others tell.
+    What sets a variable waits until the end, for a password may come from it.
 
     Args:
         is_amid_statement: whether lines of a statement were given that is not complete.
@@ -30,6 +35,8 @@ class History(FileHistory):
         self._is_amid_statement = is_amid_statement
         self._statement: list[str] = []
         self._waiting: list[str] = []
+        self._set: list[tuple[str, str]] = []  # a variable, and the line that sets it
+        self._secret: set[str] = set()  # variables
 
     def append_string(self, string: str) -> None:
         """Add a line that was typed; it is written as soon as its statement, or its command, is
@@ -54,15 +61,36 @@ class History(FileHistory):
         self._waiting.append(string)
 
     def flush(self) -> None:
-        """Write the lines that wait, unless they may hold a password."""
-        statement, self._statement = self._statement, []
+        """Write the lines that wait for their statement, unless they may hold a password."""
+        statement, self._statement = "\n".join(self._statement), []
         waiting, self._waiting = self._waiting, []
-        if not waiting or may_hold_password("\n".join(statement)):
+        if may_hold_password(statement):
+            self._secret.update(_VARIABLE.findall(statement))
             return
-        open_private(
-            os.fsdecode(self.filename), os.O_WRONLY | os.O_CREAT | os.O_APPEND, "ab"
-        ).close()
-        for line in waiting:
+        found = _SET.match(statement)
+        if found is None:
+            self._write(waiting)
+        else:
+            self._set += [(found[1], line) for line in waiting]
+
+    def close(self) -> None:
+        """Write all lines that wait, as nothing more will be typed."""
+        self.flush()
+        lines, self._set = self._set, []
+        known = 0
+        while len(self._secret) > known:  # a variable may be set from another one
+            known = len(self._secret)
+            for name, line in lines:
+                if name in self._secret:
+                    self._secret.update(_VARIABLE.findall(line))
+        self._write([line for name, line in lines if name not in self._secret])
+
+    def _write(self, lines: list[str]) -> None:
+        if not lines:
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        open_private(os.fsdecode(self.filename), flags, "ab").close()
+        for line in lines:
             super().store_string(line)
 
 

@@ -45,7 +45,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     try:
         return loop.run(read_line)
     finally:
-        history.flush()
+        history.close()
 
 
 def _read_plain_line(loop: MainLoop) -> str | None:

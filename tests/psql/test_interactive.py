@@ -125,6 +125,11 @@ CREATE SUBSCRIPTION s CONNECTION 'dbname=x
 password=secret6' PUBLICATION p;
 SELECT 'sc://host:1/;token=secret7';
 \password a
+\set first 'secret8'
+\set second :first
+\set greeting hello
+ALTER ROLE a
+PASSWORD :'second';
 SELECT 1 AS password_required,
 2 AS last;
 """
@@ -146,6 +151,8 @@ def test_the_history_holds_no_passwords(tmp_path: Path, monkeypatch: pytest.Monk
     history.flush()
     kept = ["\\password a", "SELECT 1 AS password_required,", "2 AS last;"]
     assert history_text(settings).split("\n") == kept
+    history.close()
+    assert history_text(settings).split("\n") == [*kept, "\\set greeting hello"]
     assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
 
 
