@@ -84,7 +84,8 @@ HINTS: dict[str, str] = {
     "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",
     "Use GRANT {} TO {}.": f"{_HINTS}_roles_that_may_not_read_files",
     "If this cluster alone writes it from now on, adopt it again: DROP TABLE {}, which leaves the"
-    " files, then CREATE TABLE {} USING delta LOCATION {}.": UNTRIED,
+    " files, then CREATE TABLE {} USING delta LOCATION {}.": "catalog/"
+    "test_identify.py::test_a_copy_becomes_a_cluster_of_its_own",
     "A new table needs a directory of its own: choose one that is empty or does not"
     " exist.": _LOCATION,
     "_HINT": _LOCATION,
@@ -119,7 +120,7 @@ HINTS: dict[str, str] = {
     "Use {}": _COLUMNS,
     "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
-    "Back up its primary.": UNTRIED,
+    "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",
     "Make their storage accessible at these places and promote again. --without-tables promotes"
     " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
     "test_promotion_without_the_primary_s_tables",

@@ -319,8 +319,10 @@ def test_a_copy_of_a_standby_stays_a_standby(lake: Lake, tmp_path: Path) -> None
     copy = Cluster.open(tmp_path / "copy", is_checked=False)
     with pytest.raises(FeatureNotSupported, match="is a standby"):
         identify_copied(copy)
-    with pytest.raises(FeatureNotSupported, match="is a standby"):
+    with pytest.raises(FeatureNotSupported, match="is a standby") as caught:
         back_up(copy, tmp_path / "backup")
+    assert caught.value.hint == "Back up its primary."
+    assert back_up(lake.session.cluster, tmp_path / "backup").tables == 1
     identify_moved(copy)
     copy.close()
     assert location(Cluster.open(tmp_path / "copy")) == lake.location
