@@ -31,4 +31,4 @@ def follow_hint(
         connected(elsewhere["database"]).run(elsewhere["there"])
         hint = elsewhere["here"]
     assert hint.endswith(";"), f"no statement: {hint}"
-    subscriber.run(hint)
+    subscriber.run(hint.removeprefix("Use "))

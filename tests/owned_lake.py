@@ -91,7 +91,7 @@ class OwnedLake:
             f"SELECT '{place}', CAST(id AS STRING), v, CAST(n AS STRING) FROM delta.`{place}`"
             for place in found
         ]
-        for place, *row in self._engine.rows(" UNION ALL ".join(queries)):
+        for place, *row in self._engine.rows(" UNION ALL ".join(queries)) if queries else ():
             found[Path(place)].append(tuple(row))
         return {place: sorted(rows, key=str) for place, rows in found.items()}
 
