@@ -128,6 +128,13 @@ _DEFAULT_PROPERTIES = {
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
+#: What they write is raised too, or is of a connection that is closed.
+_REPEATING_LOGGERS = (
+    "SQLQueryContextLogger",
+    "DataFrameQueryContextLogger",
+    "pyspark",
+    "py4j.clientserver",
+)
 #: What a session can set of them.
 _LEAN_SETTINGS = (
     "spark.databricks.delta.optimize.maxFileSize",
@@ -161,7 +168,7 @@ class Engine:
         self._conf = conf
         self.is_lost = False
         self._connected: list[SparkSession] = []
-        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark"):
+        for name in _REPEATING_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_not_raised)
         with _translating():

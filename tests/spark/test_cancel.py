@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from patience import PATIENCE
+from py4j.clientserver import ClientServerConnection
 
 from replctl.errors import QueryCanceled
 
@@ -66,6 +68,21 @@ def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFix
             engine.rows(_ENDLESS)
     assert caplog.records == []
     assert engine.rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("engine")
+def test_a_connection_that_ctrl_c_has_broken_is_closed_in_silence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection = ClientServerConnection.__new__(ClientServerConnection)
+    connection.socket, peer = socket.socketpair()
+    connection.stream = connection.socket.makefile("rb")
+    connection.is_connected = True
+    peer.close()
+    connection.shutdown_socket(1, 2)
+    connection.socket.close()
+    assert caplog.records == []
 
 
 @pytest.mark.spark
