@@ -34,11 +34,12 @@ UPDATE keyed SET v = v || '+' WHERE id % 2 = 0;
 INSERT INTO loose VALUES (1, 'x'), (1, 'x');
 UPDATE parted SET id = 101 - id;
 """
-_QUERIES = (
-    "SELECT * FROM keyed ORDER BY id",
-    "SELECT a, b, count(*) FROM loose GROUP BY a, b ORDER BY a, b",
-    "SELECT * FROM parted ORDER BY id",
-)
+_ROWS = """
+SELECT 'keyed', id, v, 1 FROM keyed UNION ALL
+SELECT 'loose', a, b, count(*) FROM loose GROUP BY a, b UNION ALL
+SELECT 'parted', id, v, 1 FROM parted ORDER BY 1, 2, 3
+"""
+_ROWS_OF_PARTED = "SELECT * FROM parted ORDER BY id"
 
 
 @dataclass
@@ -95,8 +96,10 @@ class Command:
 
     def answers(self, database: str) -> str:
         """What the tables of a database hold."""
-        arguments = [part for query in _QUERIES for part in ("-c", query)]
-        return self.run("-d", database, "-A", "-t", *arguments)[1]
+        return self.run("-d", database, "-A", "-t", "-c", _ROWS)[1]
+
+    def rows_of_parted(self, database: str) -> str:
+        return self.run("-d", database, "-A", "-t", "-c", _ROWS_OF_PARTED)[1]
 
 
 def _text(written: io.TextIOWrapper) -> str:
@@ -119,13 +122,8 @@ def command(tmp_path_factory: pytest.TempPathFactory, connect_server: str) -> Co
     return built
 
 
-def _subscribe(command: Command) -> None:
-    command.run(
-        "-d",
-        "test_sub",
-        script="TRUNCATE keyed, loose, parted;\n"
-        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p;\n",
-    )
+def _points(kind: str) -> list[str]:
+    return [point for point in POINTS if point.startswith(f"{kind}.")]
 
 
 def _killed_at_each(command: Command, points: Sequence[str]) -> None:
@@ -134,26 +132,19 @@ def _killed_at_each(command: Command, points: Sequence[str]) -> None:
         assert command.sync(kill_at=point) == -signal.SIGKILL, point
 
 
-def test_a_copy_survives(command: Command) -> None:
-    _subscribe(command)
-    _killed_at_each(command, [point for point in POINTS if point.startswith("tablesync.")])
-    assert command.sync() == 0
-    assert command.answers("test_sub") == command.answers("test_pub")
-    command.run("-d", "test_sub", script="DROP SUBSCRIPTION s;\n")
-
-
 @pytest.mark.parametrize(
-    ("option", "point"),
+    ("option", "points"),
     [
-        ("replace = true", "tablesync.after-copy"),
-        ("replace = true", "tablesync.before-finishedcopy"),
-        ("delete = all", "tablesync.before-write"),
-        ("delete = all", "tablesync.after-copy"),
-        ("delete = all", "tablesync.before-finishedcopy"),
-        ("delete = all", "tablesync.after-finishedcopy"),
+        ("replace = true", ["after-copy", "before-finishedcopy"]),
+        (
+            "delete = all",
+            ["before-write", "after-copy", "before-finishedcopy", "after-finishedcopy"],
+        ),
     ],
 )
-def test_a_copy_into_a_table_with_rows_survives(command: Command, option: str, point: str) -> None:
+def test_a_copy_into_a_table_with_rows_survives(
+    command: Command, option: str, points: Sequence[str]
+) -> None:
     command.run(
         "-d",
         "test_pub",
@@ -167,119 +158,127 @@ def test_a_copy_into_a_table_with_rows_survives(command: Command, option: str, p
         " WITH (copy_data = false);\n"
         f"ALTER SUBSCRIPTION r REFRESH TABLE parted WITH ({option});\n",
     )
-    assert command.sync(kill_at=point) == -signal.SIGKILL
-    halfway = command.run("-d", "test_sub", "-At", "-c", _QUERIES[2])[1]
-    published = command.run("-d", "test_pub", "-At", "-c", _QUERIES[2])[1]
-    # A leaf that is written is not seen without the other
-    is_there = point == "tablesync.after-finishedcopy"
-    assert halfway == (published if is_there else "1|own\n99|own\n")
+    published = command.rows_of_parted("test_pub")
+    for point in points:
+        assert command.sync(kill_at=f"tablesync.{point}") == -signal.SIGKILL, point
+        # A leaf that is written is not seen without the other
+        is_there = point == "after-finishedcopy"
+        halfway = command.rows_of_parted("test_sub")
+        assert halfway == (published if is_there else "1|own\n99|own\n"), point
     assert command.sync() == 0
-    assert command.run("-d", "test_sub", "-At", "-c", _QUERIES[2])[1] == published
+    assert command.rows_of_parted("test_sub") == published
     command.run("-d", "test_sub", script="DROP SUBSCRIPTION r;\n")
     command.run("-d", "test_pub", script="DROP PUBLICATION r;\n")
 
 
-def test_apply_survives(command: Command) -> None:
-    _subscribe(command)
-    command.sync()
-    before = command.answers("test_sub")
-    command.run("-d", "test_pub", script=_CHANGES)
-    _killed_at_each(command, [point for point in POINTS if point.startswith("apply.")])
-    assert command.sync() == 0
-    assert before != command.answers("test_sub") == command.answers("test_pub")
-    command.run("-d", "test_sub", script="DROP SUBSCRIPTION s;\n")
+@pytest.fixture(scope="module")
+def subscribed(command: Command) -> Command:
+    """The same, with a subscription whose copy was killed at each point; no test drops it."""
+    command.run(
+        "-d",
+        "test_sub",
+        script="TRUNCATE keyed, loose, parted;\n"
+        "CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p;\n",
+    )
+    _killed_at_each(command, _points("tablesync"))
+    return command
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("batches.")])
-def test_a_backlog_survives(command: Command, point: str) -> None:
-    _subscribe(command)
-    command.sync()
-    before = command.answers("test_sub")
-    command.run("-d", "test_pub", script=_CHANGES)
+def test_a_copy_survives(subscribed: Command) -> None:
+    assert subscribed.sync() == 0
+    assert subscribed.answers("test_sub") == subscribed.answers("test_pub")
+
+
+def test_apply_survives(subscribed: Command) -> None:
+    subscribed.sync()
+    before = subscribed.answers("test_sub")
+    subscribed.run("-d", "test_pub", script=_CHANGES)
+    _killed_at_each(subscribed, _points("apply"))
+    assert subscribed.sync() == 0
+    assert before != subscribed.answers("test_sub") == subscribed.answers("test_pub")
+
+
+@pytest.mark.parametrize("point", _points("batches"))
+def test_a_backlog_survives(subscribed: Command, point: str) -> None:
+    subscribed.sync()
+    before = subscribed.answers("test_sub")
+    subscribed.run("-d", "test_pub", script=_CHANGES)
     sync = ["-c", "SET replctl.max_batch_changes = 1", "-c", r"\sync"]
-    assert command.run(*sync, kill_at=point)[0] == -signal.SIGKILL
-    halfway = command.answers("test_sub")
-    published = command.answers("test_pub")
+    assert subscribed.run(*sync, kill_at=point)[0] == -signal.SIGKILL
+    halfway = subscribed.answers("test_sub")
+    published = subscribed.answers("test_pub")
     assert before != halfway != published
-    command.sync()
-    assert command.answers("test_sub") == published
-    command.run("-d", "test_sub", script="DROP SUBSCRIPTION s;\n")
+    subscribed.sync()
+    assert subscribed.answers("test_sub") == published
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("write.")])
-def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command, point: str) -> None:
+def test_a_statement_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
     before = command.answers("test_pub")
     statement = "UPDATE parted SET id = 101 - id;\n"
-    code, _ = command.run("-d", "test_pub", script=statement, kill_at=point)
-    assert code == -signal.SIGKILL
-    command.run("-d", "test_pub", script="INSERT INTO parted VALUES (-1, 'new');\n")
-    command.run("-d", "test_pub", script="DELETE FROM parted WHERE id = -1;\n")
-    after = command.answers("test_pub")
-    assert (after != before) == (point == "write.after-log")
+    touch = "INSERT INTO parted VALUES (-1, 'new');\n", "DELETE FROM parted WHERE id = -1;\n"
+    for point in _points("write"):
+        code, _ = command.run("-d", "test_pub", script=statement, kill_at=point)
+        assert code == -signal.SIGKILL, point
+        for script in touch:
+            command.run("-d", "test_pub", script=script)
+        after = command.answers("test_pub")
+        assert (after != before) == (point == "write.after-log"), point
+        before = after
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("rewrite.")])
-def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command, point: str) -> None:
+def test_a_type_is_changed_as_a_whole_or_not_at_all(command: Command) -> None:
     before = command.answers("test_pub")
     statement = "ALTER TABLE keyed ALTER v TYPE int USING length(v);\n"
-    code, _ = command.run("-d", "test_pub", script=statement, kill_at=point)
-    assert code == -signal.SIGKILL
     block = f"BEGIN;\nINSERT INTO keyed VALUES (-1, 'block');\n{statement}COMMIT;\n"
-    code, _ = command.run("-d", "test_pub", script=block, kill_at=point)
-    assert code == -signal.SIGKILL
     touch = "INSERT INTO keyed VALUES (-1, 'new');\nDELETE FROM keyed WHERE id = -1;\n"
-    command.run("-d", "test_pub", script=touch)
-    assert command.answers("test_pub") == before
+    for point in _points("rewrite"):
+        for script in (statement, block):
+            code, _ = command.run("-d", "test_pub", script=script, kill_at=point)
+            assert code == -signal.SIGKILL, point
+        command.run("-d", "test_pub", script=touch)
+        assert command.answers("test_pub") == before, point
     again = "ALTER TABLE keyed ADD v_1 int;\nALTER TABLE keyed ALTER v TYPE varchar(90);\n"
     command.run("-d", "test_pub", script=again)
     command.run("-d", "test_pub", script="ALTER TABLE keyed DROP v_1;\n")
     assert command.answers("test_pub") == before
 
 
-@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("block.")])
-def test_a_block_is_done_as_a_whole_or_not_at_all(command: Command, point: str) -> None:
+def test_a_block_is_done_as_a_whole_or_not_at_all(command: Command) -> None:
     before = command.answers("test_pub")
     block = (
         "BEGIN;\nCREATE TABLE made (a int);\nINSERT INTO loose VALUES (7, 'block');\nSAVEPOINT s;\n"
         "DELETE FROM loose;\nROLLBACK TO s;\nUPDATE parted SET id = 101 - id;\nCOMMIT;\n"
     )
-    code, _ = command.run("-d", "test_pub", script=block, kill_at=point)
-    assert code == -signal.SIGKILL
-    made = command.run(
-        "-d", "test_pub", "-At", script="SELECT count(*) FROM pg_class WHERE relname = 'made';\n"
-    )[1]
-    command.run("-d", "test_pub", script="DROP TABLE IF EXISTS made;\nCREATE TABLE made (b int);\n")
-    command.run("-d", "test_pub", script="DROP TABLE made;\n")
     touch = (
         "INSERT INTO parted VALUES (-1, 'new');\nDELETE FROM parted WHERE id = -1;\n"
         "INSERT INTO loose VALUES (-1, 'new');\nDELETE FROM loose WHERE a = -1;\n"
     )
-    command.run("-d", "test_pub", script=touch)
-    is_done = point == "block.after-commit"
-    assert made == ("1\n" if is_done else "0\n")
-    assert (command.answers("test_pub") != before) == is_done
+    count = "SELECT count(*) FROM pg_class WHERE relname = 'made';\n"
+    for point in _points("block"):
+        code, _ = command.run("-d", "test_pub", script=block, kill_at=point)
+        assert code == -signal.SIGKILL, point
+        made = command.run("-d", "test_pub", "-At", script=count)[1]
+        again = "DROP TABLE IF EXISTS made;\nCREATE TABLE made (b int);\n"
+        command.run("-d", "test_pub", script=again)
+        command.run("-d", "test_pub", script="DROP TABLE made;\n")
+        command.run("-d", "test_pub", script=touch)
+        is_done = point == "block.after-commit"
+        assert made == ("1\n" if is_done else "0\n"), point
+        after = command.answers("test_pub")
+        assert (after != before) == is_done, point
+        before = after
 
 
-def test_definitions_of_another_database_leave_what_is_unfinished_to_be_undone(
-    command: Command,
-) -> None:
+def test_an_undo_survives(command: Command) -> None:
     before = command.answers("test_pub")
     statement = "UPDATE parted SET id = 101 - id;\n"
     command.run("-d", "test_pub", script=statement, kill_at="write.before-log")
+    # Definitions of another database leave what is unfinished to be undone
     command.run("-d", "test_sub", script="CREATE SCHEMA elsewhere;\nDROP SCHEMA elsewhere;\n")
     touch = "INSERT INTO parted VALUES (-1, 'new');\nDELETE FROM parted WHERE id = -1;\n"
-    command.run("-d", "test_pub", script=touch)
-    assert command.answers("test_pub") == before
-
-
-@pytest.mark.parametrize("point", [p for p in POINTS if p.startswith("undo.")])
-def test_an_undo_survives(command: Command, point: str) -> None:
-    before = command.answers("test_pub")
-    statement = "UPDATE parted SET id = 101 - id;\n"
-    command.run("-d", "test_pub", script=statement, kill_at="write.before-log")
-    touch = "INSERT INTO parted VALUES (-1, 'new');\nDELETE FROM parted WHERE id = -1;\n"
-    code, _ = command.run("-d", "test_pub", script=touch, kill_at=point)
-    assert code == -signal.SIGKILL
+    for point in _points("undo"):
+        code, _ = command.run("-d", "test_pub", script=touch, kill_at=point)
+        assert code == -signal.SIGKILL, point
     command.run("-d", "test_pub", script=touch)
     assert command.answers("test_pub") == before
 

@@ -43,6 +43,14 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     monkeypatch.setenv("REPLCTL_INJECTION_POINT", f"{point}:error")
 
 
+#: What is published, and what is replicated.
+_PUBLISHED, _REPLICATED = (
+    f"SELECT 'keyed', id, a FROM keyed{condition} UNION ALL SELECT 'loose', a, NULL FROM loose"
+    " UNION ALL SELECT 'owned', id, NULL FROM owned ORDER BY 1, 2"
+    for condition in (" WHERE a > 3", "")
+)
+
+
 def make_tables(publisher: Database, subscriber: Database, folder: Path) -> None:
     """A table of each kind at both ends, with rows; `owned` lies where its owner put it."""
     for database, end in ((publisher, "source"), (subscriber, "target")):
@@ -54,96 +62,79 @@ def make_tables(publisher: Database, subscriber: Database, folder: Path) -> None
         )
     publisher.run(
         "INSERT INTO keyed SELECT g, g FROM generate_series(1, 9) g;"
-        " INSERT INTO loose VALUES (1), (1), (2); INSERT INTO owned VALUES (1), (2);"
+        " INSERT INTO loose VALUES (1), (1), (2); INSERT INTO owned VALUES (1), (2), (3);"
         " CREATE PUBLICATION p FOR TABLE keyed WHERE (a > 3), loose, owned"
     )
     subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
 
 
-def change(publisher: Database, engine: Engine, folder: Path) -> None:
-    """Rows move into and out of the filter, keys change, a table is emptied, its owner writes."""
+def change(publisher: Database, engine: Engine, folder: Path, step: int) -> None:
+    """Rows move into and out of the filter, keys change, a table is emptied, its owner writes.
+
+    Args:
+        step: 1, then 2: each changes other rows.
+    """
     publisher.run(
-        "UPDATE keyed SET a = 1 WHERE id = 5; UPDATE keyed SET a = 100 WHERE id = 1;"
-        " UPDATE keyed SET id = id + 10 WHERE id > 7;"
-        " DELETE FROM loose WHERE a = 1; TRUNCATE loose; INSERT INTO loose VALUES (7), (7)"
+        f"UPDATE keyed SET a = CASE id WHEN {step} THEN 100 ELSE 1 END"
+        f" WHERE id IN ({step}, {step + 4}); UPDATE keyed SET id = id + 10 WHERE id > 7;"
+        " DELETE FROM loose WHERE a < 2; TRUNCATE loose;"
+        f" INSERT INTO loose VALUES ({step}), ({step}), (7)"
     )
-    engine.run(f"INSERT INTO delta.`{folder / 'source'}` VALUES (3)")
-    engine.run(f"DELETE FROM delta.`{folder / 'source'}` WHERE id = 1")
+    engine.run(f"INSERT INTO delta.`{folder / 'source'}` VALUES ({step + 3})")
+    engine.run(f"DELETE FROM delta.`{folder / 'source'}` WHERE id = {step}")
 
 
 def check_equal(publisher: Database, subscriber: Database) -> None:
     """Check that the target has what the publication publishes of the source."""
-    for published, replicated in (
-        ("keyed WHERE a > 3 ORDER BY id", "keyed ORDER BY id"),
-        ("loose ORDER BY a", "loose ORDER BY a"),
-        ("owned ORDER BY id", "owned ORDER BY id"),
-    ):
-        expected = publisher.rows(f"SELECT * FROM {published}")
-        assert subscriber.rows(f"SELECT * FROM {replicated}") == expected
-        assert expected
+    expected = publisher.rows(_PUBLISHED)
+    assert subscriber.rows(_REPLICATED) == expected
+    assert {row[0] for row in expected} == {"keyed", "loose", "owned"}
 
 
-def test_old_changes_are_applied(
-    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path, age: Age
+def test_old_versions_are_copied_and_decoded_and_written_again(
+    publisher: Database,
+    subscriber: Database,
+    engine: Engine,
+    tmp_path: Path,
+    age: Age,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder = tmp_path / "lake"
     make_tables(publisher, subscriber, folder)
     publisher.run("SELECT pg_create_logical_replication_slot('d', 'test_decoding')")
-    assert subscriber.sync() == []
-    change(publisher, engine, folder)
-    age()
-    assert subscriber.sync() == []
-    check_equal(publisher, subscriber)
-    age()
-    changes = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)")
-    assert ("table public.loose: TRUNCATE: (no-flags)",) in changes
-    assert ("table public.owned: INSERT: id[integer]:3",) in changes
-    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE keyed")
-    age()
-    assert subscriber.sync() == []
-    check_equal(publisher, subscriber)
 
-
-def test_a_copy_that_was_interrupted_reads_its_old_snapshot(
-    publisher: Database,
-    subscriber: Database,
-    engine: Engine,
-    tmp_path: Path,
-    age: Age,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tmp_path / "lake"
-    make_tables(publisher, subscriber, folder)
+    # A copy that was interrupted reads its old snapshot; old changes are applied to it
     fail_at(monkeypatch, "tablesync.after-copy")
     assert subscriber.sync() != []
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
-    change(publisher, engine, folder)
+    change(publisher, engine, folder, 1)
     age()
     assert subscriber.sync() == []
     check_equal(publisher, subscriber)
 
-
-def test_a_batch_that_was_interrupted_is_replayed_over_old_targets(
-    publisher: Database,
-    subscriber: Database,
-    engine: Engine,
-    tmp_path: Path,
-    age: Age,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tmp_path / "lake"
-    make_tables(publisher, subscriber, folder)
-    assert subscriber.sync() == []
-    change(publisher, engine, folder)
+    # A batch that was interrupted is replayed over old targets
+    change(publisher, engine, folder, 2)
     age()
     fail_at(monkeypatch, "apply.after-first-table")
     assert subscriber.sync() != []
     age()
-    before = subscriber.rows("SELECT * FROM keyed ORDER BY id")
-    assert before == [(str(g), str(g)) for g in range(4, 10)]  # the batch is not finished
+    before = subscriber.rows("SELECT * FROM keyed ORDER BY id")  # the batch is not finished
+    assert before == [("1", "100"), ("4", "4"), ("6", "6"), ("7", "7"), ("18", "8"), ("19", "9")]
     monkeypatch.delenv("REPLCTL_INJECTION_POINT")
     assert subscriber.sync() == []
     check_equal(publisher, subscriber)
+
+    # A slot decodes all of that; a table is compared with its old source
+    age()
+    changes = publisher.rows("SELECT data FROM pg_logical_slot_get_changes('d', NULL, NULL)")
+    assert changes.count(("table public.loose: TRUNCATE: (no-flags)",)) == 2
+    assert ("table public.owned: INSERT: id[integer]:4",) in changes
+    assert ("table public.owned: INSERT: id[integer]:5",) in changes
+    subscriber.run("ALTER SUBSCRIPTION s REFRESH TABLE keyed")
+    age()
+    assert subscriber.sync() == []
+    keyed = "SELECT * FROM keyed WHERE a > 3 ORDER BY id"
+    assert subscriber.rows(keyed) == publisher.rows(keyed)
 
 
 def test_an_old_block_is_undone_and_not_seen(

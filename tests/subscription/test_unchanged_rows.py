@@ -1,13 +1,25 @@
-"""Updates that change nothing are sent, and rows that are there already are not written again."""
+"""Updates that change nothing are sent, and rows that are there already are not written again.
+
+All tables have each step in one sync.  Keys have many columns, and rows that differ in one of them
+only: a type whose equal values are taken for different ones loses changes of each row, and one
+whose different values are taken for equal ones changes two rows instead of one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
-from fix_replication import Database
+from fix_replication import Database, connect
 
+from replctl.catalog.cluster import Cluster
 from replctl.lake.delta_log import latest_version
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
 
@@ -38,73 +50,152 @@ _COLUMNS = {
 _OTHERS = {"interval": "-1 mons +3 days -04:05:06.7", "int[]": "{1,NULL,3}"}
 
 
-def _version(database: Database) -> int:
-    ((location,),) = database.rows("SELECT pg_relation_filepath('t')")
+#: The tables whose updates change nothing.
+_WIDE = {"here": _COLUMNS, "spark": _COLUMNS | _OTHERS}
+#: Columns of a key, each with two values; the rows of `key_here` are found by delta-rs, those of
+#: `key_spark` by Spark, for it has no literals of these values.
+_KEYS = {
+    "key_here": {
+        "smallint": ("-32768", "5"),
+        "text": ("it's \\ \"", "b"),
+        "timestamp": ("infinity", "2024-02-29 12:00:00.000001"),
+        "numeric": ("1.50", "NaN"),
+        "uuid": ("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "00000000-0000-0000-0000-000000000000"),
+        "time": ("00:00:00.000001", "24:00:00"),
+        "jsonb": ('{"a": [1, null]}', "{}"),
+        "char(4)": ("a", "ab"),
+    },
+    "key_spark": {
+        "date": ("-infinity", "0044-03-15 BC"),
+        "timestamptz": ("-infinity", "2024-02-29 12:00:00.000001+00"),
+        "numeric(8,2)": ("1.50", "-0.01"),
+        "double precision": ("-0", "NaN"),
+        "boolean": ("t", "f"),
+        "bytea": ("\\x", "\\x27"),
+        "integer[]": ("{}", "{1,NULL,3}"),
+        "text[]": ('{"a,b"}', "{b}"),
+        "interval": ("1 mon -1 day", "30 days 24:00:00"),
+    },
+}
+
+Rows: TypeAlias = list[tuple[str | None, ...]]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A table at both ends, or what a query finds there."""
+
+    published: Rows
+    replicated: Rows
+
+
+@dataclass(frozen=True)
+class History:
+    """The tables of _WIDE and _KEYS, changed and changed again.
+
+    Attributes:
+        versions: of the tables of _WIDE at the subscriber, before and after the first changes.
+        changed: the tables of _KEYS after the first changes.
+        ended: all tables.
+    """
+
+    versions: dict[str, tuple[int, int]]
+    changed: dict[str, Ends]
+    ended: dict[str, Ends]
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _version(database: Database, table: str) -> int:
+    ((location,),) = database.rows(f"SELECT pg_relation_filepath('{table}')")
     version = latest_version(str(Path(str(location))))
     assert version is not None
     return version
 
 
-@pytest.mark.parametrize("columns", [_COLUMNS, _COLUMNS | _OTHERS], ids=["here", "spark"])
-def test_an_update_that_changes_nothing(
-    publisher: Database, subscriber: Database, columns: dict[str, str]
-) -> None:
-    defined = ", ".join(f"c{i} {type_}" for i, type_ in enumerate(columns))
-    values = ", ".join("'" + value.replace("'", "''") + "'" for value in columns.values())
-    for database in (publisher, subscriber):
-        database.run(f"CREATE TABLE t (id int, name text, {defined}, PRIMARY KEY (id, name))")
-    nothing = ", NULL" * len(columns)
-    publisher.run(f"INSERT INTO t VALUES (1, 'it''s', {values}), (2, 'b'{nothing})")
-    publisher.run("INSERT INTO t (id, name) VALUES (3, 'c')")
-    publisher.run("CREATE PUBLICATION p FOR TABLE t")
-    subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
-    assert subscriber.sync() == []
-    before = _version(subscriber)
-    publisher.run("UPDATE t SET c0 = c0 WHERE id < 3")
-    assert subscriber.sync() == []
-    assert _version(subscriber) == before
-    publisher.run("UPDATE t SET c0 = 7 WHERE id = 2; UPDATE t SET c0 = c0 WHERE id < 3")
-    assert subscriber.sync() == []
-    query = "SELECT * FROM t ORDER BY id"
-    assert subscriber.rows(query) == publisher.rows(query)
+def _key_rows(columns: dict[str, tuple[str, str]]) -> list[str]:
+    """The keys as lists of literals: the first values of all columns; then, for each column, its
+    second value among first values of the others."""
+    first = [_literal(one) for one, _two in columns.values()]
+    others = [
+        [*first[:place], _literal(two), *first[place + 1 :]]
+        for place, (_one, two) in enumerate(columns.values())
+    ]
+    return [", ".join(row) for row in (first, *others)]
 
 
-@pytest.mark.parametrize(
-    ("type_", "keys"),
-    [
-        ("smallint", ["-32768", "5"]),
-        ("text", ["it's \\ \"", "b"]),
-        ("date", ["-infinity", "0044-03-15 BC"]),
-        ("timestamp", ["infinity", "2024-02-29 12:00:00.000001"]),
-        ("timestamptz", ["-infinity", "2024-02-29 12:00:00.000001+00"]),
-        ("numeric", ["1.50", "NaN"]),
-        ("numeric(8,2)", ["1.50", "-0.01"]),
-        ("double precision", ["-0", "NaN"]),
-        ("boolean", ["t", "f"]),
-        ("uuid", ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "00000000-0000-0000-0000-000000000000"]),
-        ("bytea", ["\\x", "\\x27"]),
-        ("integer[]", ["{}", "{1,NULL,3}"]),
-        ("text[]", ['{"a,b"}', "{b}"]),
-        ("interval", ["1 mon -1 day", "30 days 24:00:00"]),
-        ("time", ["00:00:00.000001", "24:00:00"]),
-        ("jsonb", ['{"a": [1, null]}', "{}"]),
-        ("char(4)", ["a", "ab"]),
-    ],
-)
-def test_a_key_of_each_type(
-    publisher: Database, subscriber: Database, type_: str, keys: list[str]
-) -> None:
+def _defined(columns: Iterable[str]) -> str:
+    return ", ".join(f"c{place} {type_}" for place, type_ in enumerate(columns))
+
+
+@pytest.fixture(scope="module")
+def history(shared_cluster: Cluster, engine: Engine) -> History:
+    publisher, subscriber = (connect(shared_cluster, n, engine) for n in ("test_pub", "test_sub"))
+    keys = {table: ", ".join(f"c{i}" for i in range(len(_KEYS[table]))) for table in _KEYS}
     for database in (publisher, subscriber):
-        database.run(f"CREATE TABLE t (k {type_} PRIMARY KEY, n int)")
-    one, two = ("'" + key.replace("'", "''") + "'" for key in keys)
-    publisher.run(f"INSERT INTO t VALUES ({one}, 1); CREATE PUBLICATION p FOR TABLE t")
+        for table, types in _WIDE.items():
+            database.run(
+                f"CREATE TABLE {table} (id int, name text, {_defined(types)},"
+                " PRIMARY KEY (id, name))"
+            )
+        for table, pairs in _KEYS.items():
+            database.run(
+                f"CREATE TABLE {table} (n int, {_defined(pairs)}, PRIMARY KEY ({keys[table]}))"
+            )
+
+    def ends(tables: Iterable[str]) -> dict[str, Ends]:
+        queries = {table: f"SELECT * FROM {table} ORDER BY 1" for table in tables}
+        return {
+            table: Ends(publisher.rows(query), subscriber.rows(query))
+            for table, query in queries.items()
+        }
+
+    for table, columns in _WIDE.items():
+        values, nothing = ", ".join(map(_literal, columns.values())), ", NULL" * len(columns)
+        publisher.run(f"INSERT INTO {table} VALUES (1, 'it''s', {values}), (2, 'b'{nothing})")
+        publisher.run(f"INSERT INTO {table} (id, name) VALUES (3, 'c')")
+    rows = {table: _key_rows(pairs) for table, pairs in _KEYS.items()}
+    for table, (first, *_others) in rows.items():
+        publisher.run(f"INSERT INTO {table} VALUES (1, {first})")
+    publisher.run(f"CREATE PUBLICATION p FOR TABLE {', '.join([*_WIDE, *_KEYS])}")
     subscriber.run("CREATE SUBSCRIPTION s CONNECTION 'dbname=test_pub' PUBLICATION p")
     assert subscriber.sync() == []
-    publisher.run(f"UPDATE t SET n = 2; INSERT INTO t VALUES ({two}, 1)")
+    before = {table: _version(subscriber, table) for table in _WIDE}
+
+    for table in _WIDE:
+        publisher.run(f"UPDATE {table} SET c0 = c0 WHERE id < 3")
+    for table, (_first, *others) in rows.items():
+        new = ", ".join(f"({number}, {row})" for number, row in enumerate(others, start=3))
+        publisher.run(f"UPDATE {table} SET n = 2; INSERT INTO {table} VALUES {new}")
     assert subscriber.sync() == []
-    query = "SELECT * FROM t ORDER BY n"
-    assert subscriber.rows(query) == publisher.rows(query)
-    publisher.run(f"DELETE FROM t WHERE k = {one}; UPDATE t SET n = 3")
+    versions = {table: (before[table], _version(subscriber, table)) for table in _WIDE}
+    changed = ends(_KEYS)
+
+    for table in _WIDE:
+        publisher.run(f"UPDATE {table} SET c0 = 7 WHERE id = 2")
+        publisher.run(f"UPDATE {table} SET c0 = c0 WHERE id < 3")
+    for table, (first, *_others) in rows.items():
+        publisher.run(f"DELETE FROM {table} WHERE ({keys[table]}) = ({first})")
+        publisher.run(f"UPDATE {table} SET n = n + 100")
     assert subscriber.sync() == []
-    assert subscriber.rows(query) == publisher.rows(query)
-    assert len(subscriber.rows(query)) == 1
+    return History(versions, changed, ends([*_WIDE, *_KEYS]))
+
+
+@pytest.mark.parametrize("table", _WIDE)
+def test_an_update_that_changes_nothing(history: History, table: str) -> None:
+    before, after = history.versions[table]
+    assert after == before
+    assert history.ended[table].replicated == history.ended[table].published
+
+
+@pytest.mark.parametrize("table", _KEYS)
+def test_a_key_of_each_type(history: History, table: str) -> None:
+    others = len(_KEYS[table])
+    for ends, numbers in (
+        (history.changed[table], range(2, others + 3)),
+        (history.ended[table], range(103, others + 103)),
+    ):
+        assert ends.replicated == ends.published
+        assert [row[0] for row in ends.replicated] == [str(number) for number in numbers]
