@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from math import ceil
 
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_type import type_oid
@@ -49,6 +50,8 @@ from replctl.spark import SentColumn
 
 #: How many transactions are read together at most.
 _COMMITS_AT_ONCE = 100
+#: How many rows a transaction is, as a rule, at least: its begin, a change, its end.
+_ROWS_OF_COMMIT = 3
 
 
 def decode(
@@ -63,8 +66,8 @@ def decode(
 
     Args:
         publications: what these publish, as they do; None: everything.
-        wanted: how much is enough, if not all is wanted: a reader who wants little is not to wait
-            for more.
+        wanted: how many rows are enough, if not all are wanted: a reader who wants few is not to
+            wait for more.
 
     Raises:
         UndefinedObject: there was no such publication when a table was changed (42704).
@@ -79,7 +82,7 @@ def decode(
             for lsn, prefix, content in messages_between(catalog, from_lsn, to_lsn)
         ]
     decoded = [commit for commit in commits if commit.entries or commit.changes_catalog]
-    start, size = 0, min(max(wanted, 0) or _COMMITS_AT_ONCE, _COMMITS_AT_ONCE)
+    start, size = 0, min(ceil(wanted / _ROWS_OF_COMMIT) or _COMMITS_AT_ONCE, _COMMITS_AT_ONCE)
     while start < len(decoded):
         batch = _Batch(session, decoded[start : start + size], publications)
         start, size = start + size, min(2 * size, _COMMITS_AT_ONCE)

@@ -112,15 +112,16 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     rows: list[list[str | None]] = []
     transactions = size = 0
     reached = slot.confirmed_flush_lsn
+    end = reached if wanted < 0 else end  # no rows are more than that
     for decoded in decode(session, reached, end, plugin.publications, wanted):
-        if wanted and len(rows) >= wanted:
-            end = reached
-            break
         for lsn, xid, data in plugin.output(decoded):
             rows.append([format_lsn(lsn), str(xid), _shown(data, call)])
             size += len(data)
         reached = decoded.end_lsn
         transactions += isinstance(decoded, DecodedTransaction)
+        if wanted and len(rows) >= wanted:  # before what nobody wants is read
+            end = reached
+            break
     with session.cluster.begin(write=True, in_recovery=True) as connection:
         count_decoded(connection, slot.name, transactions, size)
         if call.confirms:

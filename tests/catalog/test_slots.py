@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from replctl.catalog.cluster import Cluster
 from replctl.errors import ObjectInUse, UndefinedObject
 from replctl.execute import execute
+from replctl.lake import logical_decoding
+from replctl.replication.output_plugin import DecodedTransaction
 from replctl.session import Session
 
 _TEMPORARY = "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'test_decoding', true)"
@@ -39,6 +43,31 @@ def test_a_temporary_slot_is_its_session_s_alone(session: Session, other: Sessio
             _rows(other, f"SELECT {call}")
     session.close()
     assert _rows(other, query) == []
+
+
+@pytest.mark.parametrize(("wanted", "decoded"), [(-1, []), (1, [1]), (4, [2]), (0, [5])])
+def test_no_more_is_decoded_than_is_wanted(
+    session: Session, monkeypatch: pytest.MonkeyPatch, wanted: int, decoded: list[int]
+) -> None:
+    """A transaction is three rows here, and is at least one."""
+    read: list[int] = []
+
+    def seen(batch: Any) -> Iterator[DecodedTransaction]:
+        read.append(len(batch._commits))
+        return transactions(batch)
+
+    transactions = logical_decoding._Batch.transactions
+    monkeypatch.setattr(logical_decoding._Batch, "transactions", seen)
+    _rows(session, _TEMPORARY)
+    for number in range(5):
+        _rows(session, f"SELECT pg_logical_emit_message(true, 'm', '{number}')")
+    query = f"SELECT data FROM pg_logical_slot_get_changes('s', NULL, {wanted})"
+    whole = [3 * number for number in range(6)]
+    wanted_rows = next(rows for rows in whole if rows >= wanted) if wanted else whole[-1]
+    assert len(_rows(session, query)) == wanted_rows
+    assert read == decoded
+    rest = "SELECT data FROM pg_logical_slot_get_changes('s', NULL, NULL)"
+    assert len(_rows(session, rest)) == whole[-1] - wanted_rows
 
 
 def test_an_error_drops_temporary_slots(session: Session) -> None:

@@ -18,11 +18,14 @@ from fix_replication import connect
 from patience import PATIENCE, wait_until
 
 from replctl.catalog.cluster import Cluster
+from replctl.spark.jvm import BRIEF_OPTIONS
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _NOT_RUNNING = 3
+#: No JVM lives long here.
+_BRIEF = ("--conf", f"spark.driver.extraJavaOptions={BRIEF_OPTIONS}")
 _ROOT = Path(__file__).parents[2]
 
 
@@ -49,8 +52,8 @@ class Command:
         return self("spark", *arguments)
 
     def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        memory = "spark.driver.memory=1g"
-        options = ["--no-warm-up", "--master", "local[1]", "--conf", memory]
+        memory = ("--conf", "spark.driver.memory=1g")
+        options = ["--no-warm-up", "--master", "local[1]", *memory, *_BRIEF]
         return self.spark("start", *options, *arguments)
 
     def pid(self) -> int:
@@ -98,7 +101,9 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     assert sorted("already" in answer.stdout for answer in both) == [False, True]
     status = command.spark("status")
     assert status.returncode == 0
-    assert f"PID: {command.pid()}" in status.stdout
+    found = json.loads(command.spark("status", "--json").stdout)
+    pid, port = int(found["pid"]), found["port"]
+    assert f"PID: {pid}" in status.stdout
 
     again = command.spark("start", "--conf", "spark.driver.memory=9g")
     assert (again.returncode, "other options" in again.stderr) == (0, True)
@@ -106,20 +111,19 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     description = command.home / "spark" / "server.json"
     assert description.stat().st_mode & 0o077 == 0
     token = json.loads(description.read_text("utf-8"))["token"]
-    (jvm,) = jvms_of(command.pid())
+    (jvm,) = jvms_of(pid)
     assert token not in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
     assert listening_addresses(jvm) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1
 
     answer = command("-X", "-c", "create table t (a int)", "-c", "insert into t values (1)")
     assert (answer.stdout, answer.stderr) == ("CREATE TABLE\nINSERT 0 1\n", "")
-    assert jvms_of(command.pid()) == [jvm]  # no JVM of its own: its table is in this one's
+    assert jvms_of(pid) == [jvm]  # no JVM of its own: its table is in this one's
     (scratch,) = [path for path in (command.home / "tmp").iterdir() if path.is_dir()]
     assert (command.home / "tmp").stat().st_mode & 0o077 == scratch.stat().st_mode & 0o077 == 0
     environment = Path(f"/proc/{jvm}/environ").read_text("utf-8").split("\0")
     assert f"TMPDIR={scratch}" in environment
     assert f"-Djava.io.tmpdir={scratch}" in Path(f"/proc/{jvm}/cmdline").read_text("utf-8")
 
-    port = json.loads(command.spark("status", "--json").stdout)["port"]
     stranger = command("-X", "--remote", f"sc://localhost:{port}", "-c", "select * from t")
     assert stranger.returncode != 0
     assert "ERROR:  the Spark Connect server does not let this user in" in stranger.stderr
@@ -128,10 +132,10 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
     answer = command("-X", "-At", "--remote", address, "-c", "select * from t")
     assert (answer.stdout, answer.stderr) == ("1\n", "")
 
-    # A JVM that dies is named, once, and the command goes on without it
-    os.kill(jvm, signal.SIGKILL)
+    # The JVM does not outlive the process that watches over it.  A server that has died is named,
+    # once, and the command goes on without it
+    os.kill(pid, signal.SIGKILL)
     wait_until_gone(jvm)
-    wait_until(lambda: command.spark("status").returncode != 0)
     assert command.spark("status").returncode == _NOT_RUNNING
     answer = command("-X", "-At", "-c", "select * from t")
     assert answer.stdout == "1\n"
@@ -151,8 +155,8 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
     subscriber.run(table)
     subscriber.run("create subscription s connection 'dbname=pub' publication p")
     watch = subprocess.Popen(
-        [sys.executable, "-m", "replctl", "sync", "--watch", "--interval", "0.1"],
-        env=command.environment,
+        [sys.executable, "-m", "replctl", "sync", "--watch", "--interval", "0.5"],
+        env={**command.environment, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -164,8 +168,10 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
                 os.kill(jvm, signal.SIGKILL)
                 wait_until_gone(jvm)
             publisher.run(f"insert into t values ({number})")
-            done = [(str(number),)]
-            wait_until(lambda done=done: subscriber.rows("select max(a) from t") == done)
+            ((written,),) = publisher.rows("select pg_current_wal_lsn()")
+            behind = f"select confirmed_flush_lsn < '{written}' from pg_replication_slots"
+            wait_until(lambda behind=behind: publisher.rows(behind) == [("f",)])
+            assert subscriber.rows("select max(a) from t") == [(str(number),)]
         watch.send_signal(signal.SIGINT)
         _, errors = watch.communicate(timeout=PATIENCE)
     finally:
@@ -201,13 +207,6 @@ def test_a_server_ends(command: Command) -> None:
     stopped = command.spark("stop")
     assert (stopped.stdout, stopped.returncode) == ("no Spark server is running\n", _NOT_RUNNING)
 
-    # The JVM does not outlive the process that watches over it
-    assert command.start().returncode == 0
-    pid = command.pid()
-    (jvm,) = jvms_of(pid)
-    os.kill(pid, signal.SIGKILL)
-    wait_until_gone(jvm)
-
 
 def test_mistakes_are_named(command: Command) -> None:
     assert command.spark("status").returncode != 0
@@ -223,16 +222,18 @@ def test_two_installations_share_a_server(
     tmp_path: Path, connect_server: str, command: Command
 ) -> None:
     """Each sends its own modules to the server's Python, at the same moment, and more than once."""
-    statements = ["create table t (a numeric)", "insert into t values (1), (2)"]
-    statements += ["select sum(a / 3) from t"] * 2
-    arguments = [argument for statement in statements for argument in ("-c", statement)]
+    query, total = "select sum(a / 3) from t", "1.00000000000000000000\n"
+    made = ("create table t (a numeric)", "insert into t values (1), (2)")
     for name in ("one", "two"):
+        (tmp_path / f"cluster-{name}").mkdir()
         for folder in ("replctl", "grammar"):
             shutil.copytree(_ROOT / folder, tmp_path / name / folder)
         (tmp_path / name / "replctl" / "difference.py").write_text(f'"""{name}"""\n', "utf-8")
-    for number in range(2):
-        for name in ("one", "two"):
-            (tmp_path / f"cluster-{name}-{number}").mkdir()
+    for statements, answer in (
+        ((*made, query), f"CREATE TABLE\nINSERT 0 2\n{total}"),
+        ((query, query), f"{total}{total}"),
+    ):
+        arguments = [argument for statement in statements for argument in ("-c", statement)]
         processes = [
             subprocess.Popen(
                 [sys.executable, "-m", "replctl", "-X", "-At", *arguments],
@@ -240,7 +241,7 @@ def test_two_installations_share_a_server(
                 | {
                     "PYTHONPATH": str(tmp_path / name),
                     "SPARK_REMOTE": connect_server,
-                    "REPLCTL_HOME": str(tmp_path / f"cluster-{name}-{number}"),
+                    "REPLCTL_HOME": str(tmp_path / f"cluster-{name}"),
                 },
                 cwd=tmp_path,
                 stdout=subprocess.PIPE,
@@ -250,5 +251,4 @@ def test_two_installations_share_a_server(
             for name in ("one", "two")
         ]
         answers = [process.communicate(timeout=240) for process in processes]
-        total = "1.00000000000000000000\n"
-        assert answers == [(f"CREATE TABLE\nINSERT 0 2\n{total}{total}", "")] * 2
+        assert answers == [(answer, "")] * 2

@@ -27,11 +27,12 @@ def _state(database: Database) -> list[list[tuple[str | None, ...]]]:
     return [database.rows(query) for query in _STATE]
 
 
-def _plan(database: Database) -> SubscriptionPlan:
-    """What a sync would do, which is asked for twice, and changes nothing."""
+def _plan(database: Database, *, is_repeated: bool = False) -> SubscriptionPlan:
+    """What a sync would do, to ask for which changes nothing, nor what is answered again."""
     before = _state(database)
     (plan,) = explain_sync(database.session)
-    assert explain_sync(database.session) == [plan] or plan.error is not None
+    if is_repeated:
+        assert explain_sync(database.session) == [plan] or plan.error is not None
     assert _state(database) == before
     return plan
 
@@ -59,7 +60,7 @@ def test_what_is_read_what_passes_and_how_it_is_written(
     subscriber.run(
         "CREATE SUBSCRIPTION s CONNECTION 'host=localhost dbname=test_pub' PUBLICATION p"
     )
-    copies = _plan(subscriber)
+    copies = _plan(subscriber, is_repeated=True)
     assert _runs(copies) == {"t": [(4, 0, 0, "copy", False)], "u": [(0, 0, 0, "copy", False)]}
     assert copies.tables[0].bytes_read > 0
     assert subscriber.sync() == []
@@ -68,7 +69,7 @@ def test_what_is_read_what_passes_and_how_it_is_written(
     publisher.run("INSERT INTO u SELECT i FROM generate_series(1, 5) i")
     publisher.run("UPDATE t SET id = 40 WHERE id = 4")
     publisher.run("DELETE FROM t WHERE id = 6; TRUNCATE u")
-    plan = _plan(subscriber)
+    plan = _plan(subscriber, is_repeated=True)
     assert _runs(plan) == {
         "t": [
             (0, 1, 1, "replaceWhere", False),
@@ -100,7 +101,7 @@ def test_what_would_stop_it(publisher: Database, subscriber: Database) -> None:
     publisher.run("INSERT INTO u VALUES (2)")
     publisher.run("INSERT INTO u VALUES (1)")
     subscriber.run("INSERT INTO u VALUES (1)")
-    plan = _plan(subscriber)
+    plan = _plan(subscriber, is_repeated=True)
     assert _runs(plan) == {"u": [(1, 0, 0, "append", False)]}
     assert plan.error is not None
     assert plan.error.message == 'duplicate key value violates unique constraint "u_pkey"'

@@ -7,20 +7,21 @@ from fix_replication import Database
 
 pytestmark = pytest.mark.spark
 
+#: Statements for rows of their own stand in one block: each sync takes its time.
 _BLOCKS = (
     "DELETE FROM k WHERE id = 6; INSERT INTO k VALUES (6, 'again');"
-    " UPDATE k SET v = 'last' WHERE id = 6; UPDATE k SET id = id + 1000 WHERE id = 12",
-    "UPDATE k SET id = 7 WHERE id = 6; DELETE FROM k WHERE id = 7",
-    "UPDATE k SET id = 30 WHERE id = 8; UPDATE k SET v = 'moved' WHERE id = 30;"
-    " UPDATE k SET id = 31 WHERE id = 30; INSERT INTO k VALUES (8, 'new')",
-    "INSERT INTO k VALUES (40, 'x'); UPDATE k SET id = 41 WHERE id = 40;"
-    " UPDATE k SET id = 100 - id WHERE id < 20",
-    "INSERT INTO k VALUES (50, 'x'); DELETE FROM k WHERE id = 50; UPDATE k SET id = 51 WHERE"
-    " id = 31",
-    "INSERT INTO l VALUES (1, 'x'); DELETE FROM l WHERE a = 1",
-    "INSERT INTO l VALUES (2, 'x'), (2, 'x'); UPDATE l SET b = 'y' WHERE a = 2;"
+    " UPDATE k SET v = 'last' WHERE id = 6; UPDATE k SET id = id + 1000 WHERE id = 12;"
+    " UPDATE k SET id = 30 WHERE id = 8; UPDATE k SET v = 'moved' WHERE id = 30;"
+    " UPDATE k SET id = 31 WHERE id = 30; INSERT INTO k VALUES (8, 'new');"
+    " INSERT INTO l VALUES (1, 'x'); DELETE FROM l WHERE a = 1",
+    "UPDATE k SET id = 7 WHERE id = 6; DELETE FROM k WHERE id = 7;"
+    " INSERT INTO k VALUES (50, 'x'); DELETE FROM k WHERE id = 50;"
+    " UPDATE k SET id = 51 WHERE id = 31;"
+    " INSERT INTO l VALUES (2, 'x'), (2, 'x'); UPDATE l SET b = 'y' WHERE a = 2;"
     " UPDATE l SET a = 3 WHERE a = 2; INSERT INTO l VALUES (2, 'z')",
-    "DELETE FROM l WHERE a = 3; INSERT INTO l VALUES (3, NULL); UPDATE l SET a = 4 WHERE a = 3",
+    "INSERT INTO k VALUES (40, 'x'); UPDATE k SET id = 41 WHERE id = 40;"
+    " UPDATE k SET id = 100 - id WHERE id < 20;"
+    " DELETE FROM l WHERE a = 3; INSERT INTO l VALUES (3, NULL); UPDATE l SET a = 4 WHERE a = 3",
 )
 
 
