@@ -183,19 +183,15 @@ def history(shared_cluster: Cluster, engine: Engine) -> History:
     return History(versions, changed, ends([*_WIDE, *_KEYS]))
 
 
-@pytest.mark.parametrize("table", _WIDE)
-def test_an_update_that_changes_nothing(history: History, table: str) -> None:
-    before, after = history.versions[table]
-    assert after == before
-    assert history.ended[table].replicated == history.ended[table].published
-
-
-@pytest.mark.parametrize("table", _KEYS)
-def test_a_key_of_each_type(history: History, table: str) -> None:
-    others = len(_KEYS[table])
-    for ends, numbers in (
-        (history.changed[table], range(2, others + 3)),
-        (history.ended[table], range(103, others + 103)),
-    ):
-        assert ends.replicated == ends.published
-        assert [row[0] for row in ends.replicated] == [str(number) for number in numbers]
+def test_updates_that_change_nothing_and_keys_of_each_type(history: History) -> None:
+    """One test, as each worker would have a history of its own."""
+    assert {before == after for before, after in history.versions.values()} == {True}
+    for table in _WIDE:
+        assert history.ended[table].replicated == history.ended[table].published
+    for table, pairs in _KEYS.items():
+        for ends, numbers in (
+            (history.changed[table], range(2, len(pairs) + 3)),
+            (history.ended[table], range(103, len(pairs) + 103)),
+        ):
+            assert ends.replicated == ends.published
+            assert [row[0] for row in ends.replicated] == [str(number) for number in numbers]
