@@ -114,7 +114,8 @@ HINTS: dict[str, str] = {
     "error.hint": PASSED_ON,
     "hint": PASSED_ON,
     "self.hint(subscription)": PASSED_ON,
-    "skipped if repair.hint is None else f'{repair.hint} {skipped}'": _COLUMNS,
+    "repair.hint_for_slot(slot_name)": "lake/test_column_fault.py::"
+    "test_a_slot_is_read_again_after_its_hint",
     "repair_of(session, catalog, fault, table.relation).hint": _COLUMNS,
     "repair.hint_for": _COLUMNS,
     "Use {}": _COLUMNS,

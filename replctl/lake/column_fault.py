@@ -106,7 +106,9 @@ def check_decodable(
         raise DecodingFailure(error, hint=repair.hint_for)
 
 
-def check_listable(session: Session, published: PublishedRelation, versions: Sequence[int]) -> None:
+def check_listable(
+    session: Session, published: PublishedRelation, versions: Sequence[int], slot_name: str
+) -> None:
     """As `check_decodable`, for functions that list the changes of a slot.
 
     Raises:
@@ -116,8 +118,8 @@ def check_listable(session: Session, published: PublishedRelation, versions: Seq
     found = _decoding_fault(session, published, versions)
     if found is not None:
         error, repair = found
-        skipped = "Skip the changes before that with pg_replication_slot_advance()."
-        error.hint = skipped if repair.hint is None else f"{repair.hint} {skipped}"
+        error.detail = f"{error.detail} The slot's changes up to now cannot be listed any more."
+        error.hint = repair.hint_for_slot(slot_name)
         raise error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_database import current_database
@@ -22,7 +22,7 @@ from replctl.replication.refresh_hint import publication_refresh, refresh_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.session import Session
 from replctl.spark import storage_type
-from replctl.types.quote import quote_identifier, quote_qualified_identifier
+from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,15 @@ class Repair:
     @property
     def hint(self) -> str | None:
         """What is to be done at the publisher."""
-        if not self.statements:
-            return None
-        return f'In database "{self.database}", use {" ".join(self.statements)}'
+        return self._use(self.statements) if self.statements else None
+
+    def hint_for_slot(self, name: str) -> str:
+        """What is to be done so that a slot's later changes can be listed."""
+        skip = f"SELECT pg_replication_slot_advance({quote_literal(name)}, pg_current_wal_lsn());"
+        return self._use([*self.statements, skip])
+
+    def _use(self, statements: Sequence[str]) -> str:
+        return f'In database "{self.database}", use {" ".join(statements)}'
 
     def hint_for(self, subscription: Subscription) -> str:
         """What is to be done, at the publisher and at a subscription."""

@@ -56,6 +56,7 @@ _ROWS_OF_COMMIT = 3
 
 def decode(
     session: Session,
+    slot_name: str,
     from_lsn: int,
     to_lsn: int,
     publications: Sequence[str] | None = None,
@@ -65,6 +66,7 @@ def decode(
     transaction.
 
     Args:
+        slot_name: the slot that is read, for hints.
         publications: what these publish, as they do; None: everything.
         wanted: how many rows are enough, if not all are wanted: a reader who wants few is not to
             wait for more.
@@ -84,7 +86,7 @@ def decode(
     decoded = [commit for commit in commits if commit.entries or commit.changes_catalog]
     start, size = 0, min(ceil(wanted / _ROWS_OF_COMMIT) or _COMMITS_AT_ONCE, _COMMITS_AT_ONCE)
     while start < len(decoded):
-        batch = _Batch(session, decoded[start : start + size], publications)
+        batch = _Batch(session, slot_name, decoded[start : start + size], publications)
         start, size = start + size, min(2 * size, _COMMITS_AT_ONCE)
         for transaction in batch.transactions():
             while messages and messages[0].lsn < transaction.commit_lsn:
@@ -105,9 +107,14 @@ class _Batch:
     """Some transactions, and the tables that they change as they were at each one's commit."""
 
     def __init__(
-        self, session: Session, commits: Sequence[Commit], publications: Sequence[str] | None
+        self,
+        session: Session,
+        slot_name: str,
+        commits: Sequence[Commit],
+        publications: Sequence[str] | None,
     ) -> None:
         self._session = session
+        self._slot_name = slot_name
         self._publications = publications
         self._commits = commits
         self._tables: list[_Table] = []
@@ -227,8 +234,9 @@ class _Batch:
     def _rows_of(self, table: _Table, entries: Sequence[LogEntry]) -> Iterator[RowChange]:
         versions = [feed_version(entry, entry.lsn) for entry in entries]
         relation = table.published.relation
+        numbers = [version.version for version in versions]
+        check_listable(self._session, table.published, numbers, self._slot_name)
         place = self._session.engine().place_log
-        check_listable(self._session, table.published, [version.version for version in versions])
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
         for lsn, word, *values in self._session.engine().listed_changes(source, sent):

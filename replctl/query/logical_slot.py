@@ -113,7 +113,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     transactions = size = 0
     reached = slot.confirmed_flush_lsn
     end = reached if wanted < 0 else end  # no rows are more than that
-    for decoded in decode(session, reached, end, plugin.publications, wanted):
+    for decoded in decode(session, slot.name, reached, end, plugin.publications, wanted):
         for lsn, xid, data in plugin.output(decoded):
             rows.append([format_lsn(lsn), str(xid), _shown(data, call)])
             size += len(data)

@@ -68,9 +68,17 @@ class Adopted:
             "partitionColumns": [],
             "configuration": {},
         }
+        self._commit({"metaData": metadata})
+
+    def append(self) -> None:
+        """Commit rows."""
+        add = {"path": f"{self.version}.parquet", "size": 1, "modificationTime": 0}
+        self._commit({"add": add | {"partitionValues": {}, "dataChange": True}})
+
+    def _commit(self, action: dict[str, Any]) -> None:
         self.version += 1
         commit = self.folder / "_delta_log" / f"{self.version:020d}.json"
-        commit.write_text(f"{json.dumps({'metaData': metadata})}\n")
+        commit.write_text(f"{json.dumps(action)}\n")
         LakePublisher(self.session).current_lsn([("public", "t")])
 
     def relation(self) -> Relation:
@@ -257,6 +265,17 @@ def test_columns_that_cannot_be_written(
     assert caught.value.sqlstate == sqlstate
     dropped = "v" if columns[1] != _V else "n"
     assert caught.value.hint == f"Use ALTER TABLE public.t DROP COLUMN {dropped};"
+
+
+def test_a_slot_is_read_again_after_its_hint(adopted: Adopted) -> None:
+    adopted.run("SELECT pg_create_logical_replication_slot('slot', 'test_decoding')")
+    adopted.change(_ID, _V)
+    adopted.append()
+    listed = "SELECT count(*) FROM pg_logical_slot_get_changes('slot', NULL, NULL)"
+    *_others, hint = answer_of(adopted.session, listed)
+    for statement in hint.removeprefix('HINT: In database "postgres", use ').split(";")[:-1]:
+        adopted.run(statement)
+    assert answer_of(adopted.session, listed)[-2:] == ("| 0", "SELECT 1")
 
 
 def test_what_is_not_published_stops_nothing(adopted: Adopted) -> None:
