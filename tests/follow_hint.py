@@ -1,4 +1,4 @@
-"""Follow the HINT of an error, word for word."""
+"""Follow a HINT, word for word."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 
 from fix_replication import Database
-
-from replctl.errors import PostgresError
 
 _ELSEWHERE = re.compile(
     r'In database "(?P<database>.+?)", use (?P<there>.+?)'
@@ -17,18 +15,22 @@ _ELSEWHERE = re.compile(
 
 
 def follow_hint(
-    error: PostgresError, subscriber: Database, connected: Callable[[str], Database]
+    hint: str | None, subscriber: Database, connected: Callable[[str], Database]
 ) -> None:
-    """Run the statements of a HINT.
+    """Run the statements of a HINT one after the other, as psql runs what is typed.
 
     Args:
         connected: gives a database by its name.
     """
-    hint = error.hint
-    assert hint is not None, f"no HINT: {error.message}"
+    assert hint is not None, "there is no HINT"
     elsewhere = _ELSEWHERE.fullmatch(hint)
     if elsewhere is not None:
-        connected(elsewhere["database"]).run(elsewhere["there"])
+        _run(connected(elsewhere["database"]), elsewhere["there"])
         hint = elsewhere["here"]
-    assert hint.endswith(";"), f"no statement: {hint}"
-    subscriber.run(hint.removeprefix("Use "))
+    _run(subscriber, hint.removeprefix("Use "))
+
+
+def _run(database: Database, statements: str) -> None:
+    assert statements.endswith(";"), f"no statement: {statements}"
+    for statement in filter(None, statements.split(";")):
+        database.run(statement)

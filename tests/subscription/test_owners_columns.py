@@ -6,7 +6,6 @@ Read CASES as a table: each row is done to a table of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fix_replication import Database, connect
+from follow_hint import follow_hint
 
 from replctl.catalog.cluster import Cluster
 from replctl.errors import UndefinedColumn
@@ -213,16 +213,7 @@ class Lake:
         }
 
     def follow(self, hint: str) -> None:
-        """Carry out the statements of a hint, each in the database that it names."""
-        found = re.fullmatch(
-            r'(?:In database "source", use (.*;) Then, in the database of the subscription, u|U)se'
-            r" (.*;)",
-            hint,
-        )
-        assert found is not None, hint
-        for database, statements in ((self.source, found[1] or ""), (self.target, found[2])):
-            for statement in filter(None, statements.split(";")):
-                database.run(statement)
+        follow_hint(hint, self.target, {"source": self.source}.__getitem__)
 
     def owners_rows(self, case: Case) -> list[tuple[str | None, ...]]:
         """Return the rows that plain Spark reads."""

@@ -58,7 +58,7 @@ def test_the_hints_make_copies_equal(
         failures = lake.sync()
         for name, failure in failures.items():
             errors[name].append(str(failure.error))
-            follow_hint(failure.error, lake.target, lake.database)
+            follow_hint(failure.error.hint, lake.target, lake.database)
             tables[name].source.update("after the hint", "n = 0")
     assert failures == {}
     members = {
