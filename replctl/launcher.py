@@ -42,6 +42,7 @@ from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
+from replctl.replication.history import check_history
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
@@ -418,7 +419,12 @@ class _Run:
 
     def _run(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
         """Synchronize the tables that are not yet, and apply changes; again, if tables have to be
-        reconciled for that."""
+        reconciled for that.  Nothing of a log is read that is not the one that was applied."""
+        try:
+            check_history(publisher, subscriber, self._subscription)
+        except PostgresError as error:
+            self._failed(subscriber, error, "apply")
+            return False
         has_moved, known = False, -1
         while known != len(self._resynchronized):
             known = len(self._resynchronized)
