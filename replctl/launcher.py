@@ -247,6 +247,8 @@ class Launcher:
 
     def _let_go(self, subscription: Subscription, *, stays: bool) -> None:
         del self._held[subscription.oid]
+        if self._session.cluster.is_replaced:  # the catalog that is there now does not know of it
+            return
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None
         try:

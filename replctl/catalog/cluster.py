@@ -31,6 +31,8 @@ from sqlalchemy import (
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.catalog_file import CatalogFiles, abandon, check_wal, is_replaced, replaced
+from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.home_directory import (
     CATALOG,
     check_holds_nothing_else,
@@ -96,13 +98,15 @@ class Cluster:
         make_home_private(path)
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
-        self._others: dict[Path, tuple[Cluster, int]] = {}
+        self._others: dict[Path, Cluster] = {}
         self._opening_other = Lock()
         self.is_new = False
+        self._files = CatalogFiles(None, None, None)
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
+            check_wal(path, self._users())
             self._prepare_catalog()
             if is_checked:
                 self._check_identity()
@@ -114,6 +118,8 @@ class Cluster:
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
             ).one()
+        self._files = CatalogFiles.at(path)
+        self._files.note(path / "lock" / f"backend-{self.backend}.lock")
         self.system_identifier = int(row.system_identifier)
         self.signing_key = bytes.fromhex(row.signing_key)
 
@@ -176,19 +182,21 @@ class Cluster:
             return self
         with self._opening_other:  # two threads are one process to it
             known = self._others.get(resolved)
-            if known is not None and known[1] != _inode(resolved):  # it was made anew
-                known[0].close()
+            if known is not None and known.is_replaced:  # it was made anew, or put back
+                known.close()
                 del self._others[resolved]
             if resolved not in self._others:
-                cluster = Cluster.open(path)
-                self._others[resolved] = (cluster, _inode(resolved))
-            return self._others[resolved][0]
+                self._others[resolved] = Cluster.open(path)
+            return self._others[resolved]
 
     def close(self) -> None:
         """Let go of the catalog and of this process's lock."""
-        for cluster, _made in self._others.values():
+        for cluster in self._others.values():
             cluster.close()
-        self.engine.dispose()
+        if self.is_replaced:
+            abandon(self.engine)
+        else:
+            self.engine.dispose()
         self._locks.close()
         folder = self.path / "lock"
         (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
@@ -209,7 +217,10 @@ class Cluster:
             DiskFull, IoError, DataCorrupted: what SQLite says of the file.
             ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or was replaced by
                 one.
+            CannotConnectNow: catalog.db is another file than the one that was opened.
         """
+        if self.is_replaced:
+            raise replaced(self.path)
         try:
             with self.engine.connect() as connection:
                 immediate = connection.execution_options(replctl_write=write)
@@ -247,6 +258,11 @@ class Cluster:
                 raise _translated(error) from error
             finally:
                 driver.execute("DETACH DATABASE source")
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another catalog.db was put in the place of the one that is open."""
+        return is_replaced(self.path, self._files)
 
     def control(self) -> ControlData:
         """What the cluster is now: primary or standby."""
@@ -334,6 +350,11 @@ class Cluster:
             return True
         path.unlink(missing_ok=True)
         return False
+
+    def _users(self) -> list[Path]:
+        """The locks of the other processes, which live, that have the cluster open."""
+        found = (self.path / "lock").glob("backend-*.lock")
+        return [path for path in found if is_locked(path)]
 
     def _check_identity(self) -> None:
         path = self.path.resolve()
@@ -504,6 +525,7 @@ def _create_engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
+        begin_random(connection)
         if connection.get_execution_options().get("replctl_write", False):
             _begin_immediate(connection)
         else:
@@ -536,11 +558,6 @@ def _begin_immediate(connection: Connection) -> None:
 def _is_busy(error: exc.DBAPIError) -> bool:
     name = getattr(error.orig, "sqlite_errorname", "")
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def _inode(path: Path) -> int:
-    """What tells a catalog from another that was made in its place."""
-    return (path / "catalog.db").stat().st_ino
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:

@@ -5,7 +5,8 @@ was put back from a backup goes on with other commits, whatever LSNs they get: w
 then not in its log, and nobody takes the new commits for progress.
 
 A digest ends in a random number, so that two catalogs that go on from one backup differ from their
-first commit on, even if they do the same at the same time.
+first commit on, even if they do the same at the same time.  Commits that one transaction of SQLite
+has made have the same number: they are in the file together, or none of them is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from replctl.record import dataclass
 _RANDOM = 8
 #: Characters of the hash in a digest.
 _HASH = 40
+#: The random number of a connection's transaction of SQLite, in its `info`.
+_CURRENT = "replctl_commit_random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,18 @@ def next_digest(connection: Connection, xid: int, commit_lsn: int) -> str:
     Args:
         xid: of the transaction.
     """
-    return _digest(_newest(connection) or "", xid, commit_lsn, secrets.token_hex(_RANDOM))
+    random = connection.info.setdefault(_CURRENT, secrets.token_hex(_RANDOM))
+    return _digest(_newest(connection) or "", xid, commit_lsn, random)
+
+
+def begin_random(connection: Connection) -> None:
+    """Let a transaction of SQLite that begins have a random number of its own."""
+    connection.info.pop(_CURRENT, None)
+
+
+def random_of(digest: str) -> str:
+    """Return what the commits of one transaction of SQLite have in common."""
+    return digest[_HASH:]
 
 
 def digest_at(connection: Connection, lsn: int) -> str | None:
@@ -55,15 +69,20 @@ def digest_at(connection: Connection, lsn: int) -> str | None:
     return connection.execute(query.order_by(xact.c.commit_lsn.desc()).limit(1)).scalar()
 
 
+def newest_position(connection: Connection) -> LogPosition:
+    """Return the end of the log."""
+    control = schema.pg_control
+    lsn = int(connection.execute(select(control.c.insert_lsn)).scalar_one())
+    return LogPosition(lsn, _newest(connection))
+
+
 def is_in_log(connection: Connection, position: LogPosition) -> bool:
     """Return whether a position is one of this log.
 
     A position before the part of the log that was trimmed is taken for one: slots keep the log from
     being trimmed where somebody reads on, and a slot that is lost is an error of its own.
     """
-    control = schema.pg_control
-    end = int(connection.execute(select(control.c.insert_lsn)).scalar_one())
-    if position.lsn > end:
+    if position.lsn > newest_position(connection).lsn:
         return False
     if position.digest is None or position.lsn < _trimmed_lsn(connection):
         return True
