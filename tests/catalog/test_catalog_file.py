@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -173,3 +174,29 @@ def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster:
     second = cluster.other(home)
     assert second is not first
     assert not second.is_replaced
+
+
+@pytest.mark.parametrize("put_back", [_move_alone, _copy_alone])
+def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: object) -> None:
+    home, backup = tmp_path / "home", tmp_path / "backup.db"
+    run(home, *tables("a", 1))
+    shutil.copy(home / _CATALOG, backup)
+    command = [sys.executable, "-m", "replctl", "--home", str(home), "sync", "--watch"]
+    watch = subprocess.Popen(
+        [*command, "--interval", "0.1"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list((home / "lock").glob("backend-*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        assert watch.poll() is None
+        put_back(home, backup)  # type: ignore[operator]
+        said, complaint = watch.communicate(timeout=60)
+    finally:
+        watch.kill()
+        watch.wait()
+    assert watch.returncode == 1
+    assert complaint.count("was replaced while this program had it open") == 1
+    assert said == ""
+    assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("1",)]
