@@ -13,6 +13,7 @@ from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
+    from replctl.lake.promotion import FoundTable
 
 _Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
 
@@ -64,10 +65,7 @@ def _identify(
         if copied:
             _report_copied(cluster)
         elif restored:
-            from replctl.lake.promotion import accept_restored_catalog
-
-            found = accept_restored_catalog(cluster)
-            print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+            _report_restored(cluster)
         elif moved:
             from replctl.catalog.identify import identify_moved
 
@@ -93,6 +91,32 @@ def _report_copied(cluster: Cluster) -> None:
         print(f"table only read: {name} at {location}")
     for setting in found.settings:
         print(f"setting removed: {setting}")
+
+
+def _report_restored(cluster: Cluster) -> None:
+    from replctl.lake.promotion import accept_restored_catalog
+
+    found = accept_restored_catalog(cluster, without_tables=True)
+    for table in found.tables:
+        print(f"{table.database}: {table.name}: {_restored_state(table)}")
+    print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+
+
+def _restored_state(table: FoundTable) -> str:
+    """Say how a table and a catalog that was put back fit together."""
+    versions = (
+        f"it has version {table.newest}, the catalog knew version"
+        f" {'none' if table.known is None else table.known}"
+    )
+    if table.newest is None:
+        return "not there: put its directory back and repeat the command, or drop the table"
+    if table.is_broken:
+        kind = "older than" if table.newest < (table.known or 0) else "not the one of"
+        return f"{kind} the catalog: {versions}; its subscriptions stop until it is reconciled"
+    if table.is_as_known:
+        return f"as the catalog knows it, version {table.newest}"
+    done = f"{table.entered} commits entered, {table.undone} transactions to undo"
+    return f"newer than the catalog: {versions}; {done}"
 
 
 def _open(home: Path | None, *, is_checked: bool = True) -> Cluster:
