@@ -24,9 +24,7 @@ from sqlalchemy import (
     event,
     exc,
     insert,
-    inspect,
     select,
-    text,
 )
 
 from replctl.catalog import schema
@@ -49,6 +47,7 @@ from replctl.catalog.pg_control import (
     read_control,
     replace_by,
 )
+from replctl.catalog.revision import check_upgradable, keep_copy, migrate, stored_revision
 from replctl.catalog.server_log import ServerLog
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
@@ -59,7 +58,6 @@ from replctl.errors import (
     InvalidCatalogName,
     IoError,
     LockNotAvailable,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedFile,
 )
@@ -90,6 +88,7 @@ class Cluster:
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
         is_new: opening it has made its directory.
+        upgraded_from: the revision from which opening it has upgraded it; None: it did not.
         abandoned: transactions that this process could neither undo nor leave to others so far.
     """
 
@@ -101,6 +100,7 @@ class Cluster:
         self._others: dict[Path, Cluster] = {}
         self._opening_other = Lock()
         self.is_new = False
+        self.upgraded_from: str | None = None
         self._files = CatalogFiles(None, None, None)
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
@@ -152,7 +152,8 @@ class Cluster:
                 the directory.
             IoError: the directory cannot be made or used.
             UndefinedFile: there is no cluster in it, and none is to be made (58P01).
-            ObjectNotInPrerequisiteState: a newer replctl has made or upgraded it.
+            ObjectNotInPrerequisiteState, ObjectInUse: it is of another revision, from which it
+                cannot be upgraded, or not now (check_upgradable).
             DataCorrupted: catalog.db is not a catalog.
         """
         chosen = cls.home(path)
@@ -393,79 +394,62 @@ class Cluster:
             raise _translated(error) from error
 
     def _prepare_catalog(self) -> None:
-        revision = self._revision()
+        with self.engine.begin() as connection:
+            revision = stored_revision(connection)
         if revision == schema.REVISION:
             return
         if revision is not None:
-            raise ObjectNotInPrerequisiteState(
-                f'catalog of cluster "{self.path}" has revision {revision}, which this replctl does'
-                " not support",
-                detail=f"This replctl supports revision {schema.REVISION}.",
-                hint="Use the replctl that made the cluster, or write its databases with that one's"
-                ' "replctl dump" and make them again in a new home.',
-            )
-        self._upgrade()
-        self._bootstrap()
-
-    def _revision(self) -> str | None:
-        with self.engine.begin() as connection:
-            if not inspect(connection).has_table("alembic_version"):
-                return None
-            return connection.execute(
-                text("SELECT version_num FROM alembic_version")
-            ).scalar_one_or_none()
-
-    def _upgrade(self) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        config = Config()
-        config.set_main_option("script_location", "replctl.catalog:migrations")
-        with self.engine.connect() as connection:
-            config.attributes["connection"] = connection.execution_options(replctl_write=True)
-            command.upgrade(config, "head")
-
-    def _bootstrap(self) -> None:
-        """What initdb makes: the superuser and the database postgres, with its schemas."""
-        identifier = new_system_identifier()
+            users = [int(path.stem.split("-")[1]) for path in self._users()]
+            check_upgradable(self.path, revision, users)
+            keep_copy(self.engine, self.path, revision)
         with (
             self.engine.connect() as connection,
             connection.execution_options(replctl_write=True).begin(),
         ):
-            connection.execute(
-                insert(schema.pg_control).values(
-                    system_identifier=identifier,
-                    signing_key=new_signing_key(),
-                    home=str(self.path.resolve()),
-                    next_xid=BOOTSTRAP_XID + 2,
-                    next_oid=FIRST_USER_OID,
-                    insert_lsn=_FIRST_LSN,
-                )
+            migrate(connection)
+            if revision is None:
+                self._bootstrap(connection)
+            else:
+                self.upgraded_from = revision
+
+    def _bootstrap(self, connection: Connection) -> None:
+        """What initdb makes: the superuser and the database postgres, with its schemas."""
+        identifier = new_system_identifier()
+        connection.execute(
+            insert(schema.pg_control).values(
+                system_identifier=identifier,
+                signing_key=new_signing_key(),
+                home=str(self.path.resolve()),
+                next_xid=BOOTSTRAP_XID + 2,
+                next_oid=FIRST_USER_OID,
+                insert_lsn=_FIRST_LSN,
+                revision=schema.REVISION,
             )
-            for row in initial_roles(BOOTSTRAP_SUPERUSER):
-                connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
-            for row in initial_memberships(BOOTSTRAP_SUPERUSER):
-                connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
-            connection.execute(
-                insert(schema.pg_database).values(
-                    oid=POSTGRES_DATABASE,
-                    datname="postgres",
-                    datdba=BOOTSTRAP_SUPERUSER,
-                    xmin=BOOTSTRAP_XID,
-                )
+        )
+        for row in initial_roles(BOOTSTRAP_SUPERUSER):
+            connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
+        for row in initial_memberships(BOOTSTRAP_SUPERUSER):
+            connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
+        connection.execute(
+            insert(schema.pg_database).values(
+                oid=POSTGRES_DATABASE,
+                datname="postgres",
+                datdba=BOOTSTRAP_SUPERUSER,
+                xmin=BOOTSTRAP_XID,
             )
-            for row in initial_schemas(POSTGRES_DATABASE):
-                connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
-            for row in initial_comments(POSTGRES_DATABASE):
-                connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
-            connection.execute(
-                insert(schema.pg_shdescription).values(
-                    objoid=POSTGRES_DATABASE,
-                    classoid=_PG_DATABASE,
-                    description="default administrative connection database",
-                    xmin=BOOTSTRAP_XID,
-                )
+        )
+        for row in initial_schemas(POSTGRES_DATABASE):
+            connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
+        for row in initial_comments(POSTGRES_DATABASE):
+            connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
+        connection.execute(
+            insert(schema.pg_shdescription).values(
+                objoid=POSTGRES_DATABASE,
+                classoid=_PG_DATABASE,
+                description="default administrative connection database",
+                xmin=BOOTSTRAP_XID,
             )
+        )
 
 
 def new_system_identifier() -> int:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126l"
+REVISION = "20261126m"
 
 metadata = MetaData()
 
@@ -89,6 +89,7 @@ pg_control = Table(
     _text("home"),  # the directory where the cluster is; elsewhere it is a copy, or was moved
     # Where relative locations of tables begin: a standby's are its primary's; NULL: at home
     _text("table_home", nullable=True),
+    _text("revision", nullable=True),  # as alembic has it, for programs that have it open
     _int("trimmed_lsn", default=0),  # commits up to it may be gone (commit_digest.py)
 )
 
