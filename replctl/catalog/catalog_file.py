@@ -88,14 +88,18 @@ def abandon(engine: Engine) -> None:
     """Leave a catalog that was replaced as it is: to close it as usual would write what its -wal
     had into the file that was put in its place, where that has the same inode."""
     pool: Any = engine.pool
-    for connection in [engine.connect() for _idle in range(pool.checkedin())]:
+    idle = [engine.connect() for _idle in range(pool.checkedin())]
+    for connection in idle:
         driver: Any = connection.connection.driver_connection
         if sys.version_info >= (3, 12):
             driver.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
-        else:  # until the process ends, and then nothing is closed
+        else:  # it stays open until the process ends, and then nothing is closed
             import ctypes
 
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(driver))
+        connection.close()
+    if sys.version_info >= (3, 12):
+        engine.dispose()
 
 
 def check_wal(home: Path, users: Collection[Path]) -> None:
