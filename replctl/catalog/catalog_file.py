@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -29,6 +30,8 @@ from replctl.record import dataclass
 _WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
 #: Bytes that a -wal begins with, and each page in it.
 _WAL_HEADER, _FRAME_HEADER = 32, 24
+#: How often a catalog.db has to be older than before, and seconds in between.
+_ATTEMPTS, _PAUSE = 3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,39 @@ def is_replaced(home: Path, opened: CatalogFiles) -> bool:
     )
 
 
+def is_overwritten(home: Path, known_lsn: int) -> bool:
+    """Return whether catalog.db itself, without its -wal, is of an earlier time than it was: only
+    checkpoints write it, and these take it forward.
+
+    Args:
+        known_lsn: its newest commit, as `stored_lsn` gave it before.
+    """
+    for _attempt in range(_ATTEMPTS):  # it may be read amid a checkpoint
+        found = stored_lsn(home)
+        if found is None or found >= known_lsn:
+            return False
+        time.sleep(_PAUSE)
+    return True
+
+
+def stored_lsn(home: Path) -> int | None:
+    """Return the LSN of the newest commit in catalog.db without its -wal; None, if it cannot be
+    read now."""
+    try:
+        url = f"{(home / CATALOG).as_uri()}?immutable=1"
+        with closing(sqlite3.connect(url, uri=True)) as connection:
+            (lsn,) = connection.execute("SELECT max(commit_lsn) FROM pg_xact").fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return None if lsn is None else int(lsn)
+
+
 def replaced(home: Path) -> CannotConnectNow:
     """Return the error of a process whose catalog is not the one in its home any more."""
     return CannotConnectNow(
         f'the catalog in "{home}" was replaced while this program had it open',
-        detail=f'"{home / CATALOG}" is another file now. What this program does to the former one'
-        " is lost.",
+        detail=f'"{home / CATALOG}" is another file now, or was overwritten. What this program does'
+        " to the former one is lost.",
         hint="Start the program again.",
     )
 

@@ -29,7 +29,15 @@ from sqlalchemy import (
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
-from replctl.catalog.catalog_file import CatalogFiles, abandon, check_wal, is_replaced, replaced
+from replctl.catalog.catalog_file import (
+    CatalogFiles,
+    abandon,
+    check_wal,
+    is_overwritten,
+    is_replaced,
+    replaced,
+    stored_lsn,
+)
 from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.home_directory import (
     CATALOG,
@@ -102,6 +110,8 @@ class Cluster:
         self.is_new = False
         self.upgraded_from: str | None = None
         self._files = CatalogFiles(None, None, None)
+        self._stored_lsn: int | None = None
+        self._is_overwritten = False
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
@@ -263,7 +273,19 @@ class Cluster:
     @property
     def is_replaced(self) -> bool:
         """Whether another catalog.db was put in the place of the one that is open."""
-        return is_replaced(self.path, self._files)
+        return self._is_overwritten or is_replaced(self.path, self._files)
+
+    def check_file(self) -> None:
+        """Check that nobody has written an earlier state into catalog.db since the last call.
+
+        Raises:
+            CannotConnectNow: somebody has, or has put another file in its place (57P03).
+        """
+        known = self._stored_lsn
+        self._is_overwritten |= known is not None and is_overwritten(self.path, known)
+        if self.is_replaced:
+            raise replaced(self.path)
+        self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
         """What the cluster is now: primary or standby."""

@@ -176,11 +176,16 @@ def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster:
     assert not second.is_replaced
 
 
-@pytest.mark.parametrize("put_back", [_move_alone, _copy_alone])
+def _copy_over(home: Path, backup: Path) -> None:
+    shutil.copy(backup, home / _CATALOG)
+
+
+@pytest.mark.parametrize("put_back", [_move_alone, _copy_alone, _copy_over])
 def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: object) -> None:
     home, backup = tmp_path / "home", tmp_path / "backup.db"
     run(home, *tables("a", 1))
     shutil.copy(home / _CATALOG, backup)
+    run(home, "CREATE TABLE lost (x int)")
     command = [sys.executable, "-m", "replctl", "--home", str(home), "sync", "--watch"]
     watch = subprocess.Popen(
         [*command, "--interval", "0.1"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -191,6 +196,8 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
             time.sleep(0.1)
         time.sleep(1)
         assert watch.poll() is None
+        run(home, "COMMENT ON TABLE lost IS 'in the -wal'")
+        time.sleep(0.5)
         put_back(home, backup)  # type: ignore[operator]
         said, complaint = watch.communicate(timeout=60)
     finally:
@@ -199,4 +206,10 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
     assert watch.returncode == 1
     assert complaint.count("was replaced while this program had it open") == 1
     assert said == ""
+    if put_back is _copy_over and (home / _WAL).stat().st_size > 0:
+        with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
+            Cluster.open(home)
+        for name in (_WAL, f"{_CATALOG}-shm"):
+            (home / name).unlink()
+    assert integrity(home) == "ok"
     assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("1",)]
