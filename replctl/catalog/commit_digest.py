@@ -23,6 +23,13 @@ from replctl.record import dataclass
 _RANDOM = 8
 #: Characters of the hash in a digest.
 _HASH = 40
+#: The digest of the newest commit; made once, because each commit asks for it.
+_NEWEST = (
+    select(schema.pg_xact.c.digest)
+    .where(schema.pg_xact.c.commit_lsn.is_not(None))
+    .order_by(schema.pg_xact.c.commit_lsn.desc())
+    .limit(1)
+)
 #: The random number of a connection's transaction of SQLite, in its `info`.
 _CURRENT = "replctl_commit_random"
 
@@ -139,9 +146,7 @@ def _digest(previous: str, xid: int, commit_lsn: int, random: str) -> str:
 
 
 def _newest(connection: Connection) -> str | None:
-    xact = schema.pg_xact
-    query = select(xact.c.digest).where(xact.c.commit_lsn.is_not(None))
-    return connection.execute(query.order_by(xact.c.commit_lsn.desc()).limit(1)).scalar()
+    return connection.execute(_NEWEST).scalar()
 
 
 def _trimmed_lsn(connection: Connection) -> int:
