@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
     from replctl.lake.promotion import FoundTable
 
+#: What a backup has, each part with what it is.
+_PARTS = (
+    ("catalog.db", "the catalog, with the key that signs commits; it needs no -wal and no -shm"),
+    ("base", "the tables that lie in the home"),
+    ("postgresql.auto.conf", "the settings of ALTER SYSTEM"),
+)
+
 _Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
 
 
@@ -38,8 +45,15 @@ def _backup(
     finally:
         cluster.close()
     print(f"{found.tables} tables, {found.files} files")
+    for name, what in _PARTS:
+        if (directory / name).exists():
+            print(f"copied: {name}: {what}")
     for name, location in found.elsewhere:
         print(f"not copied: table {name} at {location}")
+    print(
+        "Keep these together, and put them back together:"
+        " without a catalog.db-wal or catalog.db-shm of another time."
+    )
 
 
 def _identify(
