@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from replctl.catalog.catalog_file import check_wal
 from replctl.catalog.cluster import Cluster
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
 from replctl.execute import execute
@@ -213,3 +214,34 @@ def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: obj
             (home / name).unlink()
     assert integrity(home) == "ok"
     assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("1",)]
+
+
+def _pages(wal: bytes) -> dict[int, bytes]:
+    """The newest pages of a -wal whose transactions are all complete, by their numbers."""
+    size = int.from_bytes(wal[8:12], "big")
+    found = {}
+    for start in range(32, len(wal) - size - 23, size + 24):
+        if wal[start + 8 : start + 16] != wal[16:24]:
+            break
+        found[int.from_bytes(wal[start : start + 4], "big")] = wal[start + 24 : start + 24 + size]
+    return found
+
+
+def test_a_crash_amid_a_checkpoint_is_opened(tmp_path: Path) -> None:
+    """A checkpoint writes the pages in their order; they are all in the -wal."""
+    home = tmp_path / "home"
+    run(home, *tables("a", 30))
+    for round_ in range(2):
+        crash_after(home, *tables(f"b{round_}", 12), "COMMENT ON TABLE a1 IS 'x'")
+    main = bytearray((home / _CATALOG).read_bytes())
+    pages = sorted(_pages((home / _WAL).read_bytes()).items())
+    assert len(pages) > 20
+    for count in range(0, len(pages) + 1, 4):
+        torn = bytearray(main)
+        for number, page in pages[:count]:
+            start = (number - 1) * len(page)
+            torn.extend(bytes(max(0, start + len(page) - len(torn))))
+            torn[start : start + len(page)] = page
+        (home / _CATALOG).write_bytes(torn)
+        check_wal(home, [])
+    assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("54",)]
