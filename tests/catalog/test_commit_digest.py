@@ -19,6 +19,8 @@ from replctl.catalog.transaction import (
     insert_lsn,
     next_lsn,
 )
+from replctl.execute import execute
+from replctl.session import Session
 
 _LATER = 2**60  # microseconds: no commit is kept for its time
 
@@ -93,3 +95,18 @@ def test_trimming_keeps_the_proof_of_what_is_still_read(cluster: Cluster) -> Non
     with cluster.begin(write=False) as connection:
         assert is_in_log(connection, after)
         assert broken_link(connection) is None
+
+
+def test_blocks_with_savepoints_are_links_of_the_chain(cluster: Cluster) -> None:
+    session = Session.connect(cluster, "postgres", "postgres")
+    for statement in (
+        "BEGIN", "SAVEPOINT a", "CREATE TABLE t (x int)", "SAVEPOINT b", "CREATE TABLE u (x int)",
+        "RELEASE b", "SAVEPOINT c", "CREATE TABLE v (x int)", "ROLLBACK TO c", "COMMIT",
+        "BEGIN", "SAVEPOINT a", "CREATE TABLE w (x int)", "ROLLBACK", "CREATE TABLE y (x int)",
+        "BEGIN", "CREATE TABLE z (x int)", "SAVEPOINT a", "DROP TABLE z", "COMMIT",
+    ):  # fmt: skip
+        list(execute(session, statement))
+    with cluster.begin(write=False) as connection:
+        assert broken_link(connection) is None
+        commits = connection.exec_driver_sql("SELECT count(DISTINCT digest) FROM pg_xact")
+        assert commits.scalar_one() == 3
