@@ -38,8 +38,8 @@ pytestmark = pytest.mark.spark
 _HISTORIES = int(os.environ.get("REPLCTL_TEST_HISTORIES", "20"))
 _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 20
-_ACTIONS = 6
-_ROUNDS = 3
+#: How many actions a history has, and between how many syncs.
+_ACTIONS, _ROUNDS = (6, 3) if _HISTORIES > 20 else (4, 2)
 #: (place, action, whether it may stop the subscription)
 _SOURCE, _TARGET = (
     [
