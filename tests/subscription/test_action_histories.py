@@ -40,18 +40,16 @@ _SEED = int(os.environ.get("REPLCTL_TEST_SEED", "1"))
 _BATCH = 20
 #: How many actions a history has, and between how many syncs.
 _ACTIONS, _ROUNDS = (6, 3) if _HISTORIES > 6 else (4, 2)
-#: (place, action, whether it may stop the subscription)
-_SOURCE, _TARGET = (
-    [
-        (side, action, action in stops)
-        for action in [*goes_on, *stops]
-        if action not in INCOMPATIBLE  # the others need the columns
-    ]
+#: (side, action, whether it may stop the subscription)
+_MATRIX = [
+    (side, action, action in stops)
     for side, goes_on, stops in (
         ("source", AT_A_SOURCE, STOPS_AT_A_SOURCE),
         ("target", AT_A_TARGET, STOPS_AT_A_TARGET),
     )
-)
+    for action in [*goes_on, *stops]
+    if action not in INCOMPATIBLE  # the others need the columns
+]
 
 
 @dataclass
@@ -81,7 +79,7 @@ class History:
 
     def act(self) -> None:
         """Do an action by chance.  What Spark refuses is done in part, or not at all."""
-        side, action, stops = self.random.choice([*_SOURCE, *_TARGET])
+        side, action, stops = self.random.choice(_MATRIX)
         self.steps.append(f"{action.name} ({side})")
         self.may_stop |= stops or (action.name == "log cleaned" and self.is_behind)
         owned = self.table.source if side == "source" else self.table.target
