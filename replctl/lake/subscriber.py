@@ -551,26 +551,28 @@ class LakeSubscriber:
                 update_subscription_relation(catalog, replace(current, snapshot=None))
                 abort_transaction(catalog.connection, copied.xid)
 
-    def resynchronize(self, name: tuple[str, str]) -> str | None:
-        """Let a table be reconciled by itself, if every commit that changed its rows is the
-        subscription's own; else return why it is not.
+    def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
+        """Let tables be reconciled by themselves, if every commit that changed their rows is the
+        subscription's own; else return why they are not, and let none be.
 
         Args:
-            name: schema and name.
+            names: schemas and names.
         """
-        member = self.relations().get(name)
-        if member is None:
+        relations = self.relations()
+        members = [member for name in names if (member := relations.get(name)) is not None]
+        if len(members) < len(names):
             return "It is not in the subscription any more."
-        if member.state is RelState.READY and self.unfinished_batch() is not None:
-            return "A batch of changes that is written in part has to be finished before."
-        why_not = objection(self._session, self._subscription, member)
-        if why_not is not None:
-            return why_not
-        table = self.of_table(member)
-        table.abandon()
-        with self._writing() as catalog:
-            current = self._current(catalog, member)
-            begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
+        for member in members:
+            if member.state is RelState.READY and self.unfinished_batch() is not None:
+                return "A batch of changes that is written in part has to be finished before."
+            why_not = objection(self._session, self._subscription, member)
+            if why_not is not None:
+                return why_not
+        for member in members:
+            self.of_table(member).abandon()
+            with self._writing() as catalog:
+                current = self._current(catalog, member)
+                begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
         return None
 
     def abandon(self) -> None:

@@ -69,11 +69,12 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
     if faults:
         subscriber.check_targets()
         (first, *_others) = faults.values()
-        raise ObjectNotInPrerequisiteState(
-            first.message,
-            detail=first.detail,
-            hint=refresh_all_hint(subscription, sorted(faults)),
+        tables = sorted(faults)
+        error = ObjectNotInPrerequisiteState(
+            first.message, detail=first.detail, hint=refresh_all_hint(subscription, tables)
         )
+        error.reconciles = tuple(tables)
+        raise error
     if fault is not None:
         _restart(publisher, subscriber, subscription, own)
 

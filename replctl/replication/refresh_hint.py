@@ -64,4 +64,4 @@ def offer_reconcile(
     """Let an error say that a table's reconcile ends it: by its HINT, and to who does it by
     itself."""
     error.hint = refresh_hint(subscription, schema, table)
-    error.reconciles = (schema, table)
+    error.reconciles = ((schema, table),)

@@ -22,6 +22,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
     update_subscription_relation,
 )
+from replctl.catalog.table_copy import CopyMethod
 from replctl.errors import PostgresError
 from replctl.execute import execute
 from replctl.lake.publisher import LakePublisher
@@ -151,6 +152,22 @@ def test_a_publisher_that_was_put_back_stops_the_subscription(pair: Pair, count:
     pair.put_states(state=RelState.READY)  # as if they had been reconciled
     pair.commit(2)
     assert pair.error() is None
+
+
+def test_tables_are_reconciled_without_a_statement_where_that_is_allowed(pair: Pair) -> None:
+    pair.run(pair.subscriber, "ALTER SUBSCRIPTION s SET (resync = auto)")
+    pair.back_up(pair.publisher)
+    pair.commit(9)
+    assert pair.error() is None
+    pair.put_back(pair.publisher)
+    pair.commit(40)
+    with pair.nodes() as nodes, pytest.raises(PostgresError) as caught:
+        check_history(*nodes)
+    assert caught.value.reconciles == (("public", "t"), ("public", "u"))
+    with pair.nodes() as nodes:
+        assert nodes[1].resynchronize(caught.value.reconciles) is None
+        check_history(*nodes)
+    assert [(m.state, m.method) for m in pair.states()] == [(RelState.INIT, CopyMethod.RESYNC)] * 2
 
 
 def test_a_publisher_that_loses_nothing_that_was_applied_goes_on(pair: Pair) -> None:
