@@ -292,8 +292,8 @@ def _target_rows(target: Target) -> Query:
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    """Rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows again that
-    are sorted for their windows."""
+    """Rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows again
+    that are sorted for their windows."""
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)
     return query(
