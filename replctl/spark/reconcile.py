@@ -244,12 +244,14 @@ def _source(target: Target, sent: Sequence[SentColumn], rows: str) -> Query:
     converted = [
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
     ]
-    place = ", ".join(_matching_values(target, new)) or "1"
+    places = _places(target, new)
+    place = ", ".join(places) or "1"
     return query(
         f"SELECT *, row_number() OVER (PARTITION BY {place} ORDER BY {place}) AS occurrence"
-        " FROM converted",
+        " FROM placed",
         published=Query(rows),
         converted=f"SELECT {selected(converted)} FROM published",
+        placed=f"SELECT {', '.join(['*', *_placed(target, new)])} FROM converted",
     )
 
 
@@ -268,7 +270,7 @@ def _target_rows(target: Target) -> Query:
         columns += [] if is_keyed else [(name, name) for name in ("row_version", "row_id")]
         stored = table_rows(leaf.source, with_row_id=not is_keyed)
         parts.append(query(f"SELECT {selected(columns)} FROM stored", stored=stored))
-    place = ", ".join(_matching_values(target, own)) or "1"
+    place = ", ".join(_places(target, own)) or "1"
     if is_keyed:
         over = f"OVER (PARTITION BY {place} ORDER BY leaf)"
         is_first = f"coalesce(lag(leaf) {over} <> leaf, TRUE)"
@@ -282,12 +284,18 @@ def _target_rows(target: Target) -> Query:
     else:
         over = f"OVER (PARTITION BY {place} ORDER BY row_version, row_id)"
         numbers = f"row_number() {over} AS target_occurrence"
-    return query(f"SELECT *, {numbers} FROM stored", stored=union(parts))
+    return query(
+        f"SELECT *, {numbers} FROM placed",
+        stored=union(parts),
+        placed=f"SELECT {', '.join(['*', *_placed(target, own)])} FROM stored",
+    )
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    pairs = zip(_matching_values(target, new), _matching_values(target, own), strict=True)
-    same = " AND ".join(f"{published} <=> {stored}" for published, stored in pairs)
+    """Rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows again
+    that are sorted for their windows."""
+    pairs = zip(_places(target, new), _places(target, own), strict=True)
+    same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)
     return query(
         "SELECT *, occurrence IS NOT NULL AS is_published"
         f" FROM source FULL OUTER JOIN target ON {same}",
@@ -325,7 +333,7 @@ def _matched_as_multiset(
     Of the rows of the target `is_doomed` says that one of the same leaf goes that Spark takes for
     equal, as it does 0.0 and -0.0, and `is_first` marks one of these.
     """
-    pairs = zip(_matching_values(target, new), _matching_values(target, own), strict=True)
+    pairs = zip(_places(target, new), _places(target, own), strict=True)
     equal = [f"{published} <=> {stored}" for published, stored in pairs]
     same = " AND ".join(["occurrence = target_occurrence", *equal])
     place = ", ".join(["leaf", *(own(column.attnum) for column in _sent_columns(target))])
@@ -384,6 +392,26 @@ def _matching_values(target: Target, image: Callable[[int], str]) -> list[str]:
     if not target.key:
         return [stored_form(column.type, image(column.attnum)) for column in _sent_columns(target)]
     return [_normal(target.column(k), image(k)) for k in target.key]
+
+
+def _placed(target: Target, image: Callable[[int], str]) -> list[str]:
+    """The columns `_places` of a row, computed once for its window and its join."""
+    values = _matching_values(target, image)
+    return [
+        f"{value} AS {place}"
+        for value, place in zip(values, _places(target, image), strict=True)
+        if value != place
+    ]
+
+
+def _places(target: Target, image: Callable[[int], str]) -> list[str]:
+    """The names of the columns that rows are matched by."""
+    if not target.key:
+        return _matching_values(target, image)
+    return [
+        value if value == image(k) else f"{image(k)}_normal"
+        for k, value in zip(target.key, _matching_values(target, image), strict=True)
+    ]
 
 
 def _normal(column: TargetColumn, name: str) -> str:
