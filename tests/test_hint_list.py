@@ -131,6 +131,8 @@ HINTS: dict[str, str] = {
     "Start replctl anew; what was not finished is finished, or undone, then.": MACHINE,
     'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "Try again: the next statement has a new session.": "spark/test_session_pool.py::"
+    "test_a_session_that_the_server_has_ended",
     "Add the server's token to its address: sc://HOST:PORT/;token=...": "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
     "Check free disk space.": "crash/test_full_disk.py::"

@@ -48,6 +48,7 @@ from replctl.spark.query_size import QuerySize
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.revert import revert
 from replctl.spark.scratch import make_scratch
+from replctl.spark.session_pool import SessionPool
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
@@ -179,22 +180,12 @@ class Engine:
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
         self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
-        self._sessions = {threading.current_thread(): first}
-        self._giving = threading.Lock()
+        self._sessions = SessionPool(first, self._configured_session, self._has_session)
 
     @property
     def session(self) -> SparkSession:
-        """The calling thread's session: that of a thread which has ended, if there is one."""
-        thread = threading.current_thread()
-        if thread not in self._sessions:
-            taken = self._free_session()
-            if taken is None:
-                taken = self.new_session()
-                with _translating():
-                    self._configure(taken)
-            with self._giving:
-                self._sessions[thread] = taken
-        return self._sessions[thread]
+        """The calling thread's session."""
+        return self._sessions.current()
 
     def new_session(self) -> SparkSession:
         """A session with the engine's properties and no settings of its own; it ends with the
@@ -202,10 +193,21 @@ class Engine:
         with _translating():
             return self._connect() if self._conf.remote else self._first.newSession()
 
-    def _free_session(self) -> SparkSession | None:
-        with self._giving:
-            ended = next((thread for thread in self._sessions if not thread.is_alive()), None)
-            return None if ended is None else self._sessions.pop(ended)
+    def _configured_session(self) -> SparkSession:
+        session = self.new_session()
+        with _translating():
+            self._configure(session)
+        return session
+
+    def _has_session(self, session: SparkSession) -> bool:
+        """Return whether Spark has not ended a session."""
+        if not self._conf.remote:
+            return True
+        try:
+            with _translating():
+                return bool(session.version)
+        except ConnectionFailure:
+            return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
         """The result of a query, not yet computed; a command is carried out.
@@ -607,13 +609,13 @@ class Engine:
         if not self._conf.remote:
             self._first.sparkContext.cancelAllJobs()
             return
-        for session in list(self._sessions.values()):
+        for session in self._sessions.all():
             session.interruptAll()
 
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
         process."""
-        self._sessions = {}
+        self._sessions.clear()
         self._log_folder.close()
         connected, self._connected = self._connected, []
         for session in connected:

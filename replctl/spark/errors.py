@@ -154,6 +154,12 @@ def _told(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint='A server of this cluster that does not answer ends with "replctl spark stop".',
         )
+    if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
+        return ConnectionFailure(
+            "the Spark Connect server has ended the session",
+            detail=_first_line(message),
+            hint="Try again: the next statement has a new session.",
+        )
     if "StatusCode.UNAUTHENTICATED" in message:
         return ConnectionFailure(
             "the Spark Connect server does not let this user in",
