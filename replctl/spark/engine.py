@@ -129,6 +129,13 @@ _DEFAULT_PROPERTIES = {
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
+#: Where all of Spark is one JVM.
+_LOCAL_PROPERTIES = {
+    "spark.driver.host": "127.0.0.1",
+    # The clock may jump, and the machine may sleep: that is no reason to end the JVM
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+    "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
+}
 #: What they write is raised too, or is of a connection that is closed.
 _REPEATING_LOGGERS = (
     "SQLQueryContextLogger",
@@ -162,7 +169,7 @@ class Engine:
     session's.
 
     Attributes:
-        is_lost: its Connect server has ended, or cannot be reached any more.
+        is_lost: its JVM has ended, or its Connect server cannot be reached any more.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -283,7 +290,7 @@ class Engine:
             self._try_to_cancel()  # where something else than this has taken Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
         except ConnectionFailure:
-            self.is_lost = self._conf.remote is not None
+            self.is_lost = self._conf.remote is not None or jvm.has_ended()
             raise
         finally:
             has_ended.set()
@@ -614,8 +621,10 @@ class Engine:
 
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
-        process."""
+        process, which may have another one where it is lost."""
         self._sessions.clear()
+        if self.is_lost and not self._conf.remote:
+            jvm.forget()
         self._log_folder.close()
         connected, self._connected = self._connected, []
         for session in connected:
@@ -651,7 +660,7 @@ class Engine:
         if jvm.has_executors(properties["spark.master"]):
             properties |= jvm.executor_properties(properties)
         else:  # nobody else has to reach its ports, which ask for no token
-            properties.setdefault("spark.driver.host", "127.0.0.1")
+            properties = _LOCAL_PROPERTIES | properties
         scratch = make_scratch(self._conf.scratch, properties.get("spark.local.dir"))
         properties = properties | scratch.properties()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before

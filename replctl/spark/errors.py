@@ -146,7 +146,7 @@ def _told(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "the Java process that runs Spark has ended",
             detail=_first_line(message),
-            hint="Start replctl anew; what was not finished is finished, or undone, then.",
+            hint="Try again: another one is started. What was not finished is finished, or undone.",
         )
     if "UNAVAILABLE" in message or "Connection refused" in message:
         return ConnectionFailure(
