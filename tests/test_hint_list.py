@@ -27,7 +27,9 @@ PLACES = (
 #: another error; or nothing has tried it yet.
 POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
 
-_COLUMNS = "subscription/test_owners_columns.py::test_the_hints_make_the_others_equal"
+_COLUMNS = (
+    "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
+)
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
