@@ -212,7 +212,8 @@ class Engine:
             return True
         try:
             with _translating():
-                return bool(session.version)
+                session.conf.get("spark.sql.ansi.enabled")  # PySpark remembers the version
+                return True
         except ConnectionFailure:
             return False
 
