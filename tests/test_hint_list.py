@@ -134,9 +134,12 @@ HINTS: dict[str, str] = {
     "A host that begins with a slash is the directory of a cluster. Sockets of PostgreSQL servers"
     " are not supported yet.": UNTRIED,
     # -- Spark
-    "Start replctl anew; what was not finished is finished, or undone, then.": MACHINE,
+    "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
+    "test_spark_server.py::test_a_watch_outlives_its_server",
     'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "Try again: the next statement has a new session.": "spark/test_session_pool.py::"
+    "test_a_session_that_the_server_has_ended",
     "Add the server's token to its address: sc://HOST:PORT/;token=...": "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
     "Check free disk space.": "crash/test_full_disk.py::"

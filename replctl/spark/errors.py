@@ -94,6 +94,10 @@ _CONCURRENT_EXCEPTION = re.compile(
 )
 
 
+class SessionEnded(ConnectionFailure):
+    """A Connect server has ended a session, and has others."""
+
+
 def translated(error: Exception) -> PostgresError:
     """What a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
@@ -146,13 +150,19 @@ def _told(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "the Java process that runs Spark has ended",
             detail=_first_line(message),
-            hint="Start replctl anew; what was not finished is finished, or undone, then.",
+            hint="Try again: another one is started. What was not finished is finished, or undone.",
         )
     if "UNAVAILABLE" in message or "Connection refused" in message:
         return ConnectionFailure(
             "could not connect to the Spark Connect server",
             detail=_first_line(message),
             hint='A server of this cluster that does not answer ends with "replctl spark stop".',
+        )
+    if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
+        return SessionEnded(
+            "the Spark Connect server has ended the session",
+            detail=_first_line(message),
+            hint="Try again: the next statement has a new session.",
         )
     if "StatusCode.UNAUTHENTICATED" in message:
         return ConnectionFailure(
