@@ -131,10 +131,12 @@ def _status(
         raise typer.Exit(_NOT_RUNNING)
 
 
-def _prepare() -> None:
+def _prepare(home: Home = None) -> None:
+    del home  # all clusters of the user have the archive
+    from replctl.psql.progress import starting_spark
     from replctl.spark import archive_classes
 
-    with tempfile.TemporaryDirectory() as home:
+    with starting_spark(), tempfile.TemporaryDirectory() as home:
         archive = archive_classes(lambda java_options: _run_warm_up(home, java_options))
     print(f"archive of classes: {archive}")
 

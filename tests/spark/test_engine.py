@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
+from replctl.errors import UndefinedFile
 from replctl.spark.change_data_feed import feeds_in
 from replctl.spark.data_type import quote
 
@@ -46,14 +46,3 @@ def test_feeds_in_a_statement() -> None:
 @pytest.mark.parametrize("name", ["${env:HOME}", "${spark.master}", "${hiveconf:x}"])
 def test_spark_replaces_nothing_in_a_statement(engine: Engine, name: str) -> None:
     assert engine.rows(f"SELECT {quote(name)}") == [(name,)]
-
-
-@pytest.mark.parametrize("value", ["true", None])
-def test_a_server_with_another_setting_is_refused(value: str | None) -> None:
-    from replctl.spark.engine import FORCED_SETTINGS, check_forced_settings
-
-    check_forced_settings(FORCED_SETTINGS)
-    found = {**FORCED_SETTINGS, "spark.sql.variable.substitute": value}
-    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        check_forced_settings(found)
-    assert caught.value.hint == "Start the server with spark.sql.variable.substitute=false."
