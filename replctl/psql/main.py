@@ -304,8 +304,8 @@ def _run_scripts(settings: PsqlSettings, options: Options) -> int:
 def _run_startup_file(settings: PsqlSettings) -> None:
     """`.replctlrc`, from $REPLCTLRC or the home directory."""
     named = os.environ.get("REPLCTLRC")
-    path = Path(named).expanduser() if named else Path.home() / ".replctlrc"
-    if path.is_file():
+    path = Path(os.path.expanduser(named or "~/.replctlrc"))
+    if os.access(path, os.R_OK) and path.is_file():  # as psql: what cannot be read, is not there
         from replctl.psql.mainloop import run_file
 
         run_file(settings, str(path))
