@@ -11,6 +11,9 @@ from replctl.errors import PostgresError, UndefinedFile
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
 
+#: Options, with a value, that may stand before the command, too.
+_VALUED = ("--home", "--master", "--conf")
+
 
 class Incomplete(Exception):
     """A command has done what it could; what it could not is said."""
@@ -53,13 +56,15 @@ def command_group(help_text: str) -> typer.Typer:
 
 
 def _command_first(argv: Sequence[str]) -> list[str]:
-    """Put --home, which stands before the command, after it.
+    """Put options that stand before the command after it.
 
     --home h status --json  ->  status --home h --json
     """
     count = 0
-    while count < len(argv) and argv[count].partition("=")[0] == "--home":
+    while count < len(argv) and argv[count].partition("=")[0] in _VALUED:
         count += 1 if "=" in argv[count] else 2
+    if argv[count : count + 1] and argv[count].startswith("-"):  # --help
+        return list(argv[count:])
     return [*argv[count : count + 1], *argv[:count], *argv[count + 1 :]]
 
 

@@ -123,6 +123,7 @@ def archive_classes(work: Callable[[str], None]) -> Path:
     Raises:
         ObjectNotInPrerequisiteState: no Java, no jars, or a Java that makes no archives.
     """
+    check_user()
     java = find_java()
     base, classes = _class_archive(java, _class_path(java))
     dump = [str(java), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]

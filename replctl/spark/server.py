@@ -32,7 +32,7 @@ from replctl.file_lock import is_locked
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
-from replctl.spark.java import find_java
+from replctl.spark.java import check_user, find_java
 from replctl.spark.maven import delta_jars
 from replctl.spark.memory import heap, memory_limit
 from replctl.spark.start_failure import ending, memory_hint, reason
@@ -129,6 +129,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     with FileLock(folder.path / "start.lock", mode=0o600):
         if (server := find_server(cluster)) is not None:
             return server, False
+        check_user()
         delta_jars(find_java())
         folder.forget()
         with folder.open_log() as log:
