@@ -25,6 +25,7 @@ from replctl.spark.delta_table import scan as scan
 from replctl.spark.initial_copy import copied_sql as copied_sql
 from replctl.spark.installation import check_pyspark
 from replctl.spark.jvm import archive_classes as archive_classes
+from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.merge import LeafChange as LeafChange
 from replctl.spark.merge import estimated_path as estimated_path
 from replctl.spark.partition import accepts_sql as accepts_sql

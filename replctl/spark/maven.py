@@ -25,6 +25,7 @@ from replctl.cache_directory import cache_directory
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark.environment import JAVA_VARIABLES
 from replctl.spark.installation import SPARK, check_pyspark, pyspark_folder
+from replctl.spark.java import find_java
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,15 @@ def delta_jars(java: Path) -> list[Path]:
         except OSError as error:
             raise _unkept(f'"{cache}": {error.strerror}') from error
     return sorted(folder.glob("*.jar"))
+
+
+def bring_jars() -> Path:
+    """Return the directory of Delta's jars, which are brought unless they are there.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, or as `delta_jars`.
+    """
+    return delta_jars(find_java())[0].parent
 
 
 def _delta_dependency(delta: str) -> str:

@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fake_java import make_java
 from fix_psql import Psql
 
 from replctl.catalog.cluster import Cluster
@@ -41,7 +42,6 @@ def test_a_home_that_cannot_be_read_has_no_start_up_file(
     psql: Psql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(_NOWHERE))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(_NOWHERE))
     outcome = psql("-A", "-t", "-c", "select 1")
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("1\n", "", 0)
 
@@ -117,6 +117,19 @@ def test_home_stands_where_it_likes(psql: Psql, tmp_path: Path) -> None:
         ("spark", "status", "--json", "--home", str(tmp_path / "home")),
     ):
         assert psql(*arguments).stdout == '{"running": false}\n'
+
+
+def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is waited for, it is said; the archive of classes would need Spark."""
+    brings = """for last; do :; done
+    mkdir -p "$(dirname "$last")" && echo jar >"$(dirname "$last")/a-1.jar" """
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", brings)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = psql("spark", "prepare", "--no-archive")
+    (folder,) = (tmp_path / "cache" / "replctl").glob("delta-*[0-9]")
+    assert (first.stdout, first.exit_code) == (f"jars: {folder}\n", 0)
+    assert first.stderr == f"replctl: bringing {folder.name} from Maven Central\n"
+    assert psql("spark", "prepare", "--no-archive").stderr == ""
 
 
 def test_versions_that_do_not_work_are_not_asked_for() -> None:
