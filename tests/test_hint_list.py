@@ -151,6 +151,9 @@ HINTS: dict[str, str] = {
     "Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
     ' from "replctl spark prepare".': MACHINE,
     "_NETWORK_HINT": MACHINE,
+    "Put the cluster's directory on a file system that is not mounted noexec, or name another"
+    " directory for temporary files: --conf"
+    " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
     "_TRUST_HINT": MACHINE,
     "memory_hint(code)": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"

@@ -62,7 +62,6 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
     submit = [item for name, value in properties.items() for item in ("--conf", f"{name}={value}")]
     return [
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
-        "-Duser.timezone=UTC",
         "-XX:+IgnoreUnrecognizedVMOptions",
         # Work of several threads leaves garbage faster than one thread collects it: ten
         # subscriptions stand still for 0.25 s instead of 0.6
@@ -78,6 +77,7 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         *module_options(java_release(java)),
         *archive,
         *options,
+        "-Duser.timezone=UTC",  # the last one counts
         "-cp",
         class_path,
         "org.apache.spark.deploy.SparkSubmit",
@@ -106,7 +106,7 @@ def executor_properties(properties: dict[str, str]) -> dict[str, str]:
     options = properties.get("spark.executor.extraJavaOptions", "")
     return {
         "spark.jars": ",".join([*chosen, *own]),
-        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {options}".rstrip(),
+        "spark.executor.extraJavaOptions": f"{options} -Duser.timezone=UTC".lstrip(),
     }
 
 

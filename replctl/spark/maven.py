@@ -127,6 +127,7 @@ def resolve(java: Path, dependency: str, folder: Path) -> None:
             str(java),
             f"-Dsun.net.client.defaultConnectTimeout={_CONNECT_TIMEOUT}",
             f"-Dsun.net.client.defaultReadTimeout={_READ_TIMEOUT}",
+            f"-Djava.io.tmpdir={scratch}",
             f"-Divy.default.ivy.user.dir={cache}",  # not the home's, which may be read-only
             *proxy_options(os.environ),
             "-jar", str(ivy_jar), "-warn", "-cache", str(cache),
@@ -149,7 +150,7 @@ def _run(argv: list[str], scratch: Path, what: str) -> str:
     Raises:
         ObjectNotInPrerequisiteState: nothing has come for `_SILENCE` seconds.
     """
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile(dir=scratch) as output:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
