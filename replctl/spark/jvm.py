@@ -191,6 +191,7 @@ def gateway(
     ):
         process = subprocess.Popen(
             [str(java), f"-Djava.io.tmpdir={scratch.folder}", f"@{file}"],
+            cwd=_working_directory(scratch),
             stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
             stdout=log,
             stderr=log,
@@ -219,6 +220,16 @@ def gateway(
             if why is None or isinstance(error, PostgresError) or not isinstance(error, Exception):
                 raise
             raise ConnectionFailure("could not start Spark", detail=why) from error
+
+
+def _working_directory(scratch: Scratch) -> Path | None:
+    """Return where a JVM is started; None for where this process is, unless that has been removed,
+    for then Java does not start."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return scratch.folder
+    return None
 
 
 def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tuple[int, str]:

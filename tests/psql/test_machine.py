@@ -94,6 +94,19 @@ def test_a_user_without_a_passwd_entry(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["cluster"]
 
 
+def test_a_working_directory_that_was_removed(
+    psql: Psql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        relative = psql("--home", "h", "-c", "select 1")
+        assert psql("-A", "-t", "-c", "select 1").stdout == "1\n"
+    assert relative.exit_code == 2
+    assert "FATAL:  the working directory has been removed" in relative.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -70,6 +70,7 @@ file=${last#@}
 stat -c %a "$file" >"$REPORT.mode"
 cp "$file" "$REPORT.file"
 env >"$REPORT.environment"
+pwd >"$REPORT.cwd"
 exit 1
 """
 _SECRET = 'a "secret" \\ key'
@@ -193,6 +194,18 @@ def test_a_jvm_reads_the_conf_of_no_other_installation(
     folder = Path(chosen.partition("=")[2])
     assert folder != tmp_path
     assert list(folder.iterdir()) == []
+
+
+def test_a_working_directory_that_was_removed(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = make_scratch(tmp_path)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ConnectionFailure), jvm.gateway({}, scratch):
+        pass
+    assert report.with_suffix(".cwd").read_text("utf-8").strip() == str(scratch.folder)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from replctl.errors import ConnectionFailure
+from replctl.spark import Server, ServerConf, attach_server
+from replctl.spark.server import _Folder
 from replctl.spark.start_failure import cause, ending, memory_hint, reason
 
 _TRACE = """Picked up JAVA_TOOL_OPTIONS: -Da=b
@@ -60,3 +65,19 @@ def test_a_jvm_that_was_killed() -> None:
     assert "spark.driver.memory" in (memory_hint(-9) or "")
     assert memory_hint(1) is memory_hint(None) is None
     assert ending(-15) == "The JVM was ended by signal 15 (Terminated)."
+
+
+def test_a_server_that_was_killed_is_told_of_once(tmp_path: Path) -> None:
+    folder = _Folder(tmp_path)
+    folder.path.mkdir()
+    server = Server(1, 2, "t", "2026-01-01T00:00:00+00:00", str(folder.log), ServerConf())
+    folder.write(server)
+    folder.note_ending(ending(-9))
+    with pytest.raises(ConnectionFailure) as caught:
+        attach_server(tmp_path)
+    assert caught.value.detail == f'{ending(-9)} Its log is "{folder.log}".'
+    assert attach_server(tmp_path) is None
+    folder.write(server)
+    with pytest.raises(ConnectionFailure) as caught:
+        attach_server(tmp_path)
+    assert caught.value.detail == f'Its log is "{folder.log}".'
