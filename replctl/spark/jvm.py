@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -26,10 +26,11 @@ from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
-from replctl.spark.start_failure import cause, memory_hint, reason
+from replctl.spark.start_failure import cause, ending, memory_hint, reason
 
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 _END_TIMEOUT = 30.0
+_ENDING = 0.5  # seconds in which a JVM that is being killed is gone
 _ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 
 #: JVMs of this process: each lives as long as its standard input is open.
@@ -213,13 +214,24 @@ def gateway(
                 }
             ):
                 yield
-        except BaseException as error:
-            _kill(process)
-            shutil.rmtree(folder, ignore_errors=True)
-            why = cause(str(error), _written(log))
-            if why is None or isinstance(error, PostgresError) or not isinstance(error, Exception):
+        except PostgresError:
+            _kill(process, folder)
+            raise
+        except Exception as error:
+            # pyspark knows before the system does that a JVM was killed
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING)
+            code = process.poll()
+            _kill(process, folder)
+            why = ending(code) if code else cause(str(error), _written(log))
+            if why is None:
                 raise
-            raise ConnectionFailure("could not start Spark", detail=why) from error
+            raise ConnectionFailure(
+                "could not start Spark", detail=why, hint=memory_hint(code)
+            ) from error
+        except BaseException:
+            _kill(process, folder)
+            raise
 
 
 def _working_directory(scratch: Scratch) -> Path | None:
@@ -254,14 +266,15 @@ def _written(log: IO[bytes]) -> str:
     return log.read().decode("utf-8", "replace")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a JVM that is of no use."""
+def _kill(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """End a JVM that is of no use, and remove the folder through which it answers."""
     if process in _running:
         _running.remove(process)
     process.kill()
     process.wait()
     assert process.stdin is not None
     process.stdin.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_arguments(file: Path, options: Sequence[str]) -> None:

@@ -1,8 +1,10 @@
-"""Settings of another installation of Spark, wherever it keeps them, change no value."""
+"""Settings of another installation of Spark, wherever it keeps them, change no value; nor do a
+name of the machine that does not resolve, and a locale that has no umlauts."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,15 @@ select 1 / (id - 1) from t;
 """
 
 
+def _elsewhere() -> list[str]:
+    """What runs a command on a machine whose name does not resolve, if this user may do that."""
+    command = ["unshare", "--uts", "sh", "-c", 'hostname no-such-host.invalid && exec "$@"', "sh"]
+    if shutil.which("unshare") is None or shutil.which("hostname") is None:
+        return []
+    tried = subprocess.run([*command, "true"], capture_output=True, check=False)
+    return command if tried.returncode == 0 else []
+
+
 @pytest.mark.spark
 def test_no_value_changes(tmp_path: Path) -> None:
     folder = tmp_path / "spark" / "conf"
@@ -54,7 +65,18 @@ def test_no_value_changes(tmp_path: Path) -> None:
         environment.pop(name, None)
     home = tmp_path / "Zürich"
     answer = subprocess.run(
-        [sys.executable, "-m", "replctl", "--home", str(home), "-X", "-A", "-t", "-q"],
+        [
+            *_elsewhere(),
+            sys.executable,
+            "-m",
+            "replctl",
+            "--home",
+            str(home),
+            "-X",
+            "-A",
+            "-t",
+            "-q",
+        ],
         input=_SCRIPT,
         env=environment,
         cwd=tmp_path,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from fake_java import make_java
@@ -180,6 +181,28 @@ def test_a_jvm_ends_with_a_start_that_fails(
     assert jvm._running == before
     assert "PYSPARK_GATEWAY_PORT" not in os.environ
     assert os.environ["PYSPARK_PIN_THREAD"] == "false"
+
+
+def test_a_jvm_that_is_killed_while_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _ANSWERS.replace("exec cat", "read line; kill -9 $$")
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", script)))
+    monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
+    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+
+    def start() -> NoReturn:
+        with jvm.gateway({}, make_scratch(tmp_path)):
+            stdin = jvm.started().stdin
+            assert stdin is not None
+            stdin.write(b"\n")
+            stdin.flush()
+            raise RuntimeError("the answer from Java is empty")
+
+    with pytest.raises(ConnectionFailure) as caught:
+        start()
+    assert "was killed (signal 9)" in (caught.value.detail or "")
+    assert "spark.driver.memory" in (caught.value.hint or "")
 
 
 def test_a_jvm_reads_the_conf_of_no_other_installation(
