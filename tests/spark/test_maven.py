@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from patience import wait_until
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import maven
+from replctl.spark.java import find_java
 from replctl.spark.maven import delta_jars, proxy_options, resolve
 
 _NAME = f"delta-{version('delta_spark')}-spark-4.2"
@@ -129,6 +131,32 @@ def test_a_network_that_does_not_answer(
     pid = (tmp_path / "pid").read_text("utf-8").strip()
     assert not Path(f"/proc/{pid}").exists()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["jdk", "pid"]
+
+
+@pytest.mark.spark
+def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the fake above, with Ivy itself; nothing of it remains."""
+    monkeypatch.setattr(maven, "_SILENCE", 10.0)
+    monkeypatch.delenv("REPLCTL_IVY_SETTINGS", raising=False)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(9)
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        dependency = '<dependency org="io.delta" name="delta-storage" rev="4.4.0"/>'
+        with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+            resolve(find_java(), dependency, tmp_path / "jars")
+        silent.settimeout(0.1)
+        connection, _address = silent.accept()
+        with connection:
+            assert connection.recv(1000).startswith(b"CONNECT repo1.maven.org:443")
+    assert caught.value.detail == (
+        "Nothing has come for 10 seconds through"
+        f" 127.0.0.1:{os.environ['HTTPS_PROXY'].rpartition(':')[2]} (HTTPS_PROXY)."
+    )
+    assert list(tmp_path.iterdir()) == []
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text("utf-8").split()
+    commands = [Path(f"/proc/{child}/cmdline").read_text("utf-8") for child in children]
+    assert not [command for command in commands if "ivy-" in command]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
