@@ -120,11 +120,24 @@ from replctl.spark.scratch import make_scratch
 with jvm.gateway({}, make_scratch(Path(sys.argv[1]))):
     pass
 """
+_STARTS_A_SERVER = """
+import sys
+from pathlib import Path
+from replctl.spark import ServerConf, start_server
+start_server(Path(sys.argv[1]), ServerConf())
+"""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [
+        (_STARTS, signal.SIGINT),
+        (_STARTS, signal.SIGTERM),
+        (_STARTS_A_SERVER, signal.SIGINT),
+    ],
+)
 def test_a_start_that_is_interrupted_leaves_no_jvm(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed where Python can do that; where it cannot, the JVM's input ends."""
     pid = tmp_path / "pid"
@@ -132,7 +145,7 @@ def test_a_start_that_is_interrupted_leaves_no_jvm(
     monkeypatch.setenv("REPORT", str(pid))
     monkeypatch.setenv("XDG_CACHE_HOME", str(_with_jars(tmp_path)))
     parent = subprocess.Popen(
-        [sys.executable, "-c", _STARTS, tmp_path],
+        [sys.executable, "-c", program, tmp_path],
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )

@@ -17,6 +17,7 @@ from patience import wait_until
 
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.spark import maven
+from replctl.spark.environment import JAVA_VARIABLES
 from replctl.spark.java import find_java
 from replctl.spark.maven import delta_jars, proxy_options, resolve
 
@@ -25,6 +26,16 @@ _NAME = f"delta-{version('delta_spark')}-spark-4.2"
 _BRINGS = """for last; do :; done
 mkdir -p "$(dirname "$last")" && echo jar >"$(dirname "$last")/a-1.jar"
 printf '%s\\n' "$@" >"$ARGUMENTS" """
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's own way to the network does not count."""
+    for name in ("http_proxy", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name in JAVA_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
 
 
 def _java(tmp_path: Path, script: str) -> Path:
