@@ -27,7 +27,9 @@ PLACES = (
 #: another error; or nothing has tried it yet.
 POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
 
-_COLUMNS = "subscription/test_owners_columns.py::test_the_hints_make_the_others_equal"
+_COLUMNS = (
+    "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
+)
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
@@ -128,9 +130,12 @@ HINTS: dict[str, str] = {
     "A host that begins with a slash is the directory of a cluster. Sockets of PostgreSQL servers"
     " are not supported yet.": UNTRIED,
     # -- Spark
-    "Start replctl anew; what was not finished is finished, or undone, then.": MACHINE,
+    "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
+    "test_lost_jvm.py::test_a_watch_starts_another_one",
     'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "Try again: the next statement has a new session.": "spark/test_session_pool.py::"
+    "test_a_session_that_the_server_has_ended",
     "Add the server's token to its address: sc://HOST:PORT/;token=...": "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
     "Check free disk space.": "crash/test_full_disk.py::"

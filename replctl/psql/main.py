@@ -191,9 +191,9 @@ class _Connector:
         return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
 
     def _engine(self, cluster: Cluster) -> Engine:
-        from replctl.spark import has_lost_server, is_open, open_engine
+        from replctl.spark import has_lost_spark, is_open, open_engine
 
-        if self._spark is None or has_lost_server(self._spark):
+        if self._spark is None or has_lost_spark(self._spark):
             self._spark = self._choose_spark(cluster)
         if is_open(self._spark) or self._variables.is_on("QUIET"):
             return open_engine(self._spark)

@@ -97,13 +97,13 @@ class SparkConf:
 
 def open_engine(conf: SparkConf) -> Engine:
     """The engine of this process for `conf`; Spark is started, or connected to, at the first call,
-    and again when the Connect server of the one before has been lost.
+    and again when the one before is lost.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.
     """
     with _opening:  # two threads must not get two engines
-        if has_lost_server(conf):
+        if has_lost_spark(conf):
             _opened.pop(conf).stop()
         if conf not in _opened:
             check_pyspark()
@@ -113,9 +113,9 @@ def open_engine(conf: SparkConf) -> Engine:
         return _opened[conf]
 
 
-def has_lost_server(conf: SparkConf) -> bool:
-    """Whether this process has had an engine for `conf` whose Connect server has ended, or cannot
-    be reached any more."""
+def has_lost_spark(conf: SparkConf) -> bool:
+    """Return whether this process has had an engine for `conf` whose JVM has ended, or whose
+    Connect server cannot be reached any more."""
     return conf in _opened and _opened[conf].is_lost
 
 

@@ -49,6 +49,7 @@ from replctl.spark.query_size import QuerySize
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.revert import revert
 from replctl.spark.scratch import make_scratch
+from replctl.spark.session_pool import SessionPool
 from replctl.spark.settings import (
     DELTA,
     FORCED_SETTINGS,
@@ -120,6 +121,13 @@ _DEFAULT_PROPERTIES = {
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
+#: Where all of Spark is one JVM.
+_LOCAL_PROPERTIES = {
+    "spark.driver.host": "127.0.0.1",
+    # The clock may jump, and the machine may sleep: that is no reason to end the JVM
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+    "spark.executor.heartbeat.maxFailures": str(2**31 - 1),
+}
 #: What they write is raised too, or is of a connection that is closed.
 _REPEATING_LOGGERS = (
     "SQLQueryContextLogger",
@@ -156,7 +164,7 @@ class Engine:
     session's.
 
     Attributes:
-        is_lost: its Connect server has ended, or cannot be reached any more.
+        is_lost: its JVM has ended, or its Connect server cannot be reached any more.
     """
 
     def __init__(self, conf: SparkConf, log: Path | None = None) -> None:
@@ -174,22 +182,12 @@ class Engine:
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
         self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
-        self._sessions = {threading.current_thread(): first}
-        self._giving = threading.Lock()
+        self._sessions = SessionPool(first, self._configured_session, self._has_session)
 
     @property
     def session(self) -> SparkSession:
-        """The calling thread's session: that of a thread which has ended, if there is one."""
-        thread = threading.current_thread()
-        if thread not in self._sessions:
-            taken = self._free_session()
-            if taken is None:
-                taken = self.new_session()
-                with _translating():
-                    self._configure(taken)
-            with self._giving:
-                self._sessions[thread] = taken
-        return self._sessions[thread]
+        """The calling thread's session."""
+        return self._sessions.current()
 
     def new_session(self) -> SparkSession:
         """A session with the engine's properties and no settings of its own; it ends with the
@@ -197,10 +195,22 @@ class Engine:
         with _translating():
             return self._connect() if self._conf.remote else self._first.newSession()
 
-    def _free_session(self) -> SparkSession | None:
-        with self._giving:
-            ended = next((thread for thread in self._sessions if not thread.is_alive()), None)
-            return None if ended is None else self._sessions.pop(ended)
+    def _configured_session(self) -> SparkSession:
+        session = self.new_session()
+        with _translating():
+            self._configure(session)
+        return session
+
+    def _has_session(self, session: SparkSession) -> bool:
+        """Return whether Spark has not ended a session."""
+        if not self._conf.remote:
+            return True
+        try:
+            with _translating():
+                session.conf.get("spark.sql.ansi.enabled")  # PySpark remembers the version
+                return True
+        except ConnectionFailure:
+            return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
         """The result of a query, not yet computed; a command is carried out.
@@ -276,7 +286,7 @@ class Engine:
             self._try_to_cancel()  # where something else than this has taken Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
         except ConnectionFailure:
-            self.is_lost = self._conf.remote is not None
+            self.is_lost = self._conf.remote is not None or jvm.has_ended()
             raise
         finally:
             has_ended.set()
@@ -602,13 +612,15 @@ class Engine:
         if not self._conf.remote:
             self._first.sparkContext.cancelAllJobs()
             return
-        for session in list(self._sessions.values()):
+        for session in self._sessions.all():
             session.interruptAll()
 
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this
-        process."""
-        self._sessions = {}
+        process, which may have another one where it is lost."""
+        self._sessions.clear()
+        if self.is_lost and not self._conf.remote:
+            jvm.forget()
         self._log_folder.close()
         connected, self._connected = self._connected, []
         for session in connected:
@@ -646,7 +658,7 @@ class Engine:
         if jvm.has_executors(properties["spark.master"]):
             properties |= jvm.executor_properties(properties)
         else:  # nobody else has to reach its ports, which ask for no token
-            properties.setdefault("spark.driver.host", "127.0.0.1")
+            properties = _LOCAL_PROPERTIES | properties
         scratch = make_scratch(self._conf.scratch, properties.get("spark.local.dir"))
         properties = properties | scratch.properties()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before

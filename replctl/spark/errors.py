@@ -147,13 +147,19 @@ def _told(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "the Java process that runs Spark has ended",
             detail=_first_line(message),
-            hint="Start replctl anew; what was not finished is finished, or undone, then.",
+            hint="Try again: another one is started. What was not finished is finished, or undone.",
         )
     if "UNAVAILABLE" in message or "Connection refused" in message:
         return ConnectionFailure(
             "could not connect to the Spark Connect server",
             detail=_first_line(message),
             hint='A server of this cluster that does not answer ends with "replctl spark stop".',
+        )
+    if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
+        return ConnectionFailure(
+            "the Spark Connect server has ended the session",
+            detail=_first_line(message),
+            hint="Try again: the next statement has a new session.",
         )
     if "StatusCode.UNAUTHENTICATED" in message:
         return ConnectionFailure(

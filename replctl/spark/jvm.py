@@ -31,6 +31,7 @@ from replctl.spark.start_failure import cause, ending, memory_hint, reason
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 _END_TIMEOUT = 30.0
 _ENDING = 0.5  # seconds in which a JVM that is being killed is gone
+_GONE_TIMEOUT = 1.0
 _ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 
 #: JVMs of this process: each lives as long as its standard input is open.
@@ -284,6 +285,24 @@ def _write_arguments(file: Path, options: Sequence[str]) -> None:
         for option in options:
             quoted = option.translate(_ESCAPED_ARGUMENT)
             target.write(os.fsencode(f'"{quoted}"\n'))
+
+
+def has_ended() -> bool:
+    """Return whether the JVM that `gateway` has started last is gone."""
+    if not _running:
+        return False
+    with suppress(subprocess.TimeoutExpired):  # its connections end a moment before it does
+        _running[-1].wait(_GONE_TIMEOUT)
+    return _running[-1].returncode is not None
+
+
+def forget() -> None:
+    """Let PySpark have another JVM: the one before is gone."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def started() -> subprocess.Popen[bytes]:

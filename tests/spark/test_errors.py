@@ -6,7 +6,12 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import UnknownException
 
-from replctl.errors import InternalError, QueryCanceled, SerializationFailure
+from replctl.errors import (
+    ConnectionFailure,
+    InternalError,
+    QueryCanceled,
+    SerializationFailure,
+)
 from replctl.spark.errors import translated
 
 
@@ -108,3 +113,10 @@ def test_the_cause_is_told() -> None:
         Exception(text.replace("java.util.concurrent.Timeout", "java.lang.OutOfMemoryError"))
     )
     assert (full.sqlstate, full.message) == ("53200", "out of memory")
+
+
+def test_a_session_that_its_server_has_ended() -> None:
+    message = "[INVALID_HANDLE.SESSION_CLOSED] The handle 1b is invalid. Session was closed."
+    told = translated(Exception(message))
+    assert (type(told), told.detail) == (ConnectionFailure, message)
+    assert told.hint == "Try again: the next statement has a new session."

@@ -1,0 +1,73 @@
+"""The Spark sessions of an engine: one for each thread, as settings of a write are a session's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Seconds after which a session may have been ended by its server: an hour is the default of
+#: spark.connect.session.manager.defaultSessionTimeout.
+_IDLE = 60.0
+
+
+@dataclass(slots=True)
+class _Used:
+    session: SparkSession
+    at: float
+
+
+class SessionPool:
+    """Sessions by thread; one of a thread that has ended goes to another thread.
+
+    Args:
+        first: the session of the thread that makes the pool.
+        make: makes another one.
+        is_open: returns whether the server still has a session; asked after a minute of rest.
+        clock: returns seconds.
+    """
+
+    def __init__(
+        self,
+        first: SparkSession,
+        make: Callable[[], SparkSession],
+        is_open: Callable[[SparkSession], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._make, self._is_open, self._clock = make, is_open, clock
+        self._used = {threading.current_thread(): _Used(first, clock())}
+        self._giving = threading.Lock()
+
+    def current(self) -> SparkSession:
+        """Return the session of this thread.
+
+        Raises:
+            PostgresError: a new one cannot be made.
+        """
+        thread = threading.current_thread()
+        used = self._used.get(thread) or self._of_ended_thread()
+        now = self._clock()
+        if used is None or (now - used.at > _IDLE and not self._is_open(used.session)):
+            used = _Used(self._make(), now)
+        used.at = now
+        with self._giving:
+            self._used[thread] = used
+        return used.session
+
+    def all(self) -> list[SparkSession]:
+        """Return the sessions of all threads."""
+        return [used.session for used in list(self._used.values())]
+
+    def clear(self) -> None:
+        """Forget all sessions."""
+        self._used = {}
+
+    def _of_ended_thread(self) -> _Used | None:
+        with self._giving:
+            ended = next((thread for thread in self._used if not thread.is_alive()), None)
+            return None if ended is None else self._used.pop(ended)

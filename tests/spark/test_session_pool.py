@@ -1,0 +1,103 @@
+"""Sessions of threads, and those that a Connect server has ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from replctl.spark.session_pool import SessionPool
+
+
+class Sessions:
+    """A pool of texts in the place of sessions, with a clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.made = 0
+        self.ended: set[Any] = set()
+        self.asked: list[Any] = []
+        self.pool = SessionPool(self._make(), self._make, self._is_open, lambda: self.now)
+
+    def _make(self) -> Any:
+        self.made += 1
+        return f"session {self.made}"
+
+    def _is_open(self, session: Any) -> bool:
+        self.asked.append(session)
+        return session not in self.ended
+
+    def in_thread(self) -> Any:
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(self.pool.current()))
+        thread.start()
+        thread.join()
+        return found[0]
+
+
+def test_each_thread_has_its_own() -> None:
+    sessions = Sessions()
+    assert sessions.pool.current() == sessions.pool.current() == "session 1"
+    assert sessions.in_thread() == "session 2"
+    assert sessions.in_thread() == "session 2"  # of the thread that has ended
+    assert sessions.pool.all() == ["session 1", "session 2"]
+    sessions.pool.clear()
+    assert sessions.pool.all() == []
+
+
+def test_one_that_has_rested_is_asked_for() -> None:
+    sessions = Sessions()
+    sessions.now = 59
+    sessions.pool.current()
+    sessions.now = 110
+    sessions.pool.current()
+    assert sessions.asked == []
+    sessions.now = 200
+    assert sessions.pool.current() == "session 1"
+    assert sessions.asked == ["session 1"]
+    sessions.ended = {"session 1"}
+    sessions.now = 300
+    assert sessions.pool.current() == "session 2"
+    assert sessions.pool.current() == "session 2"
+    assert sessions.pool.all() == ["session 2"]
+
+
+_ENDED = """
+import sys
+from replctl.errors import ConnectionFailure
+from replctl.spark import SparkConf, open_engine, session_pool
+conf = SparkConf(remote=sys.argv[1])
+engine = open_engine(conf)
+engine.session.client.release_session()
+try:
+    engine.rows("SELECT 1")
+except ConnectionFailure as error:
+    print(error.message)
+print(open_engine(conf).rows("SELECT 2"))
+session_pool._IDLE = 0.0
+engine = open_engine(conf)
+engine.session.client.release_session()
+print(engine.rows("SELECT 3"))
+engine.stop()
+"""
+
+
+@pytest.mark.spark
+def test_a_session_that_the_server_has_ended(connect_server: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ENDED, connect_server],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout.splitlines() == [
+        "the Spark Connect server has ended the session",
+        "[(2,)]",
+        "[(3,)]",
+    ], done.stderr
