@@ -39,7 +39,7 @@ from replctl.spark import (
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
-from replctl.spark.errors import translated
+from replctl.spark.errors import SessionEnded, translated
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.memory import heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
@@ -186,8 +186,13 @@ class Engine:
 
     @property
     def session(self) -> SparkSession:
-        """The calling thread's session."""
-        return self._sessions.current()
+        """The calling thread's session.
+
+        Raises:
+            ConnectionFailure: Spark has ended, or cannot be reached.
+        """
+        with self._noting_loss():
+            return self._sessions.current()
 
     def new_session(self) -> SparkSession:
         """A session with the engine's properties and no settings of its own; it ends with the
@@ -202,14 +207,18 @@ class Engine:
         return session
 
     def _has_session(self, session: SparkSession) -> bool:
-        """Return whether Spark has not ended a session."""
+        """Return whether Spark has not ended a session.
+
+        Raises:
+            ConnectionFailure: the server cannot be reached.
+        """
         if not self._conf.remote:
             return True
         try:
             with _translating():
                 session.conf.get("spark.sql.ansi.enabled")  # PySpark remembers the version
                 return True
-        except ConnectionFailure:
+        except SessionEnded:
             return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
@@ -280,16 +289,25 @@ class Engine:
         """
         has_ended = threading.Event()
         try:
-            with _translating(), on_ctrl_c(partial(self._cancel_until, has_ended)):
+            with (
+                self._noting_loss(),
+                _translating(),
+                on_ctrl_c(partial(self._cancel_until, has_ended)),
+            ):
                 yield
         except KeyboardInterrupt:
             self._try_to_cancel()  # where something else than this has taken Ctrl-C
             raise QueryCanceled("canceling statement due to user request") from None
+        finally:
+            has_ended.set()
+
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        try:
+            yield
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None or jvm.has_ended()
             raise
-        finally:
-            has_ended.set()
 
     def _cancel_until(self, has_ended: threading.Event) -> None:
         def cancel() -> None:
@@ -613,7 +631,8 @@ class Engine:
             self._first.sparkContext.cancelAllJobs()
             return
         for session in self._sessions.all():
-            session.interruptAll()
+            with suppress(SessionEnded), _translating():
+                session.interruptAll()
 
     def stop(self) -> None:
         """End the sessions with a Connect server; a JVM that was started here ends with this

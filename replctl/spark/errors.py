@@ -95,6 +95,10 @@ _CONCURRENT_EXCEPTION = re.compile(
 )
 
 
+class SessionEnded(ConnectionFailure):
+    """A Connect server has ended a session, and has others."""
+
+
 def translated(error: Exception) -> PostgresError:
     """What a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
@@ -156,7 +160,7 @@ def _told(error: Exception) -> PostgresError:
             hint='A server of this cluster that does not answer ends with "replctl spark stop".',
         )
     if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
-        return ConnectionFailure(
+        return SessionEnded(
             "the Spark Connect server has ended the session",
             detail=_first_line(message),
             hint="Try again: the next statement has a new session.",

@@ -6,13 +6,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.connect import UnknownException
 
-from replctl.errors import (
-    ConnectionFailure,
-    InternalError,
-    QueryCanceled,
-    SerializationFailure,
-)
-from replctl.spark.errors import translated
+from replctl.errors import InternalError, QueryCanceled, SerializationFailure
+from replctl.spark.errors import SessionEnded, translated
 
 
 @pytest.mark.parametrize(
@@ -118,5 +113,6 @@ def test_the_cause_is_told() -> None:
 def test_a_session_that_its_server_has_ended() -> None:
     message = "[INVALID_HANDLE.SESSION_CLOSED] The handle 1b is invalid. Session was closed."
     told = translated(Exception(message))
-    assert (type(told), told.detail) == (ConnectionFailure, message)
+    assert (type(told), told.detail) == (SessionEnded, message)
+    assert told.sqlstate == "08006"
     assert told.hint == "Try again: the next statement has a new session."
