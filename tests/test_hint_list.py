@@ -131,7 +131,7 @@ HINTS: dict[str, str] = {
     " are not supported yet.": UNTRIED,
     # -- Spark
     "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
-    "test_lost_jvm.py::test_a_watch_starts_another_one",
+    "test_spark_server.py::test_a_watch_outlives_its_server",
     'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
     "test_spark_server.py::test_a_server_that_cannot_be_reached",
     "Try again: the next statement has a new session.": "spark/test_session_pool.py::"

@@ -150,7 +150,10 @@ def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) ->
 
 @pytest.mark.spark
 def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
-    """Only the watch has the server: what it is given, and has done, this process's Spark says."""
+    """Only the watch has the server: what it is given, and has done, this process's Spark says.
+
+    It starts a JVM of its own where the server is killed, and another one where that is killed.
+    """
     assert command.start().returncode == 0
     cluster = Cluster.open(command.home)
     publisher, subscriber = connect(cluster, "pub", engine), connect(cluster, "sub", engine)
@@ -166,11 +169,11 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        for number, is_killed in ((1, False), (2, True)):
-            if is_killed:
-                (jvm,) = jvms_of(command.pid())
+        server = command.pid()
+        for number, killed in ((1, None), (2, server), (3, watch.pid)):
+            if killed is not None:
+                (jvm,) = jvms_of(killed)
                 os.kill(jvm, signal.SIGKILL)
-                wait_until_gone(jvm)
             publisher.run(f"insert into t values ({number})")
             ((written,),) = publisher.rows("select pg_current_wal_lsn()")
             behind = f"select confirmed_flush_lsn < '{written}' from pg_replication_slots"
@@ -182,6 +185,7 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
         watch.kill()
         cluster.close()
     assert "ERROR:  could not connect to the Spark Connect server" in errors
+    assert "ERROR:  the Java process that runs Spark has ended" in errors
     assert "WARNING:  the Spark server of this cluster (PID " in errors
     assert watch.returncode == 0
 
