@@ -150,7 +150,7 @@ HINTS: dict[str, str] = {
     "Start it with {}.": "spark/test_settings.py::test_a_server_without_delta_is_refused",
     "Run: pip install 'pyspark[connect]~={}.0'": MACHINE,
     "Remove its directory from PYTHONPATH, or install the right one: pip install"
-    " 'pyspark[connect]~={}.0'": MACHINE,
+    " 'pyspark[connect]~={}.0'": "spark/test_installation.py::test_one_that_pythonpath_names",
     'Add a line for {} to /etc/passwd, or to a file that "nss_wrapper" shows:'
     " LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
     "Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
