@@ -59,6 +59,7 @@ def test_a_start_that_failed_is_forgotten(
         Engine(SparkConf(properties=(legacy, own), scratch=tmp_path))
     assert SparkContext._gateway is None
     assert given[0]["spark.driver.memory"] == "1g"
+    assert given[0]["spark.storage.blockManagerHeartbeatTimeoutMs"] == "3650d"  # clocks jump
     assert legacy[0] not in given[0]
     assert given[0]["spark.sql.warehouse.dir"].startswith(str(tmp_path))  # not where we are
 
