@@ -20,7 +20,7 @@ from benchmarks.measure import (
     sampled,
     short,
 )
-from replctl.spark.jvm import find_java
+from replctl.spark.java import find_java
 
 _GROUP = "memory"
 _INTERVAL = 0.5  # seconds between two readings of the heap

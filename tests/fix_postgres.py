@@ -19,7 +19,8 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from replctl.errors import ObjectNotInPrerequisiteState
-from replctl.spark import jvm
+from replctl.spark import maven
+from replctl.spark.java import find_java
 
 _MAJOR = "17"  # the version whose behaviour replctl has
 _RELEASE = "17.7.0"
@@ -104,8 +105,8 @@ def _downloaded() -> Path:
         if not folder.is_dir():
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 jars = Path(scratch) / module
-                jvm.resolve(
-                    jvm.find_java(),
+                maven.resolve(
+                    find_java(),
                     f'<dependency org="{_ORGANISATION}" name="{module}" rev="{_RELEASE}"'
                     ' conf="default->default" transitive="false"/>',
                     jars,

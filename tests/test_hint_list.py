@@ -147,14 +147,26 @@ HINTS: dict[str, str] = {
     "Give Spark more: --conf spark.driver.memory=4g.": MACHINE,
     'Start it again with "replctl spark start".': "psql/test_spark_server.py::"
     "test_a_server_is_started_once_and_found",
-    "Start the server with {}={}.": "spark/test_engine.py::"
+    "Start the server with {}={}.": "spark/test_settings.py::"
     "test_a_server_with_another_setting_is_refused",
-    "Start it with spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
-    " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog.": MACHINE,
+    "Start the server without {}.": "spark/test_settings.py::"
+    "test_a_server_with_another_setting_is_refused",
+    "Start it with {}.": "spark/test_settings.py::test_a_server_without_delta_is_refused",
+    "Run: pip install 'pyspark[connect]~={}.0'": MACHINE,
+    "Remove its directory from PYTHONPATH, or install the right one: pip install"
+    " 'pyspark[connect]~={}.0'": "spark/test_installation.py::test_one_that_pythonpath_names",
+    'Add a line for {} to /etc/passwd, or to a file that "nss_wrapper" shows:'
+    " LD_PRELOAD=libnss_wrapper.so NSS_WRAPPER_PASSWD=FILE NSS_WRAPPER_GROUP=/etc/group.": MACHINE,
+    "Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
+    ' from "replctl spark prepare".': MACHINE,
+    "_NETWORK_HINT": MACHINE,
+    "Put the cluster's directory on a file system that is not mounted noexec, or name another"
+    " directory for temporary files: --conf"
+    " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
+    "_TRUST_HINT": MACHINE,
+    "memory_hint(code)": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
     " 'replctl[java]'.": MACHINE,
-    "Set REPLCTL_IVY_SETTINGS to an Ivy settings file that names a mirror, or use a Spark Connect"
-    " server (--remote).": MACHINE,
 }
 
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     select,
 )
 
+from replctl.cache_directory import has_home
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.catalog_file import (
@@ -135,9 +136,18 @@ class Cluster:
 
     @staticmethod
     def home(path: str | Path | None = None) -> Path:
-        """Return the directory that is meant: `path`, else $REPLCTL_HOME, else the user's."""
-        chosen = path or os.environ.get("REPLCTL_HOME") or user_data_path("replctl")
-        return Path(chosen).absolute()
+        """Return the directory that is meant: `path`, else $REPLCTL_HOME, else the user's.
+
+        Raises:
+            ObjectNotInPrerequisiteState: none is named, and the user has no home directory.
+        """
+        chosen = path or os.environ.get("REPLCTL_HOME")
+        if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
+            raise ObjectNotInPrerequisiteState(
+                f"user ID {os.geteuid()} has no home directory",
+                hint="Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.",
+            )
+        return Path(chosen or user_data_path("replctl")).absolute()
 
     @staticmethod
     def exists(path: Path) -> bool:

@@ -27,8 +27,8 @@ from lark.lexer import LexerThread, TerminalDef
 from lark.parse_tree_builder import ParseTreeBuilder
 from lark.parsers.lalr_analysis import IntParseTable, Reduce, Shift
 from lark.parsers.lalr_parser_state import ParseConf, ParserState
-from platformdirs import user_cache_path
 
+from replctl.cache_directory import cache_directory
 from replctl.parser import ast
 from replctl.parser.build_copy import CopyBuilder
 from replctl.parser.build_expression import ExpressionBuilder
@@ -138,12 +138,14 @@ def _parser(files: tuple[str, ...], callbacks: _Callbacks | None) -> Parser:
     grammar = "\n".join((_grammar_folder() / f"{name}.lark").read_text("utf-8") for name in files)
     identity = "\0".join((_FORMAT, grammar, lark.__version__, sys.version))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    path = user_cache_path("replctl") / f"grammar-{digest}.pickle"
+    cache = cache_directory()
+    path = None if cache is None else cache / f"grammar-{digest}.pickle"
     with _without_collection():
-        tables = _load(path)
+        tables = None if path is None else _load(path)
         if tables is None:
             tables = _make(grammar)
-            _save(tables, path)
+            if path is not None:
+                _save(tables, path)
         return Parser(tables, callbacks)
 
 
@@ -211,7 +213,7 @@ def _load(path: Path) -> _Tables | None:
             if not is_owner_s(os.fstat(file.fileno())):
                 return None
             return _Tables(*_Unpickler(file).load())
-    except FileNotFoundError:
+    except OSError:  # it is not there, or of another user
         return None
     except Exception:  # whatever a damaged pickle raises: it can be made again
         logger.warning(

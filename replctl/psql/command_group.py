@@ -11,6 +11,9 @@ from replctl.errors import PostgresError, UndefinedFile
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
 
+#: Options, with a value, that may stand before the command, too.
+_VALUED = ("--home", "--master", "--conf")
+
 
 class Incomplete(Exception):
     """A command has done what it could; what it could not is said."""
@@ -52,11 +55,24 @@ def command_group(help_text: str) -> typer.Typer:
     )
 
 
+def _command_first(argv: Sequence[str]) -> list[str]:
+    """Put options that stand before the command after it.
+
+    --home h status --json  ->  status --home h --json
+    """
+    count = 0
+    while count < len(argv) and argv[count].partition("=")[0] in _VALUED:
+        count += 1 if "=" in argv[count] else 2
+    if argv[count : count + 1] and argv[count].startswith("-"):  # --help
+        return list(argv[count:])
+    return [*argv[count : count + 1], *argv[:count], *argv[count + 1 :]]
+
+
 def run_command_group(app: typer.Typer, name: str, argv: Sequence[str], messages: Messages) -> int:
     """Do what the arguments of `replctl NAME` say; the exit code, which is FAILURE where they were
     wrong, or something could not be done, unless the command has one of its own."""
     try:
-        app(argv, prog_name=f"replctl {name}")
+        app(_command_first(argv), prog_name=f"replctl {name}")
     except typer.Exit as own:
         return own.exit_code
     except SystemExit as error:

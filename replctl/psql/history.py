@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory
@@ -29,8 +29,8 @@ class History(FileHistory):
 
     def __init__(self, settings: PsqlSettings, is_amid_statement: Callable[[], bool]) -> None:
         path = history_path(settings)
-        path.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(str(path))
+        self._is_kept = _can_be_kept(path)
         self._settings = settings
         self._is_amid_statement = is_amid_statement
         self._statement: list[str] = []
@@ -55,6 +55,10 @@ class History(FileHistory):
             return True
         is_repeated = self.get_strings()[-1:] == [string]
         return control in ("ignoredups", "ignoreboth") and is_repeated
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the lines that the file has, newest first."""
+        return super().load_history_strings() if self._is_kept else []
 
     def store_string(self, string: str) -> None:
         """Let a line wait for the rest of its statement."""
@@ -86,7 +90,7 @@ class History(FileHistory):
         self._write([line for name, line in lines if name not in self._secret])
 
     def _write(self, lines: list[str]) -> None:
-        if not lines:
+        if not lines or not self._is_kept:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         open_private(os.fsdecode(self.filename), flags, "ab").close()
@@ -94,16 +98,27 @@ class History(FileHistory):
             super().store_string(line)
 
 
+def _can_be_kept(path: Path) -> bool:
+    """Make the file of the history, unless it is there; return whether it can be used.  A home that
+    is read-only, or not there, keeps nobody from typing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, "ab").close()
+    except OSError:
+        return False
+    return True
+
+
 def history_path(settings: PsqlSettings) -> Path:
     """Where the history is: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
     named = settings.variables.get("HISTFILE") or os.environ.get("REPLCTL_HISTORY")
-    return Path(named).expanduser() if named else Path.home() / ".replctl_history"
+    return Path(os.path.expanduser(named or "~/.replctl_history"))
 
 
 def history_text(settings: PsqlSettings) -> str:
     """The lines of the history, oldest first."""
     path = history_path(settings)
-    if not path.exists():
+    if not os.access(path, os.R_OK):
         return ""
     newest_first = FileHistory(str(path)).load_history_strings()
     limit = settings.variables.integer("HISTSIZE")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from replctl.errors import ConnectionFailure, Notice, PostgresError
+from replctl.errors import ConnectionFailure, Notice, PostgresError, UndefinedFile
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages, report_new
@@ -179,7 +179,10 @@ class _Connector:
         from replctl.session import Session
 
         path = directory or self._options.home
-        key = "" if path is None else os.path.abspath(path)
+        try:
+            key = "" if path is None else os.path.abspath(path)
+        except FileNotFoundError as error:
+            raise UndefinedFile("the working directory has been removed") from error
         if key not in self._clusters:
             cluster = Cluster.open(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
@@ -304,8 +307,8 @@ def _run_scripts(settings: PsqlSettings, options: Options) -> int:
 def _run_startup_file(settings: PsqlSettings) -> None:
     """`.replctlrc`, from $REPLCTLRC or the home directory."""
     named = os.environ.get("REPLCTLRC")
-    path = Path(named).expanduser() if named else Path.home() / ".replctlrc"
-    if path.is_file():
+    path = Path(os.path.expanduser(named or "~/.replctlrc"))
+    if os.access(path, os.R_OK) and path.is_file():  # as psql: what cannot be read, is not there
         from replctl.psql.mainloop import run_file
 
         run_file(settings, str(path))

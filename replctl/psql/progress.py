@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: Seconds that Spark may take to start before anything is shown.
 _PATIENCE = 1.0
 _STARTING = "Starting Spark ..."
+#: The log of what is brought from the network.
+DOWNLOADS = "replctl.spark.maven"
 
 
 @contextmanager
@@ -42,10 +44,34 @@ def progress_bar(session: Session) -> Iterator[None]:
 @contextmanager
 def starting_spark() -> Iterator[None]:
     """While the block runs, tell a terminal at stderr that Spark starts, if that takes more than a
-    second; nothing remains of it."""
-    if not sys.stderr.isatty():
+    second; nothing remains of it.  What has to be brought from the network is told at once."""
+    with _telling_downloads():
+        if sys.stderr.isatty():
+            with _telling_start():
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def _telling_downloads() -> Iterator[None]:
+    import logging
+
+    handler = logging.StreamHandler()  # to stderr
+    handler.setFormatter(logging.Formatter("replctl: %(message)s"))
+    logger = logging.getLogger(DOWNLOADS)
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
         yield
-        return
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+@contextmanager
+def _telling_start() -> Iterator[None]:
     notice = _StartNotice()
     timer = Timer(_PATIENCE, notice.show)
     timer.daemon = True

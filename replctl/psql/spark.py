@@ -131,12 +131,23 @@ def _status(
         raise typer.Exit(_NOT_RUNNING)
 
 
-def _prepare() -> None:
-    from replctl.spark import archive_classes
+def _prepare(
+    home: Home = None,
+    archive: Annotated[
+        bool, typer.Option("--archive/--no-archive", help="Archive the classes, 200 MB.")
+    ] = True,
+) -> None:
+    del home  # all clusters of the user have the archive
+    from replctl.psql.progress import starting_spark
+    from replctl.spark import archive_classes, bring_jars
 
-    with tempfile.TemporaryDirectory() as home:
-        archive = archive_classes(lambda java_options: _run_warm_up(home, java_options))
-    print(f"archive of classes: {archive}")
+    if not archive:
+        with starting_spark():
+            print(f"jars: {bring_jars()}")
+        return
+    with starting_spark(), tempfile.TemporaryDirectory() as home:
+        made = archive_classes(lambda java_options: _run_warm_up(home, java_options))
+    print(f"archive of classes: {made}")
 
 
 def _warm_up_in_background(remote: str) -> None:

@@ -23,7 +23,9 @@ from replctl.spark.delta_table import TABLE_PROPERTIES as TABLE_PROPERTIES
 from replctl.spark.delta_table import column_sql as column_sql
 from replctl.spark.delta_table import scan as scan
 from replctl.spark.initial_copy import copied_sql as copied_sql
+from replctl.spark.installation import check_pyspark
 from replctl.spark.jvm import archive_classes as archive_classes
+from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.merge import LeafChange as LeafChange
 from replctl.spark.merge import estimated_path as estimated_path
 from replctl.spark.partition import accepts_sql as accepts_sql
@@ -104,6 +106,7 @@ def open_engine(conf: SparkConf) -> Engine:
         if has_lost_spark(conf):
             _opened.pop(conf).stop()
         if conf not in _opened:
+            check_pyspark()
             from replctl.spark.engine import Engine
 
             _opened[conf] = Engine(conf)

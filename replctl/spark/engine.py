@@ -20,7 +20,6 @@ from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import (
     ConnectionFailure,
     FeatureNotSupported,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     QueryCanceled,
     UndefinedFile,
@@ -39,8 +38,10 @@ from replctl.spark import (
 )
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
+from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
 from replctl.spark.errors import SessionEnded, translated
 from replctl.spark.log_folder import LogFolder
+from replctl.spark.memory import heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
@@ -49,6 +50,15 @@ from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.revert import revert
 from replctl.spark.scratch import make_scratch
 from replctl.spark.session_pool import SessionPool
+from replctl.spark.settings import (
+    DELTA,
+    FORCED_SETTINGS,
+    check_delta,
+    check_forced_settings,
+    has_value,
+    unwanted,
+    without_legacy,
+)
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
@@ -68,6 +78,8 @@ from replctl.spark.values import (
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
 if TYPE_CHECKING:
@@ -78,24 +90,6 @@ warnings.filterwarnings("ignore", message="The SQL config", category=UserWarning
 # What has been tried in vain is raised, too
 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]", category=UserWarning)
 
-#: Settings without which Spark's results differ from PostgreSQL's, or what exists cannot be read;
-#: with the reason.
-FORCED_SETTINGS = {
-    "spark.sql.variable.substitute": "false",  # ${x} in a statement is text, and shows no variable
-    # Changes wait for their subscribers as long as slots hold them, not for a week
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-    "spark.sql.ansi.enabled": "true",  # overflow, division by zero and bad casts are errors
-    # CASE and AND guard what is behind them
-    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
-    "spark.sql.session.timeZone": "UTC",  # functions of TIMESTAMP_NTZ go through the session's zone
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    # Change feeds pass values, -infinity too, through Java's types
-    "spark.sql.datetime.java8API.enabled": "true",
-    "spark.sql.parser.escapedStringLiterals": "false",  # how literals are quoted (data_type.quote)
-    "spark.sql.storeAssignmentPolicy": "ANSI",
-    "spark.databricks.delta.schema.autoMerge.enabled": "false",
-}
-
 #: Settings that make small jobs cheap; --conf overrides them.
 _DEFAULT_PROPERTIES = {
     "spark.app.name": "replctl",
@@ -103,9 +97,7 @@ _DEFAULT_PROPERTIES = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.driver.memory": "2g",
+    **DELTA,
     # A sync of many changes has 170 pieces of generated code; with Spark's 100 none of them is left
     # when the next sync comes, and to compile them again takes a fifth of it
     "spark.sql.codegen.cache.maxEntries": "2000",
@@ -155,6 +147,9 @@ _LEAN_SETTINGS = (
     "spark.sql.ui.explainMode",
 )
 
+
+#: Bytes of the driver's heap, where there is memory for it.
+_HEAP = 2 << 30
 
 #: Seconds.
 _CANCEL_INTERVAL = 0.1
@@ -659,9 +654,10 @@ class Engine:
 
         assert self._conf.remote is not None
         os.environ.pop("SPARK_REMOTE", None)
-        session = SparkSession.builder.remote(
-            _LOOPBACK.sub("localhost", self._conf.remote)
-        ).create()
+        with told_to_pyspark(NO_DEFAULTS):
+            session = SparkSession.builder.remote(
+                _LOOPBACK.sub("localhost", self._conf.remote)
+            ).create()
         # A server that does not answer is tried again for some 5 seconds, not for PySpark's ten
         # minutes, in which nothing is said and Ctrl-C waits, too
         patience = DefaultPolicy(
@@ -672,7 +668,8 @@ class Engine:
         return session
 
     def _start(self, log: Path | None) -> SparkSession:
-        properties = {**_DEFAULT_PROPERTIES, **dict(self._conf.properties)}
+        properties = _DEFAULT_PROPERTIES | without_legacy(dict(self._conf.properties))
+        properties.setdefault("spark.driver.memory", heap(_HEAP, memory_limit()))
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
         if self._conf.is_brief:
             options = properties.get("spark.driver.extraJavaOptions", "")
@@ -684,26 +681,21 @@ class Engine:
         scratch = make_scratch(self._conf.scratch, properties.get("spark.local.dir"))
         properties = properties | scratch.properties()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # set by a session with a server before
-        builder = SparkSession.builder
+        builder = SparkSession.builder.config("spark.api.mode", "classic")
         for name, value in (properties | FORCED_SETTINGS).items():
             builder = builder.config(name, value)
-        with jvm.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
-            session = builder.getOrCreate()
+        try:
+            with jvm.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
+                session = builder.getOrCreate()
+        except BaseException:
+            SparkContext._gateway = None  # its JVM has ended: the next start would wait for it
+            raise
         session.sparkContext.setLogLevel("ERROR")
         return session
 
     def _configure(self, session: SparkSession) -> None:
         """Set what a session can set, and refuse a server that has not what only its start can give
         it."""
-        extensions = session.conf.get("spark.sql.extensions", "") or ""
-        if "DeltaSparkSessionExtension" not in extensions:
-            raise ObjectNotInPrerequisiteState(
-                "the Spark server does not have Delta Lake",
-                detail=f'Its spark.sql.extensions is "{extensions}".',
-                hint="Start it with"
-                " spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and"
-                " spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog.",
-            )
         if session.version.split(".")[:2] != ["4", "2"]:
             raise FeatureNotSupported(
                 f"Spark {session.version} is not supported", detail="replctl needs Spark 4.2."
@@ -711,38 +703,27 @@ class Engine:
         chosen = dict(self._conf.properties)
         settings = {name: chosen.get(name, _DEFAULT_PROPERTIES[name]) for name in _LEAN_SETTINGS}
         if self._conf.remote:
-            settings |= chosen
-        settings |= FORCED_SETTINGS
-        found = self._settings_of(session, settings)
+            settings |= without_legacy(chosen)
+        found = self._settings_of(session, (*settings, *FORCED_SETTINGS, *DELTA))
+        check_delta(found)
         for name, value in settings.items():
-            if found.get(name) != value:
+            if name not in FORCED_SETTINGS and found.get(name) != value:
                 session.conf.set(name, value)
+        for name, value in FORCED_SETTINGS.items():
+            if not has_value(found, name, value):
+                with suppress(PySparkException):  # what a session cannot set, is told below
+                    session.conf.set(name, value)
         if self._conf.remote:  # a session of our own JVM takes what it is given
-            check_forced_settings(self._settings_of(session, settings))
+            for name in unwanted(found, chosen):
+                with suppress(PySparkException):
+                    session.conf.unset(name)
+            check_forced_settings(session.conf.getAll, chosen)
 
     def _settings_of(self, session: SparkSession, names: Iterable[str]) -> Mapping[str, str | None]:
         """Return settings that a session has: of a Connect server all, for it is asked once."""
         if self._conf.remote:
             return session.conf.getAll
         return {name: session.conf.get(name, None) for name in names}
-
-
-def check_forced_settings(found: Mapping[str, str | None]) -> None:
-    """Refuse a session that did not take a setting.
-
-    Args:
-        found: the settings that the session has.
-
-    Raises:
-        ObjectNotInPrerequisiteState: one of FORCED_SETTINGS has another value, or none.
-    """
-    for name, value in FORCED_SETTINGS.items():
-        if found.get(name) != value:
-            raise ObjectNotInPrerequisiteState(
-                "the Spark server has a setting with which replctl would read or write wrong rows",
-                detail=f'Its "{name}" is "{found.get(name) or ""}", and sessions cannot change it.',
-                hint=f"Start the server with {name}={value}.",
-            )
 
 
 def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:

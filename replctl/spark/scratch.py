@@ -56,15 +56,14 @@ def make_scratch(parent: Path | None, chosen: str | None = None) -> Scratch:
             for temporary files.
         chosen: spark.local.dir, if the user has set it.
     """
-    system = Path(tempfile.gettempdir())
-    place = system if parent is None else parent
+    place = Path(tempfile.gettempdir()) if parent is None else parent
     place.mkdir(mode=0o700, exist_ok=True)
     folder, lock = _make(place)
     roots = [name.strip() for name in (chosen or os.environ.get(_LOCAL_DIRS) or "").split(",")]
     if not any(roots):
         if "," not in str(place):  # which separates directories
             return Scratch(folder, (folder,), (lock,))
-        roots = [str(system)]
+        roots = [tempfile.gettempdir()]
     made = [_make(Path(root)) for root in roots if root]
     local, locks = zip(*made, strict=True)
     return Scratch(folder, local, (lock, *locks))

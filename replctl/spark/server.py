@@ -27,22 +27,26 @@ from typing import IO, Any, NoReturn
 
 from filelock import FileLock, Timeout
 
-from replctl.errors import ConnectionFailure
+from replctl.errors import ConnectionFailure, PostgresError
 from replctl.file_lock import is_locked
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
+from replctl.spark.java import check_user, find_java
+from replctl.spark.maven import delta_jars
+from replctl.spark.memory import heap, memory_limit
+from replctl.spark.start_failure import ending, memory_hint, reason
 
 _START_TIMEOUT = (
     180.0  # seconds until the server has to answer; Delta's jars may have to be brought
 )
 _STOP_TIMEOUT = 60.0
+_HEAP = 4 << 30  # bytes, where there is memory for it
 _POLL_INTERVAL = 0.5
 _TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: others can see those
 
 #: A server lives long: what Spark remembers of work that is done is kept small.
 _PROPERTIES = {
-    "spark.driver.memory": "4g",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.ui.retainedJobs": "20",
@@ -125,8 +129,9 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     with FileLock(folder.path / "start.lock", mode=0o600):
         if (server := find_server(cluster)) is not None:
             return server, False
-        jvm.delta_jars(jvm.find_java())
-        folder.description.unlink(missing_ok=True)
+        check_user()
+        delta_jars(find_java())
+        folder.forget()
         with folder.open_log() as log:
             process = subprocess.Popen(
                 [sys.executable, "-c", "from replctl.spark.server import serve; serve()",
@@ -139,16 +144,30 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
             )  # fmt: skip
         _tell(process, json.dumps(asdict(conf)))
         deadline = time.monotonic() + _START_TIMEOUT
-        while time.monotonic() < deadline and process.poll() is None:
-            if (server := find_server(cluster)) is not None:
-                detach(process)
-                return server, True
-            time.sleep(0.05)
-        process.kill()
-        output = folder.log.read_text("utf-8", "replace").strip()
-        raise ConnectionFailure(
-            "could not start the Spark server", detail=output[-2000:] or "It did not answer."
-        )
+        try:
+            while time.monotonic() < deadline and process.poll() is None:
+                if (server := find_server(cluster)) is not None:
+                    detach(process)
+                    return server, True
+                time.sleep(0.05)
+        except BaseException:  # Ctrl-C: it would start for nobody
+            process.terminate()
+            raise
+        raise _not_started(folder, process)
+
+
+def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> ConnectionFailure:
+    """End a process that watches over a server which has not started; return why."""
+    code = process.poll()
+    process.kill()
+    process.wait()
+    told = folder.read_failure()
+    if told is not None:
+        detail, hint = told
+    else:
+        output = folder.log.read_text("utf-8", "replace")
+        detail, hint = reason(output, code), memory_hint(code)
+    return ConnectionFailure("could not start the Spark server", detail=detail, hint=hint)
 
 
 def _tell(process: subprocess.Popen[bytes], text: str) -> None:
@@ -205,7 +224,7 @@ def attach_server(cluster: Path) -> Server | None:
     folder.description.unlink(missing_ok=True)
     raise ConnectionFailure(
         f"the Spark server of this cluster (PID {dead.pid}) has died",
-        detail=f'Its log is "{dead.log}".',
+        detail=f'{folder.read_ending()}Its log is "{dead.log}".',
         hint='Start it again with "replctl spark start".',
     )
 
@@ -251,6 +270,8 @@ class _Folder:
         self.lock = self.path / "server.lock"
         self.log = self.path / "server.log"
         self.scratch = self.cluster / "tmp"
+        self._failure = self.path / "failure.json"
+        self._ending = self.path / "ending"
 
     def is_locked(self) -> bool:
         """Whether the process that watches over a server lives, and its server answers."""
@@ -270,6 +291,41 @@ class _Folder:
         with open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, "w") as file:
             json.dump(asdict(server), file)
         scratch.rename(self.description)
+
+    def forget(self) -> None:
+        """Remove what is known of the server before."""
+        for file in (self.description, self._failure, self._ending):
+            file.unlink(missing_ok=True)
+
+    def write_failure(self, error: PostgresError) -> None:
+        """Keep why a server has not started, for the process that waits for it."""
+        told = {"detail": error.detail or f"{error.message}.", "hint": error.hint}
+        with open_private(self._failure, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
+            json.dump(told, file)
+
+    def read_failure(self) -> tuple[str, str | None] | None:
+        """Return detail and hint of what `write_failure` has kept, once."""
+        try:
+            found = json.loads(self._failure.read_text("utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None
+        self._failure.unlink()
+        return found["detail"], found["hint"]
+
+    def note_ending(self, how: str) -> None:
+        """Keep how a server has ended, for those who look for it."""
+        with open_private(self._ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "w") as file:
+            file.write(how)
+        print(how, flush=True)
+
+    def read_ending(self) -> str:
+        """Return how the last server has ended, with a space after it; nothing if unknown."""
+        try:
+            how = self._ending.read_text("utf-8")
+        except FileNotFoundError:  # it was killed together with its JVM
+            return ""
+        self._ending.unlink()
+        return f"{how} "
 
     def open_log(self) -> IO[bytes]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -296,6 +352,9 @@ def serve() -> NoReturn:
             _watch(folder, conf, process)
     except Timeout:
         sys.exit("another process watches over this cluster's Spark server")
+    except PostgresError as error:
+        folder.write_failure(error)
+        sys.exit(1)
     sys.exit()
 
 
@@ -312,7 +371,8 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
 
     port, token = _free_port(), secrets.token_urlsafe(32)
     os.environ[_TOKEN_VARIABLE] = token
-    properties = {**_PROPERTIES, **dict(conf.properties)}
+    memory = {"spark.driver.memory": heap(_HEAP, memory_limit())}
+    properties = {**_PROPERTIES, **memory, **dict(conf.properties)}
     properties["spark.connect.grpc.binding.port"] = str(port)
     properties[PACKAGE] = own_package()
     spark = SparkConf(
@@ -348,7 +408,7 @@ def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) 
                 folder.description.unlink()  # before those who wait for the lock get it
                 sys.exit()
             fcntl.flock(clients, fcntl.LOCK_UN)
-    print(f"the JVM has ended with exit code {process.returncode}", flush=True)
+    folder.note_ending(ending(process.returncode))
 
 
 def _free_port() -> int:

@@ -93,12 +93,16 @@ def wait_until_gone(pid: int) -> None:
 
 @pytest.mark.spark
 def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: command.start(), range(2)))
-    assert [answer.returncode for answer in both] == [0, 0]
-    pids = {answer.stdout.partition("PID: ")[2] for answer in both}
-    assert len(pids) == 1
-    assert sorted("already" in answer.stdout for answer in both) == [False, True]
+    # Ten commands at the very same time, where no cluster is
+    with ThreadPoolExecutor(10) as pool:
+        starts = [pool.submit(command.start) for _ in range(4)]
+        queries = [pool.submit(command, "-X", "-A", "-t", "-c", "select 1") for _ in range(6)]
+    answers = [future.result() for future in (*starts, *queries)]
+    assert [answer.returncode for answer in answers] == [0] * 10
+    assert [answer.stdout for answer in answers[4:]] == ["1\n"] * 6
+    assert sum(answer.stderr.count("created cluster") for answer in answers) == 1
+    assert len({answer.stdout.partition("PID: ")[2] for answer in answers[:4]}) == 1
+    assert sum("already" not in answer.stdout for answer in answers[:4]) == 1
     status = command.spark("status")
     assert status.returncode == 0
     found = json.loads(command.spark("status", "--json").stdout)

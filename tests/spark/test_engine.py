@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
+from replctl.errors import ConnectionFailure, UndefinedFile
 from replctl.spark.change_data_feed import feeds_in
 from replctl.spark.data_type import quote
 
@@ -36,6 +36,34 @@ def test_a_change_feed_is_found_again_after_its_table_was_away(
         assert engine.rows(feed) == [(1,)]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ConnectionFailure("no luck")])
+def test_a_start_that_failed_is_forgotten(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyspark keeps the gateway to a JVM that has ended: the next start would wait for it."""
+    from pyspark import SparkContext
+
+    from replctl.spark import SparkConf, jvm
+    from replctl.spark.engine import Engine
+
+    given: list[dict[str, str]] = []
+
+    def fail(properties: dict[str, str], *_arguments: object) -> NoReturn:
+        given.append(properties)
+        raise error
+
+    monkeypatch.setattr(jvm, "gateway", fail)
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    legacy, own = ("spark.sql.legacy.sizeOfNull", "true"), ("spark.driver.memory", "1g")
+    with pytest.raises(type(error)):
+        Engine(SparkConf(properties=(legacy, own), scratch=tmp_path))
+    assert SparkContext._gateway is None
+    assert given[0]["spark.driver.memory"] == "1g"
+    assert given[0]["spark.storage.blockManagerHeartbeatTimeoutMs"] == "3650d"  # clocks jump
+    assert legacy[0] not in given[0]
+    assert given[0]["spark.sql.warehouse.dir"].startswith(str(tmp_path))  # not where we are
+
+
 def test_feeds_in_a_statement() -> None:
     names = ["/a/b", "s3://x/o'clock", "a\\b"]
     calls = [f"SELECT * FROM table_changes_by_path({quote(name)}, 1, 2)" for name in names]
@@ -46,14 +74,3 @@ def test_feeds_in_a_statement() -> None:
 @pytest.mark.parametrize("name", ["${env:HOME}", "${spark.master}", "${hiveconf:x}"])
 def test_spark_replaces_nothing_in_a_statement(engine: Engine, name: str) -> None:
     assert engine.rows(f"SELECT {quote(name)}") == [(name,)]
-
-
-@pytest.mark.parametrize("value", ["true", None])
-def test_a_server_with_another_setting_is_refused(value: str | None) -> None:
-    from replctl.spark.engine import FORCED_SETTINGS, check_forced_settings
-
-    check_forced_settings(FORCED_SETTINGS)
-    found = {**FORCED_SETTINGS, "spark.sql.variable.substitute": value}
-    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        check_forced_settings(found)
-    assert caught.value.hint == "Start the server with spark.sql.variable.substitute=false."

@@ -56,6 +56,17 @@ def test_another_writer_was_first() -> None:
     assert type(translated(error)) is SerializationFailure
 
 
+def test_a_library_that_java_may_not_load() -> None:
+    error = Exception(
+        "An error occurred while calling o1.sql.\n: java.lang.UnsatisfiedLinkError:"
+        " /h/tmp/libzstd-jni.so: failed to map segment from shared object\n\tat x"
+    )
+    found = translated(error)
+    assert found.message == "Java could not load a library"
+    assert "failed to map segment" in (found.detail or "")
+    assert "noexec" in (found.hint or "")
+
+
 def test_a_job_that_was_cancelled() -> None:
     error = Exception(
         "An error occurred while calling o208.getResult.\n"

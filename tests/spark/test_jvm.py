@@ -2,13 +2,20 @@
 
 import os
 import re
+import signal
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from fake_java import make_java
+from patience import wait_until
 
 from replctl.errors import ConnectionFailure
 from replctl.spark import ServerConf, jvm, start_server
+from replctl.spark.java import find_java
 from replctl.spark.scratch import make_scratch
 
 
@@ -51,7 +58,7 @@ def test_why_a_jvm_does_not_start(tmp_path: Path) -> None:
 )
 def test_one_garbage_collector(options: str, expected: str) -> None:
     properties = {"spark.driver.extraJavaOptions": options}
-    given = jvm.arguments(jvm.find_java(), properties)
+    given = jvm.arguments(find_java(), properties)
     collectors = [option for option in given if re.fullmatch(r"-XX:\+Use\w+GC", option)]
     assert collectors == [expected]
     assert set(options.split()) - set(given) <= {"-XX:+UseSerialGC"}
@@ -63,6 +70,8 @@ for last; do :; done
 file=${last#@}
 stat -c %a "$file" >"$REPORT.mode"
 cp "$file" "$REPORT.file"
+env >"$REPORT.environment"
+pwd >"$REPORT.cwd"
 exit 1
 """
 _SECRET = 'a "secret" \\ key'
@@ -101,6 +110,163 @@ def test_properties_are_no_arguments_of_a_jvm(report: Path, tmp_path: Path) -> N
     assert r'"spark.hadoop.fs.s3a.secret.key=a \"secret\" \\ key"' in told
     assert '"-Dpassword=secret"' in told
     assert not Path(shown.partition("@")[2].split()[0]).exists()
+
+
+_STARTS = """
+import sys
+from pathlib import Path
+from replctl.spark import jvm
+from replctl.spark.scratch import make_scratch
+with jvm.gateway({}, make_scratch(Path(sys.argv[1]))):
+    pass
+"""
+_STARTS_A_SERVER = """
+import sys
+from pathlib import Path
+from replctl.spark import ServerConf, start_server
+start_server(Path(sys.argv[1]), ServerConf())
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [
+        (_STARTS, signal.SIGINT),
+        (_STARTS, signal.SIGTERM),
+        (_STARTS_A_SERVER, signal.SIGINT),
+    ],
+)
+def test_a_start_that_is_interrupted_leaves_no_jvm(
+    program: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed where Python can do that; where it cannot, the JVM's input ends."""
+    pid = tmp_path / "pid"
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", 'echo $$ >"$REPORT"; cat')))
+    monkeypatch.setenv("REPORT", str(pid))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_with_jars(tmp_path)))
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_until(lambda: pid.exists() and pid.read_text("utf-8") != "")
+    parent.send_signal(number)
+    parent.wait()
+    wait_until(lambda: not Path(f"/proc/{pid.read_text('utf-8').strip()}").exists())
+
+
+#: Answers as Spark does, with a port, a length and a secret; and Spark ends then.
+_ANSWERS = r"""
+echo $$ >"$REPORT"
+file=$_PYSPARK_DRIVER_CONN_INFO_PATH
+echo '26/11/26 10:01:00 ERROR Backend: All masters are unresponsive!' >&2
+printf '\000\000\060\071\000\000\000\001x' >"$file.new"
+mv "$file.new" "$file"
+exec cat
+"""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("x"), SystemExit(1)])
+def test_a_jvm_ends_with_a_start_that_fails(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", _ANSWERS)))
+    monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    expected = ConnectionFailure if isinstance(error, RuntimeError) else type(error)
+    before = list(jvm._running)
+    told = {}
+
+    def start() -> None:
+        with jvm.gateway({}, make_scratch(tmp_path)):
+            told.update(os.environ)
+            raise error
+
+    with pytest.raises(expected) as caught:
+        start()
+    assert told["PYSPARK_GATEWAY_PORT"] == "12345"
+    assert told["PYSPARK_GATEWAY_SECRET"] == "x"
+    assert told["PYSPARK_PIN_THREAD"] == "true"
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text('utf-8').strip()}").exists()
+    if isinstance(caught.value, ConnectionFailure):
+        assert caught.value.detail == "All masters are unresponsive!"
+    assert jvm._running == before
+    assert "PYSPARK_GATEWAY_PORT" not in os.environ
+    assert os.environ["PYSPARK_PIN_THREAD"] == "false"
+
+
+def test_a_jvm_that_is_killed_while_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _ANSWERS.replace("exec cat", "read line; kill -9 $$")
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", script)))
+    monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
+    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+
+    def start() -> NoReturn:
+        with jvm.gateway({}, make_scratch(tmp_path)):
+            stdin = jvm.started().stdin
+            assert stdin is not None
+            stdin.write(b"\n")
+            stdin.flush()
+            raise RuntimeError("the answer from Java is empty")
+
+    with pytest.raises(ConnectionFailure) as caught:
+        start()
+    assert "was killed (signal 9)" in (caught.value.detail or "")
+    assert "spark.driver.memory" in (caught.value.hint or "")
+
+
+def test_a_jvm_reads_the_conf_of_no_other_installation(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.ansi.enabled false\n", "utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    with pytest.raises(ConnectionFailure), jvm.gateway({}, make_scratch(tmp_path)):
+        pass
+    variables = report.with_suffix(".environment").read_text("utf-8").splitlines()
+    (chosen,) = [line for line in variables if line.startswith("SPARK_CONF_DIR=")]
+    folder = Path(chosen.partition("=")[2])
+    assert folder != tmp_path
+    assert list(folder.iterdir()) == []
+
+
+def test_a_working_directory_that_was_removed(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = make_scratch(tmp_path)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ConnectionFailure), jvm.gateway({}, scratch):
+        pass
+    assert report.with_suffix(".cwd").read_text("utf-8").strip() == str(scratch.folder)
+
+
+@pytest.mark.parametrize(
+    ("script", "detail"),
+    [
+        ("exit 3", "The JVM has ended with exit code 3."),
+        (
+            "kill -9 $$",
+            "The JVM was killed (signal 9), as the system does where memory is short.",
+        ),
+        ("echo 'Caused by: java.lang.Error: no luck'; exit 1", "Error: no luck"),
+    ],
+)
+def test_why_a_server_does_not_start(
+    script: str, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", script)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_with_jars(tmp_path)))
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(ConnectionFailure) as caught:
+        start_server(home, ServerConf())
+    assert caught.value.message == "could not start the Spark server"
+    assert caught.value.detail == detail
+    assert ("spark.driver.memory" in (caught.value.hint or "")) is ("kill" in script)
 
 
 def test_properties_are_no_arguments_of_a_server(

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from patience import wait_until
 
-from replctl.spark.jvm import BRIEF_OPTIONS, find_java
+from replctl.spark.java import find_java
+from replctl.spark.jvm import BRIEF_OPTIONS
 
 pytestmark = pytest.mark.spark
 

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from replctl.spark.jvm import delta_jars, find_java
+from replctl.spark.java import find_java
+from replctl.spark.maven import delta_jars
 
 pytestmark = pytest.mark.spark
 

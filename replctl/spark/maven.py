@@ -1,0 +1,264 @@
+"""Jars from Maven Central, or a mirror of it, brought by pyspark's Ivy.
+
+A network that does not answer is given up: after a minute in which nothing has come.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from replctl.cache_directory import cache_directory
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.spark.environment import JAVA_VARIABLES
+from replctl.spark.installation import SPARK, check_pyspark, pyspark_folder
+from replctl.spark.java import find_java
+
+logger = logging.getLogger(__name__)
+
+_SCALA = "2.13"
+#: Organisations whose jars Spark lacks; the rest of what Delta depends on, pyspark has itself.
+_DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
+
+_SILENCE = 60.0  # seconds in which nothing comes, after which it is given up
+_LEAST = 1024  # bytes that count as an answer
+_REPORT_INTERVAL = 10.0
+_CONNECT_TIMEOUT, _READ_TIMEOUT = 20_000, 45_000  # milliseconds, of one attempt
+_NETWORK_HINT = (
+    "Set HTTPS_PROXY if a proxy is needed, REPLCTL_IVY_SETTINGS to an Ivy settings file that names"
+    " a mirror, or use a Spark Connect server (--remote)."
+)
+_TRUST_HINT = (
+    "Have Java trust the certificate of your network:"
+    " JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE."
+)
+#: What of Ivy's output says why.
+_REASON = re.compile(r"Server access error.*|(?:\w+\.)+\w+(?:Exception|Error): .*")
+_PR_SET_PDEATHSIG = 1
+
+
+def delta_jars(java: Path) -> list[Path]:
+    """Return Delta's own jars; the first call on a machine brings them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: they cannot be had, or not be kept; or pyspark is another one.
+    """
+    check_pyspark()
+    delta = version("delta_spark")
+    cache = cache_directory()
+    if cache is None:
+        raise _unkept("this user has no home directory")
+    folder = cache / f"delta-{delta}-spark-{SPARK}"
+    if os.pathsep in str(folder):
+        raise _unkept(f'Java cannot read from "{cache}", which has a "{os.pathsep}"')
+    if not folder.is_dir():  # an image of a read-only machine may have them: no lock is needed
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                if not folder.is_dir():
+                    resolve(java, _delta_dependency(delta), folder)
+        except OSError as error:
+            raise _unkept(f'"{cache}": {error.strerror}') from error
+    return sorted(folder.glob("*.jar"))
+
+
+def bring_jars() -> Path:
+    """Return the directory of Delta's jars, which are brought unless they are there.
+
+    Raises:
+        ObjectNotInPrerequisiteState: no Java, or as `delta_jars`.
+    """
+    return delta_jars(find_java())[0].parent
+
+
+def _delta_dependency(delta: str) -> str:
+    others = f"(?!({_DELTA_ORGANISATIONS})$).*"
+    return (
+        f'<dependency org="io.delta" name="delta-spark_{SPARK}_{_SCALA}"'
+        f' rev="{delta}" conf="default->default">'
+        f'<exclude org="{others}" matcher="regexp"/></dependency>'
+    )
+
+
+def _unkept(why: str) -> ObjectNotInPrerequisiteState:
+    return ObjectNotInPrerequisiteState(
+        "could not keep the jars of Delta Lake",
+        detail=f"{why[0].upper()}{why[1:]}.",
+        hint="Set XDG_CACHE_HOME to a directory that this user can write, or to one that has them"
+        ' from "replctl spark prepare".',
+    )
+
+
+def resolve(java: Path, dependency: str, folder: Path) -> None:
+    """Have Ivy, which is among pyspark's jars, bring a module and what it depends on.
+
+    Args:
+        dependency: the module as Ivy's `dependency` element.
+        folder: gets the jars; it is there when all of them are.
+
+    Raises:
+        ObjectNotInPrerequisiteState: they cannot be had.
+    """
+    ivy_jar = next((pyspark_folder() / "jars").glob("ivy-*.jar"))
+    description = (
+        '<ivy-module version="2.0"><info organisation="replctl" module="jars"/>'
+        f"<dependencies>{dependency}</dependencies></ivy-module>"
+    )
+    logger.info("bringing %s from Maven Central", folder.name)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        ivy_file = Path(scratch) / "ivy.xml"
+        ivy_file.write_text(description, encoding="utf-8")
+        jars, cache = Path(scratch) / "jars", Path(scratch) / "ivy"
+        settings = os.environ.get("REPLCTL_IVY_SETTINGS")
+        argv = [
+            str(java),
+            f"-Dsun.net.client.defaultConnectTimeout={_CONNECT_TIMEOUT}",
+            f"-Dsun.net.client.defaultReadTimeout={_READ_TIMEOUT}",
+            f"-Djava.io.tmpdir={scratch}",
+            f"-Divy.default.ivy.user.dir={cache}",  # not the home's, which may be read-only
+            *proxy_options(os.environ),
+            "-jar", str(ivy_jar), "-warn", "-cache", str(cache),
+            *(["-settings", settings] if settings else []),
+            "-ivy", str(ivy_file), "-types", "jar",
+            "-retrieve", f"{jars}/[artifact]-[revision].[ext]",
+        ]  # fmt: skip
+        output = _run(argv, Path(scratch), folder.name)
+        if not any(jars.glob("*.jar")):
+            if "PKIX path building failed" in output:
+                raise _not_brought(folder.name, _reason(output), hint=_TRUST_HINT)
+            raise _not_brought(folder.name, _reason(output), hint=_NETWORK_HINT)
+        shutil.rmtree(cache, ignore_errors=True)
+        jars.rename(folder)
+
+
+def _run(argv: list[str], scratch: Path, what: str) -> str:
+    """Run Ivy and return what it has written; it does not outlive this process.
+
+    Raises:
+        ObjectNotInPrerequisiteState: nothing has come for `_SILENCE` seconds.
+    """
+    with tempfile.TemporaryFile(dir=scratch) as output:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=scratch,
+            preexec_fn=_ends_with_parent(),
+        )
+        try:
+            _await(process, scratch, what)
+        finally:
+            process.kill()
+            process.wait()
+        output.seek(0)
+        return output.read().decode("utf-8", "replace")
+
+
+def _await(process: subprocess.Popen[bytes], scratch: Path, what: str) -> None:
+    size, changed = 0, time.monotonic()
+    reported = changed
+    while process.poll() is None:
+        time.sleep(0.1)
+        now = time.monotonic()
+        if (found := _size(scratch)) >= size + _LEAST:  # Ivy notes its failures there, too
+            size, changed = found, now
+        if now - changed > _SILENCE:
+            raise _not_brought(
+                what,
+                f"Nothing has come for {_SILENCE:g} seconds{_way(os.environ)}.",
+                hint=_NETWORK_HINT,
+            )
+        if now - reported > _REPORT_INTERVAL:
+            reported = now
+            waited = int(now - changed)
+            logger.info("bringing %s: %d kB, %d s without an answer", what, size >> 10, waited)
+
+
+def _size(folder: Path) -> int:
+    return sum(
+        os.path.getsize(os.path.join(where, name))
+        for where, _folders, names in os.walk(folder)
+        for name in names
+        if os.path.exists(os.path.join(where, name))
+    )
+
+
+def _ends_with_parent() -> Callable[[], object] | None:
+    """Return what a child does before it runs: the system kills it when its parent has died."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _not_brought(what: str, detail: str, *, hint: str) -> ObjectNotInPrerequisiteState:
+    return ObjectNotInPrerequisiteState(
+        f"could not get {what} from Maven Central", detail=detail, hint=hint
+    )
+
+
+def _reason(output: str) -> str:
+    """Return why Ivy has brought nothing: one line of all that it has written."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    reasons = [found[0] for line in lines if (found := _REASON.search(line))]
+    return (reasons or lines or ["Ivy did not say why."])[-1][:1000]
+
+
+# -- proxies
+
+
+def proxy_options(environment: Mapping[str, str]) -> list[str]:
+    """Return the options by which Java uses the proxies that the environment names, as other
+    programs do; none where it tells Java itself of a proxy.
+
+    HTTPS_PROXY=http://p:3128 NO_PROXY=.corp  ->  -Dhttps.proxyHost=p -Dhttps.proxyPort=3128
+                                                  -Dhttp.nonProxyHosts=*.corp
+    """
+    if any("proxyHost" in environment.get(name, "") for name in JAVA_VARIABLES):
+        return []
+    options = []
+    for scheme in ("http", "https"):
+        if (address := _proxy(environment, scheme)) is not None:
+            host, port = address
+            options += [f"-D{scheme}.proxyHost={host}", f"-D{scheme}.proxyPort={port}"]
+    direct = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    hosts = [_pattern(name.strip()) for name in direct.split(",") if name.strip()]
+    if options and hosts:
+        options.append(f"-Dhttp.nonProxyHosts={'|'.join(hosts)}")
+    return options
+
+
+def _proxy(environment: Mapping[str, str], scheme: str) -> tuple[str, int] | None:
+    name = f"{scheme}_proxy"
+    value = environment.get(name) or environment.get(name.upper())
+    if not value:
+        return None
+    found = urlsplit(value if "//" in value else f"//{value}")
+    if not found.hostname:
+        return None
+    return found.hostname, found.port or (443 if found.scheme == "https" else 80)
+
+
+def _pattern(host: str) -> str:
+    return f"*{host}" if host.startswith(".") else host
+
+
+def _way(environment: Mapping[str, str]) -> str:
+    address = _proxy(environment, "https")
+    return "" if address is None else f" through {address[0]}:{address[1]} (HTTPS_PROXY)"

@@ -1,0 +1,65 @@
+"""Why a JVM has not started, or has ended: one line, of all that it has written."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
+_THROWN = re.compile(r'^Exception in thread "main" (?:[\w.$]+: )?(.+)$', re.MULTILINE)
+_VM = re.compile(r"^Error occurred during initialization of (?:VM|boot layer)\n(.+)$", re.MULTILINE)
+_LOGGED = re.compile(r"^\d\S+ [\d:]+ (?:ERROR|FATAL) \S+: (.+)$", re.MULTILINE)
+#: Lines that say nothing: of traces, of options that were given, of what follows from the above.
+_NO_REASON = re.compile(
+    r"\s|at |\.\.\. \d+ more|Picked up |WARNING: |Error: Could not create |Error: A fatal |#?\s*$"
+    r"|.* VM warning: |\d\S+ [\d:]+ (?:WARN|INFO) "
+)
+
+
+def reason(output: str, code: int | None = None) -> str:
+    """Return why a JVM has not started.
+
+    Args:
+        output: all that it has written.
+        code: its exit code; None if it has not ended.
+    """
+    if code is not None and code < 0:
+        return ending(code)
+    causes = _CAUSE.findall(output)
+    if causes:
+        return str(causes[-1])
+    for pattern in (_THROWN, _VM, _LOGGED):
+        if found := pattern.findall(output):
+            return str(found[-1])
+    lines = [line for line in output.splitlines() if not _NO_REASON.match(line)]
+    if lines:
+        return lines[-1].removeprefix("Error: ")[:1000]
+    return "The JVM did not answer." if code is None else ending(code)
+
+
+def cause(error: str, output: str) -> str | None:
+    """Return why Spark has not started in a JVM that runs; None if nothing tells more than the
+    error itself.
+
+    Args:
+        error: the exception of Java's that was thrown.
+        output: all that the JVM has written: the cause where Spark had ended before.
+    """
+    found = _CAUSE.findall(error) or _LOGGED.findall(output)
+    return str(found[-1]) if found else None
+
+
+def ending(code: int) -> str:
+    """Return how a JVM has ended, by its exit code as Popen gives it."""
+    if code == -signal.SIGKILL:
+        return "The JVM was killed (signal 9), as the system does where memory is short."
+    if code < 0:
+        return f"The JVM was ended by signal {-code} ({signal.strsignal(-code)})."
+    return f"The JVM has ended with exit code {code}."
+
+
+def memory_hint(code: int | None) -> str | None:
+    """Return what helps a JVM that was killed; None for one that has ended otherwise."""
+    if code != -signal.SIGKILL:
+        return None
+    return "Give it a smaller heap, --conf spark.driver.memory=1g, or the machine more memory."

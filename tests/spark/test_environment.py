@@ -1,0 +1,108 @@
+"""The environment of a JVM: another installation's variables change nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from replctl.spark.environment import (
+    jvm_environment,
+    told_to_pyspark,
+    without_chosen_properties,
+)
+from replctl.spark.installation import pyspark_folder
+
+
+@pytest.fixture(autouse=True)
+def _locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANG", "de_CH.UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", ""),
+        ("-Xss4m  -Dhttps.proxyHost=p", "-Xss4m -Dhttps.proxyHost=p"),
+        ("-Dspark.sql.parquet.outputTimestampType=TIMESTAMP_MILLIS -Da=b", "-Da=b"),
+        ("-Duser.timezone=Asia/Tokyo -Duser.home=/h", "-Duser.home=/h"),
+        ('-Dx.y="/a b/c" "-Dspark.x=a b"', '-Dx.y="/a b/c"'),
+        ("-Duser.language=tr -Dfile.encoding=latin1 -Djava.io.tmpdir=/x", ""),
+    ],
+)  # fmt: skip
+def test_what_replctl_chooses_is_no_option_of_the_environment(options: str, expected: str) -> None:
+    assert without_chosen_properties(options) == expected
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
+def test_options_of_java(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(name, "-Xss4m -Dspark.sql.ansi.enabled=false")
+    assert jvm_environment(tmp_path, has_executors=False)[name] == "-Xss4m"
+
+
+@pytest.mark.parametrize("has_executors", [False, True])
+def test_another_installation_of_spark(
+    has_executors: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hostile = {
+        "SPARK_CONF_DIR": "/other/conf",
+        "SPARK_HOME": "/other",
+        "SPARK_ANSI_SQL_MODE": "false",
+        "PYSPARK_PYTHON": "/other/python",
+        "PYSPARK_SUBMIT_ARGS": "--conf spark.sql.ansi.enabled=false pyspark-shell",
+        "MASTER": "spark://other:7077",
+        "DEPLOY_MODE": "cluster",
+    }
+    for name, value in hostile.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
+    found = jvm_environment(tmp_path, has_executors=has_executors)
+    assert not set(hostile.values()) & set(found.values())
+    assert found["SPARK_CONF_DIR"] == str(tmp_path)
+    assert found["PYSPARK_PYTHON"] == sys.executable
+    assert found["SPARK_LOCAL_IP"] == "10.0.0.1"
+    assert found.get("SPARK_HOME") == (str(pyspark_folder()) if has_executors else None)
+
+
+def test_the_name_of_this_machine_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"):
+        monkeypatch.delenv(name, raising=False)
+    local = jvm_environment(tmp_path, has_executors=False)
+    assert local["SPARK_LOCAL_HOSTNAME"] == local["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert "SPARK_LOCAL_IP" not in jvm_environment(tmp_path, has_executors=True)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"LANG": "de_CH.UTF-8"}, None),
+        ({"LANG": "C.utf8"}, None),
+        ({"LANG": "de_CH.UTF-8", "LC_ALL": "C"}, "C.UTF-8"),
+        ({"LANG": ""}, "C.UTF-8"),
+        ({"LANG": "POSIX"}, "C.UTF-8"),
+    ],
+)
+def test_names_of_files_are_utf_8(
+    variables: dict[str, str],
+    expected: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = jvm_environment(tmp_path, has_executors=False).get("LC_ALL")
+    assert found == (expected or variables.get("LC_ALL"))
+
+
+def test_pyspark_is_told_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASTER", "yarn")
+    monkeypatch.delenv("REPLCTL_TOLD", raising=False)
+    with told_to_pyspark({"MASTER": None, "REPLCTL_TOLD": "1"}):
+        assert (os.environ.get("MASTER"), os.environ["REPLCTL_TOLD"]) == (None, "1")
+    assert (os.environ["MASTER"], os.environ.get("REPLCTL_TOLD")) == ("yarn", None)
