@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -21,28 +19,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from benchmarks.server_memory import ServerMemory, server_memory
 from replctl.catalog.cluster import Cluster
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.session import Session
-from replctl.spark import (
-    ServerConf,
-    SparkConf,
-    attach_server,
-    open_engine,
-    start_server,
-    stop_server,
-)
+from replctl.spark import SparkConf, open_engine, temporary_server
 
 if TYPE_CHECKING:
-    from replctl.spark import Server
     from replctl.spark.engine import Engine
 
 _CLOCK = "FAKETIME_TIMESTAMP_FILE"
@@ -54,51 +45,39 @@ _PUBLISHED = """
 CREATE TABLE keyed (id int PRIMARY KEY, v text);
 CREATE TABLE keyless (a int, b text);
 ALTER TABLE keyless REPLICA IDENTITY FULL;
-CREATE TABLE owned (id int PRIMARY KEY, v text) USING delta LOCATION '{owned}';
+CREATE TABLE owned (PRIMARY KEY (id) NOT ENFORCED) USING delta LOCATION '{owned}';
 CREATE PUBLICATION p FOR TABLE keyed WHERE (id % 3 > 0), keyless, owned;
 """
 _SUBSCRIBED = """
 CREATE TABLE keyed (id int PRIMARY KEY, v text);
 CREATE TABLE keyless (a int, b text);
 CREATE TABLE owned (id int PRIMARY KEY, v text);
-CREATE SUBSCRIPTION s CONNECTION 'dbname=pub' PUBLICATION p;
 """
+_SUBSCRIPTION = "CREATE SUBSCRIPTION s CONNECTION 'dbname=pub' PUBLICATION p"
 _ROWS = (
     "SELECT 'keyed', id, v FROM keyed WHERE id % 3 > 0 UNION ALL SELECT 'keyless', a, b FROM"
     " keyless UNION ALL SELECT 'owned', id, v FROM owned ORDER BY 1, 2, 3"
 )
 
-#: Of the heap that a JVM prints with its threads, for each collector: kilobytes in use.
-_HEAP = re.compile(
-    r"^ (?:def new generation|tenured generation|PSYoungGen|ParOldGen)\s+total \d+K, used (\d+)K",
-    re.MULTILINE,
-)
-_METASPACE = re.compile(r"^ Metaspace\s+used (\d+)K", re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class Reading:
-    """What there is after a day: megabytes, and numbers of things."""
+    """What there is after a day: the server's memory, megabytes, and numbers of files."""
 
     day: int
     syncs: int
-    heap: float
-    metaspace: float
-    threads: int
-    views: int
+    memory: ServerMemory
     catalog: float
     log_files: int
     data_files: int
     lake: float
 
-    @staticmethod
-    def head() -> str:
-        """Return the line above readings."""
-        return " ".join(f"{field.name:>10}" for field in fields(Reading))
-
     def __str__(self) -> str:
-        numbers = (f"{x:10.1f}" if isinstance(x, float) else f"{x:10d}" for x in astuple(self))
-        return " ".join(numbers)
+        return (
+            f"day {self.day:3d}, {self.syncs:5d} syncs: {self.memory}; catalog"
+            f" {self.catalog:.1f} MB, log files {self.log_files}, data files {self.data_files},"
+            f" lake {self.lake:.1f} MB"
+        )
 
 
 class Clock:
@@ -133,8 +112,8 @@ class Clock:
 class Months:
     """A cluster with a publisher and a subscriber, and the server that works for it."""
 
-    def __init__(self, home: Path, server: Server, engine: Engine) -> None:
-        self._home, self._server, self._engine = home, server, engine
+    def __init__(self, home: Path, server_folder: Path, engine: Engine) -> None:
+        self._home, self._server_folder, self._engine = home, server_folder, engine
         self._cluster = Cluster.open(home / "cluster")
         self._owned = home / "owned"
         self._clock = Clock(home)
@@ -148,6 +127,7 @@ class Months:
             self._run("postgres", f"CREATE DATABASE {name}")
         self._run("pub", _PUBLISHED.format(owned=self._owned))
         self._run("sub", _SUBSCRIBED)
+        self._run("sub", _SUBSCRIPTION)
         self._sync()
 
     def day(self, commits: int, syncs: int) -> None:
@@ -164,21 +144,14 @@ class Months:
 
     def reading(self, day: int) -> Reading:
         """Return what there is."""
-        heap, metaspace = self._memory()
         catalog = sum(path.stat().st_size for path in (self._home / "cluster").glob("catalog.db*"))
         files = [path for path in self._home.rglob("*") if path.is_file()]
         tables = [path for path in files if "_delta_log" in path.parts or path.suffix == ".parquet"]
         logs = sum("_delta_log" in path.parts for path in tables)
-        status = Path(f"/proc/{self._server.jvm}/status").read_text("ascii")
-        threads = re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)
-        assert threads is not None
         return Reading(
             day,
             self._syncs,
-            heap,
-            metaspace,
-            int(threads[1]),
-            len(self._engine.rows("SHOW VIEWS")),
+            server_memory(self._server_folder, self._engine),
             catalog / _MIB,
             logs,
             len(tables) - logs,
@@ -259,21 +232,6 @@ class Months:
             seconds.append(time.monotonic() - started)
         return statistics.median(seconds)
 
-    def _memory(self) -> tuple[float, float]:
-        """Return the megabytes of heap and metaspace that the server's JVM uses after it has
-        collected its garbage; it writes them into its log when it is asked for its threads."""
-        log = Path(self._server.log)
-        self._engine.rows("SELECT reflect('java.lang.System', 'gc')")
-        before = log.stat().st_size
-        os.kill(self._server.jvm, signal.SIGQUIT)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            time.sleep(0.2)
-            text = log.read_bytes()[before:].decode("utf-8", "replace")
-            if metaspace := _METASPACE.search(text):
-                return sum(map(int, _HEAP.findall(text))) / 1024, int(metaspace[1]) / 1024
-        raise TimeoutError("the JVM does not say what it uses")
-
 
 def main() -> int:
     """Run the days, print a reading after each; 1 if rows differ or the server has grown."""
@@ -312,23 +270,17 @@ def _run_with_clock(file: Path) -> int:
 
 @contextmanager
 def _months(folder: Path) -> Iterator[Months]:
-    conf = ServerConf("local[2]", (("spark.driver.memory", "2g"),), idle_timeout=5.0)
-    server, _ = start_server(folder, conf)
-    attach_server(folder)
-    try:
-        engine = open_engine(SparkConf(remote=server.remote))
-        home = folder / "months"
-        home.mkdir()
-        months = Months(home, server, engine)
+    home, place = folder / "months", folder / "server"
+    home.mkdir()
+    place.mkdir()
+    with temporary_server("2g", folder=place) as remote:
+        months = Months(home, place, open_engine(SparkConf(remote=remote)))
         yield months
         months.close()
-    finally:
-        stop_server(folder)
 
 
 def _run_days(months: Months, days: int, commits: int, syncs: int) -> int:
     months.build()
-    print(Reading.head(), flush=True)
     readings = []
     first: dict[str, float] = {}
     for day in range(1, days + 1):
@@ -339,16 +291,9 @@ def _run_days(months: Months, days: int, commits: int, syncs: int) -> int:
     for what, seconds in months.times().items():
         print(f"{what}: {seconds:.2f} s, {seconds / first[what]:.2f} x of the first day")
     settled, last = readings[len(readings) // 3], readings[-1]
-    problems = [
-        problem
-        for problem, is_there in (
-            ("rows differ", months.differs()),
-            ("the heap has grown", last.heap > settled.heap * 1.2 + 32),
-            ("threads are left", last.threads > settled.threads + 10),
-            ("views are left", last.views > settled.views),
-        )
-        if is_there
-    ]
+    problems = last.memory.growth(settled.memory)
+    if months.differs():
+        problems.append("rows differ")
     print(f"{last.syncs} syncs: {', '.join(problems) or 'rows are equal, nothing has grown'}")
     return int(bool(problems))
 

@@ -246,13 +246,15 @@ def attach_server(cluster: Path) -> Server | None:
 
 @contextmanager
 def temporary_server(
-    memory: str, master: str = "local[2]", *, is_brief: bool = False
+    memory: str, master: str = "local[2]", *, is_brief: bool = False, folder: Path | None = None
 ) -> Iterator[str]:
-    """A server that no cluster has, while the block runs; its address, with the token.
+    """Give the address, with the token, of a server that no cluster has, and that ends with the
+    block.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
         is_brief: as in SparkConf.
+        folder: an empty one where `find_server` finds it.
 
     Raises:
         As `start_server`.
@@ -260,15 +262,16 @@ def temporary_server(
     properties = {"spark.driver.memory": memory}
     if is_brief:
         properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as other:
+        place = folder or Path(other)
         # Its time-out counts from the end of this process, were that killed
         conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
-        server, _is_new = start_server(Path(folder), conf)
-        attach_server(Path(folder))
+        server, _is_new = start_server(place, conf)
+        attach_server(place)
         try:
             yield server.remote
         finally:
-            stop_server(Path(folder))
+            stop_server(place)
 
 
 #: Descriptors of the locks that this process holds as a user of servers.

@@ -94,12 +94,19 @@ def wait_until_gone(pid: int) -> None:
 
 @pytest.mark.spark
 def test_a_server_is_started_once_and_found(command: Command, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: command.start(), range(2)))
-    assert [answer.returncode for answer in both] == [0, 0]
-    pids = {answer.stdout.partition("PID: ")[2] for answer in both}
+    # Ten at the very same time, on a new home: one makes it, one Spark starts, all answer
+    with ThreadPoolExecutor(10) as pool:
+        starts = [pool.submit(command.start) for _ in range(5)]
+        makes = [pool.submit(command, "-X", "-c", f"create schema s{i}") for i in range(5)]
+    made = [future.result() for future in makes]
+    assert [(answer.returncode, answer.stdout) for answer in made] == [(0, "CREATE SCHEMA\n")] * 5
+    started = [future.result() for future in starts]
+    assert [answer.returncode for answer in started] == [0] * 5
+    pids = {answer.stdout.partition("PID: ")[2] for answer in started}
     assert len(pids) == 1
-    assert sorted("already" in answer.stdout for answer in both) == [False, True]
+    assert sorted("already" in answer.stdout for answer in started) == [False] + [True] * 4
+    schemas = command("-X", "-At", "-c", "select count(*) from pg_namespace where nspname ~ '^s.$'")
+    assert schemas.stdout == "5\n"
     status = command.spark("status")
     assert status.returncode == 0
     found = json.loads(command.spark("status", "--json").stdout)
