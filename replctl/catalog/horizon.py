@@ -199,6 +199,15 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     is_newest = xact.c.commit_lsn == newest_commit_lsn(connection, horizon.lsn)
     connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced, ~is_newest))
     note_trimmed(connection, horizon.lsn)
+    _give_back_pages(connection)
+
+
+def _give_back_pages(connection: Connection) -> None:
+    """Make the catalog's file smaller by the pages that nothing uses.  Python takes one step of the
+    statement, which is one page."""
+    free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
+    for _ in range(free):
+        connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")
 
 
 def _is_repeated_change() -> ColumnElement[bool]:

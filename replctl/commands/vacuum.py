@@ -31,6 +31,7 @@ from replctl.lake.vacuum import Vacuumed, vacuum_cluster, vacuum_table
 from replctl.parser import ast
 from replctl.record import dataclass
 from replctl.session import Session
+from replctl.types.quote import quote_identifier
 
 #: Options of PostgreSQL that are switches; most have no meaning over a lake.
 _SWITCHES = frozenset(
@@ -40,6 +41,8 @@ _SWITCHES = frozenset(
     }
 )  # fmt: skip
 _VALUES = frozenset({"index_cleanup", "parallel", "buffer_usage_limit"})
+#: So many files that are not needed make reads slow enough to speak of them.
+_MANY_FILES = 100
 _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 
 
@@ -211,7 +214,14 @@ def _vacuum(session: Session, table: Relation, options: _Options) -> None:
         )
         return
     if options.is_verbose:
-        _tell(session, table, done or Vacuumed(None, 0, 0))
+        _tell(session, table, done or Vacuumed(None))
+    if done is not None and done.superfluous_files >= _MANY_FILES:
+        session.notice(
+            f'table "{table.name}" has many small files',
+            detail=f"It would have {done.superfluous_files} files fewer.",
+            hint=f"Use VACUUM FULL {quote_identifier(table.schema)}"
+            f".{quote_identifier(table.name)};",
+        )
 
 
 def _tell(session: Session, table: Relation, done: Vacuumed) -> None:

@@ -12,7 +12,9 @@ Delta's names and are old: their commit may be on its way.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import ceil
 from typing import Any
 from urllib.parse import unquote
 
@@ -126,6 +128,22 @@ def table_size(location: str) -> int:
     if newest is None:
         return 0
     return sum(body.get("size", 0) for body in _files_of(location, names, newest))
+
+
+def superfluous_files(location: str, size: int) -> int:
+    """Return how many files less a table would have in files of `size` bytes, each with rows of one
+    partition, as OPTIMIZE writes them.
+
+    Raises:
+        ObjectNotInPrerequisiteState: as `unneeded_files`.
+    """
+    names = log_names(location)
+    newest = max(_commits(names), default=None)
+    sizes: defaultdict[str, list[int]] = defaultdict(list)
+    for body in [] if newest is None else _files_of(location, names, newest):
+        if body.get("size", 0) < size:
+            sizes[repr(body.get("partitionValues"))].append(body.get("size", 0))
+    return sum(len(small) - max(1, ceil(sum(small) / size)) for small in sizes.values())
 
 
 def files_at(location: str, version: int) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ from replctl.catalog.storage import forget_foreign_commit, relations_with_storag
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point
-from replctl.lake.delta_files import unneeded_files, unneeded_log
+from replctl.lake.delta_files import superfluous_files, unneeded_files, unneeded_log
 from replctl.lake.delta_log import latest_version
 from replctl.lake.delta_names import is_data_name, is_log_name
 from replctl.lake.leftovers import removing_leftovers
@@ -44,6 +44,7 @@ from replctl.lake.table_write import recover
 from replctl.record import dataclass
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
+from replctl.spark import OPTIMIZED_FILE_SIZE
 
 #: Seconds that a file stays at least that no log names: Delta's deletedFileRetentionDuration.
 UNTRACKED_AGE = 7 * 86400
@@ -58,11 +59,13 @@ class Vacuumed:
     Attributes:
         version: the oldest Delta version that can still be read; None if nothing could go.
         files, log_entries: how many it has removed.
+        superfluous_files: how many files fewer the table would have after VACUUM FULL.
     """
 
     version: int | None
-    files: int
-    log_entries: int
+    files: int = 0
+    log_entries: int = 0
+    superfluous_files: int = 0
 
 
 def vacuum_table(
@@ -99,7 +102,7 @@ def vacuum_table(
         with session.read() as catalog:
             version = _oldest_version(catalog, oid, horizon)
         if version is None or version < 0:
-            return Vacuumed(None, 0, 0)
+            return Vacuumed(None)
         return _clean(session, relation.storage, version, horizon)
 
 
@@ -161,7 +164,9 @@ def _clean(session: Session, storage: Storage, version: int, horizon: Horizon) -
     injection_point("vacuum.before-log")
     entries = unneeded_log(location, version, old)
     _delete(folder, entries, "vacuum.after-first-log-entry")
-    return Vacuumed(version, len(files), len(entries))
+    return Vacuumed(
+        version, len(files), len(entries), superfluous_files(location, OPTIMIZED_FILE_SIZE)
+    )
 
 
 def _time_of_untracked(session: Session, horizon: Horizon) -> float:

@@ -111,10 +111,12 @@ def _status(
     from replctl.spark import find_server
 
     server = find_server(existing_home(home))
+    is_answering = server is not None and server.answers()
     if as_json:
         state: dict[str, object] = {"running": server is not None}
         if server is not None:
             state |= {
+                "answers": is_answering,
                 "pid": server.pid,
                 "port": server.port,
                 "started": server.started,
@@ -125,7 +127,8 @@ def _status(
     elif server is None:
         print("no Spark server is running")
     else:
-        print(f"Spark server is running (PID: {server.pid}), port {server.port}")
+        state_of_it = "is running" if is_answering else "is running, but does not answer"
+        print(f"Spark server {state_of_it} (PID: {server.pid}), port {server.port}")
         print(f"started {server.started}, log {server.log}")
     if server is None:
         raise typer.Exit(_NOT_RUNNING)

@@ -45,6 +45,7 @@ from replctl.spark.staging import StagedColumn as StagedColumn
 from replctl.spark.translation import to_sql as to_sql
 from replctl.spark.translation import untranslatable as untranslatable
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
+from replctl.spark.values import OPTIMIZED_FILE_SIZE as OPTIMIZED_FILE_SIZE
 from replctl.spark.values import ChangedFiles as ChangedFiles
 from replctl.spark.values import ChangeSource as ChangeSource
 from replctl.spark.values import CommitNote as CommitNote

@@ -62,6 +62,7 @@ from replctl.spark.settings import (
 from replctl.spark.shared_feed import SharedFeeds
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged, wire_table
 from replctl.spark.values import (
+    OPTIMIZED_FILE_SIZE,
     ChangeSource,
     CommitNote,
     FeedVersion,
@@ -116,8 +117,7 @@ _DEFAULT_PROPERTIES = {
     # Each query writes its plan for a user interface that is off; as a list with an entry for each
     # operator that takes a fourth of the planning of a small write
     "spark.sql.ui.explainMode": "simple",
-    # VACUUM FULL: files of a size that a change can afford to write anew
-    "spark.databricks.delta.optimize.maxFileSize": str(128 * 2**20),
+    "spark.databricks.delta.optimize.maxFileSize": str(OPTIMIZED_FILE_SIZE),
     # A key beyond the columns that have statistics clusters rows none the less
     "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }

@@ -33,6 +33,7 @@ from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
 from replctl.spark.java import check_user, find_java
+from replctl.spark.liveness import LIMIT, Liveness, answers
 from replctl.spark.maven import delta_jars
 from replctl.spark.memory import heap, memory_limit
 from replctl.spark.start_failure import ending, memory_hint, reason
@@ -40,7 +41,9 @@ from replctl.spark.start_failure import ending, memory_hint, reason
 _START_TIMEOUT = (
     180.0  # seconds until the server has to answer; Delta's jars may have to be brought
 )
-_STOP_TIMEOUT = 60.0
+_END_TIMEOUT = 30.0  # seconds that the JVM of a server gets to end
+_STOP_TIMEOUT = 45.0  # seconds until a server is killed
+_KILL_TIMEOUT = 10.0  # seconds that the system gets to end it
 _HEAP = 4 << 30  # bytes, where there is memory for it
 _POLL_INTERVAL = 0.5
 _TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # not an argument: others can see those
@@ -88,6 +91,7 @@ class Server:
 
     Attributes:
         pid: of the process that watches over it.
+        jvm: the process that it watches over, its child.
         port: on 127.0.0.1.
         token: whoever has it may use the server.
         started: when, in UTC (ISO 8601).
@@ -96,6 +100,7 @@ class Server:
     """
 
     pid: int
+    jvm: int
     port: int
     token: str
     started: str
@@ -106,6 +111,10 @@ class Server:
     def remote(self) -> str:
         """Its address, as in SPARK_REMOTE, with the token."""
         return f"sc://localhost:{self.port}/;token={self.token}"
+
+    def answers(self) -> bool:
+        """Return whether it answers within some seconds."""
+        return answers(self.port)
 
 
 def find_server(cluster: Path) -> Server | None:
@@ -183,10 +192,10 @@ def detach(process: subprocess.Popen[bytes]) -> None:
 
 
 def stop_server(cluster: Path) -> Server | None:
-    """End the server of a cluster, whoever uses it; the one that ran.
+    """End the server of a cluster, whoever uses it; return the one that ran.
 
     Raises:
-        ConnectionFailure: it does not end.
+        ConnectionFailure: it does not end even when it is killed.
     """
     folder = _Folder(cluster)
     server = find_server(cluster)
@@ -194,11 +203,17 @@ def stop_server(cluster: Path) -> Server | None:
         folder.description.unlink(missing_ok=True)
         return None
     os.kill(server.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _STOP_TIMEOUT
-    while folder.is_locked():
-        if time.monotonic() > deadline:
-            raise ConnectionFailure(f"the Spark server (PID {server.pid}) does not stop")
-        time.sleep(0.05)
+    if not folder.wait_for_end(_STOP_TIMEOUT):
+        # The process that watches is stopped, or hangs: its child is still the JVM
+        for pid in (server.jvm, server.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not folder.wait_for_end(_KILL_TIMEOUT):
+            raise ConnectionFailure(
+                f"the Spark server (PID {server.pid}) does not end",
+                detail="It was killed, but the system has not let it go.",
+            )
+        folder.forget()
     return server
 
 
@@ -231,13 +246,15 @@ def attach_server(cluster: Path) -> Server | None:
 
 @contextmanager
 def temporary_server(
-    memory: str, master: str = "local[2]", *, is_brief: bool = False
+    memory: str, master: str = "local[2]", *, is_brief: bool = False, folder: Path | None = None
 ) -> Iterator[str]:
-    """A server that no cluster has, while the block runs; its address, with the token.
+    """Give the address, with the token, of a server that no cluster has, and that ends with the
+    block.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
         is_brief: as in SparkConf.
+        folder: an empty one where `find_server` finds it.
 
     Raises:
         As `start_server`.
@@ -245,15 +262,16 @@ def temporary_server(
     properties = {"spark.driver.memory": memory}
     if is_brief:
         properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as other:
+        place = folder or Path(other)
         # Its time-out counts from the end of this process, were that killed
         conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
-        server, _is_new = start_server(Path(folder), conf)
-        attach_server(Path(folder))
+        server, _is_new = start_server(place, conf)
+        attach_server(place)
         try:
             yield server.remote
         finally:
-            stop_server(Path(folder))
+            stop_server(place)
 
 
 #: Descriptors of the locks that this process holds as a user of servers.
@@ -276,6 +294,15 @@ class _Folder:
     def is_locked(self) -> bool:
         """Whether the process that watches over a server lives, and its server answers."""
         return is_locked(self.lock)
+
+    def wait_for_end(self, timeout: float) -> bool:
+        """Return whether the process that watches over a server ends within `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while self.is_locked():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
 
     def read(self) -> Server | None:
         try:
@@ -381,23 +408,33 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
     Engine(spark, folder.log)
     process = jvm.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder.write(Server(os.getpid(), port, token, now, str(folder.log), conf))
+    folder.write(Server(os.getpid(), process.pid, port, token, now, str(folder.log), conf))
     try:
         yield process
     except SystemExit:
         folder.description.unlink(missing_ok=True)
         raise
     finally:
-        jvm.end(process)
+        # One that does not answer would not end by itself, either
+        jvm.end(process, _END_TIMEOUT if answers(port) else 0.0)
 
 
 def _watch(folder: _Folder, conf: ServerConf, process: subprocess.Popen[bytes]) -> None:
-    """Return when the JVM has died; SystemExit when nobody has used it for long enough."""
+    """Return when the JVM has died, or has not answered for too long and was killed; SystemExit
+    when nobody has used it for long enough."""
+    server = folder.read()
+    assert server is not None
+    liveness = Liveness(server.answers)
     idle_since = time.monotonic()
     flags = os.O_RDWR | os.O_CREAT
     with open_private(folder.path / "clients.lock", flags, "w") as clients:
         while process.poll() is None:
             time.sleep(_POLL_INTERVAL)
+            if liveness.has_ended():
+                process.kill()
+                process.wait()
+                folder.note_ending(f"It did not answer for {LIMIT:g} seconds, and was killed.")
+                return
             try:
                 fcntl.flock(clients, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

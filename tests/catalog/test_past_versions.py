@@ -59,3 +59,18 @@ def test_entries_that_were_removed_are_not_missed(cluster: Cluster, later: tuple
         trim(catalog.connection, Horizon(lsn, time.time_ns() // 1000 + 10**9))
     assert _version(cluster, lsn) == 5
     assert _version(cluster, newest) == (7 if later else 5)
+
+
+def test_the_file_gets_smaller(cluster: Cluster) -> None:
+    """Pages without rows go back to the system."""
+    for _ in range(5):
+        lsn = _committed(cluster, *range(300))
+    before = _pages(cluster)
+    with cluster.write(_database(cluster)) as catalog:
+        trim(catalog.connection, Horizon(lsn, time.time_ns() // 1000 + 10**9))
+    assert _pages(cluster) < before - 10
+
+
+def _pages(cluster: Cluster) -> int:
+    with cluster.begin(write=False) as connection:
+        return int(connection.exec_driver_sql("PRAGMA page_count").scalar_one())

@@ -18,6 +18,7 @@ from fix_replication import connect
 from patience import PATIENCE, wait_until
 
 from replctl.catalog.cluster import Cluster
+from replctl.spark import find_server, stop_server
 from replctl.spark.jvm import BRIEF_OPTIONS
 
 if TYPE_CHECKING:
@@ -201,17 +202,26 @@ def test_a_server_that_cannot_be_reached(command: Command) -> None:
 
 
 @pytest.mark.spark
-def test_a_server_ends(command: Command) -> None:
+def test_a_server_ends(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command.start("--idle-timeout", "1").returncode == 0
     wait_until(lambda: command.spark("status").returncode != 0)
     assert command.spark("status", "--json").stdout == '{"running": false}\n'
     assert not (command.home / "spark" / "server.json").exists()
 
-    assert command.start().returncode == 0
-    pid = command.pid()
-    (jvm,) = jvms_of(pid)
-    assert command.spark("stop").stdout == f"Spark server stopped (PID: {pid})\n"
-    assert not Path(f"/proc/{jvm}").exists()
+    # A JVM that is stopped, and then the process that watches over one
+    for who in ("jvm", "pid"):
+        assert command.start().returncode == 0
+        server = find_server(command.home)
+        assert server is not None
+        os.kill(getattr(server, who), signal.SIGSTOP)
+        if who == "jvm":
+            assert json.loads(command.spark("status", "--json").stdout)["answers"] is False
+            assert command.spark("stop").stdout == f"Spark server stopped (PID: {server.pid})\n"
+        else:
+            monkeypatch.setattr("replctl.spark.server._STOP_TIMEOUT", 0.5)
+            assert stop_server(command.home) == server
+        wait_until_gone(server.jvm)
+        wait_until_gone(server.pid)
     stopped = command.spark("stop")
     assert (stopped.stdout, stopped.returncode) == ("no Spark server is running\n", _NOT_RUNNING)
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from fix_replication import Database
+from follow_hint import follow_hint
+
+from replctl.errors import Notice
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +21,12 @@ def _files(database: Database, end: str) -> int:
     return len([f for f in Path(str(path)).rglob(f"*{end}") if not f.name.startswith(".")])
 
 
-def test_a_slot_holds_and_the_rest_goes(publisher: Database, subscriber: Database) -> None:
+def test_a_slot_holds_and_the_rest_goes(
+    publisher: Database, subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replctl.commands.vacuum._MANY_FILES", 2)
+    notices: list[Notice] = []
+    publisher.session.on_notice = notices.append
     for database in (publisher, subscriber):
         database.run("SET replctl.vacuum_retention = 0")
         database.run(_TABLE)
@@ -36,7 +44,15 @@ def test_a_slot_holds_and_the_rest_goes(publisher: Database, subscriber: Databas
         "DELETE FROM t WHERE id > 15 AND id < 18",
     ):
         publisher.run(statement)
-    publisher.run("VACUUM FULL t")
+    publisher.run("VACUUM t")
+    (notice,) = notices
+    assert (notice.message, notice.hint) == (
+        'table "t" has many small files',
+        "Use VACUUM FULL public.t;",
+    )
+    follow_hint(notice.hint, publisher, lambda name: publisher)
+    publisher.run("VACUUM t")
+    assert notices == [notice]
     publisher.run("UPDATE t SET v = 'last' WHERE id = 12")
     publisher.run("ALTER PUBLICATION p SET TABLE t WHERE (id > 4)")
     publisher.run("UPDATE t SET v = v || '!' WHERE id IN (4, 6)")

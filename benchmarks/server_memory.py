@@ -1,0 +1,83 @@
+"""What a Spark server holds when it has collected its garbage."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replctl.spark import SparkConf, find_server, open_engine
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+_PATIENCE = 60.0  # seconds until a JVM has told
+#: Parts of the heap, as a JVM names them for the collectors that replctl uses.
+_PARTS = r"def new generation|tenured generation|PSYoungGen|ParOldGen"
+_HEAP = re.compile(rf"^ (?:{_PARTS})\s+total \d+K, used (\d+)K", re.MULTILINE)
+_METASPACE = re.compile(r"^ Metaspace\s+used (\d+)K", re.MULTILINE)
+_THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMemory:
+    """Megabytes of heap and of classes, threads, and views of the session that asks."""
+
+    heap: float
+    metaspace: float
+    threads: int
+    views: int
+
+    def __str__(self) -> str:
+        return (
+            f"heap {self.heap:.0f} MB, classes {self.metaspace:.0f} MB, threads {self.threads},"
+            f" views {self.views}"
+        )
+
+    def growth(self, earlier: ServerMemory) -> list[str]:
+        """Return what has grown without bound, as sentences: caches and pools of threads fill up
+        while the first work is done, and no further."""
+        found = {
+            "the heap has grown": self.heap > 1.2 * earlier.heap + 64,
+            "classes have grown": self.metaspace > 1.2 * earlier.metaspace + 32,
+            "threads are left": self.threads > earlier.threads + 40,
+            "views are left": self.views > earlier.views,
+        }
+        return [what for what, is_so in found.items() if is_so]
+
+
+def server_memory(folder: Path, engine: Engine | None = None) -> ServerMemory:
+    """Return what the server of a folder holds.
+
+    A JVM that gets SIGQUIT writes its threads and heap into its log.
+
+    Args:
+        engine: with a session of it; None: one is opened.
+
+    Raises:
+        TimeoutError: its JVM does not tell.
+    """
+    server = find_server(folder)
+    assert server is not None
+    opened = engine or open_engine(SparkConf(remote=server.remote))
+    views = len(opened.rows("SHOW VIEWS"))
+    opened.rows("SELECT reflect('java.lang.System', 'gc')")
+    if engine is None:
+        opened.stop()
+    status = Path(f"/proc/{server.jvm}/status").read_text("ascii")
+    threads = _THREADS.findall(status)
+    log = Path(server.log)
+    before = log.stat().st_size
+    os.kill(server.jvm, signal.SIGQUIT)
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        told = log.read_bytes()[before:].decode("utf-8", "replace")
+        if metaspace := _METASPACE.search(told):
+            heap = sum(map(int, _HEAP.findall(told)))
+            return ServerMemory(heap / 1024, int(metaspace[1]) / 1024, int(threads[0]), views)
+    raise TimeoutError("the JVM does not say what it uses")
