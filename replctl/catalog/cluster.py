@@ -67,6 +67,7 @@ from replctl.errors import (
     InvalidCatalogName,
     IoError,
     LockNotAvailable,
+    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedFile,
 )
