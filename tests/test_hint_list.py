@@ -110,6 +110,12 @@ HINTS: dict[str, str] = {
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,
+    "End the transaction, then repeat it.": "lake/test_unfinished_batch.py::"
+    "test_a_block_that_has_locked_the_table_does_not_wait_for_itself",
+    "cause.hint or _help(subscription, member, cause, 'repeat the statement')": "subscription/"
+    "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
+    "error.hint or _help(subscription, members[0], error, 'run \"replctl sync\"')": "subscription/"
+    "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
     "waiting.hint": PASSED_ON,
     "error.hint": PASSED_ON,
     "hint": PASSED_ON,

@@ -46,6 +46,7 @@ from replctl.catalog.transaction import (
 from replctl.errors import (
     DuplicateObject,
     PostgresError,
+    QueryCanceled,
     SerializationFailure,
 )
 from replctl.injection_point import injection_point
@@ -65,6 +66,7 @@ from replctl.lake.undo import (
     floor_of,
     pending_commits,
     storage_of,
+    tell_of_undo,
     undo_commits,
     undo_since,
     written_tables,
@@ -310,10 +312,11 @@ def writing(
     Raises:
         LockNotAvailable: another session writes one of the relations, or changes its definition,
             for too long.
+        UnfinishedBatch: one has changes of a subscription that are written in part.
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
-        session.lock_relations({*oids, *guarded}, stack)
+        session.lock_relations({*oids, *guarded}, stack, written=oids)
         yield stack.enter_context(writing_locked(session, oids, is_whole=is_whole))
 
 
@@ -322,9 +325,6 @@ def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
     """As `writing`, by who has the locks of the relations already."""
-    for oid in oids:
-        if oid in session.unfinished:
-            raise session.unfinished[oid]
     recover(session, oids)
     check_rules(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
@@ -369,8 +369,14 @@ def check_rules(session: Session, relids: Collection[int]) -> None:
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo the transactions of dead processes that touch `relids`; without them, the
-    blocks of the database, which may have changed definitions: those whose tables cannot be read
-    are left.  On a standby the primary does."""
+    blocks of the database, which may have changed definitions.  On a standby the primary does.
+
+    What cannot be undone in other tables than `relids` stays, and stops only who uses these;
+    without `relids` a WARNING tells of it.
+
+    Raises:
+        PostgresError: it cannot be undone in one of `relids`.
+    """
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
@@ -385,8 +391,12 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             continue
         try:
             _end_abandoned(session, xid)
-        except commit_log.UNREADABLE:
-            if relids is not None:
+        except QueryCanceled:
+            raise
+        except PostgresError as error:  # of another of its tables, perhaps
+            if relids is None:
+                tell_of_undo(session, xid, error)
+            else:
                 _undo_tables(session, xid, relids)
 
 
@@ -486,12 +496,7 @@ def undo_or_leave(session: Session, xid: int) -> None:
     try:
         _undo(session, xid)
     except PostgresError as error:
-        session.notice(
-            f"transaction {xid} could not be undone yet",
-            severity="WARNING",
-            detail=error.message,
-            hint="It is undone before its tables are used again.",
-        )
+        tell_of_undo(session, xid, error)
         session.cluster.abandoned.add(xid)
         _disown_abandoned(session.cluster)
 
