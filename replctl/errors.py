@@ -431,6 +431,9 @@ class DatabaseDoesNotExist(PostgresError, sqlstate="3D000", severity="FATAL"): .
 class IoError(PostgresError, sqlstate="58030"): ...
 
 
+class FileAccessDenied(IoError, sqlstate="42501"): ...
+
+
 class UndefinedFile(IoError, sqlstate="58P01"): ...
 
 

@@ -30,11 +30,9 @@ from replctl.catalog.transaction import (
 from replctl.errors import (
     ConnectionFailure,
     DiskFull,
-    InsufficientPrivilege,
-    IoError,
+    FileAccessDenied,
     ObjectNotInPrerequisiteState,
     PostgresError,
-    UndefinedFile,
 )
 from replctl.lake import commit_log
 from replctl.replication.refresh_hint import refresh_hint
@@ -150,8 +148,7 @@ def _help(
     """Return what helps against a cause that says nothing of that itself."""
     if isinstance(cause, ConnectionFailure):
         return None
-    is_missing = isinstance(cause, UndefinedFile)
-    if isinstance(cause, (DiskFull, InsufficientPrivilege, IoError)) and not is_missing:
+    if isinstance(cause, (DiskFull, FileAccessDenied)):
         return f"Let replctl write the table's files, then {then}."
     return refresh_hint(subscription, member.schema, member.name)
 

@@ -28,7 +28,7 @@ from replctl.catalog.transaction import begin_transaction, next_xid
 from replctl.errors import (
     ConnectionFailure,
     DiskFull,
-    InsufficientPrivilege,
+    FileAccessDenied,
     InternalError,
     Notice,
     PostgresError,
@@ -197,7 +197,7 @@ _REFRESH = "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
     [
         (InternalError("x"), _REFRESH),
         (DiskFull("x"), "Let replctl write the table's files, then {}."),
-        (InsufficientPrivilege("x"), "Let replctl write the table's files, then {}."),
+        (FileAccessDenied("x"), "Let replctl write the table's files, then {}."),
         (DiskFull("x", hint="Check free disk space."), "Check free disk space."),
         (ConnectionFailure("x"), None),
     ],
