@@ -68,6 +68,10 @@ HINTS: dict[str, str] = {
     "Synchronize the subscription of the slot, or let the table's owner prolong its"
     " retention.": "lake/test_slot_retention.py::"
     "test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs",
+    "Use SELECT pg_drop_replication_slot({}), then SELECT"
+    " pg_create_logical_replication_slot({}, {}): changes before that are lost.": "lake/"
+    "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
+    "Make the standby again: replctl standby create.": UNTRIED,
     # -- tables
     "put_back_hint(relation)": "lake/test_version_chain.py",
     "put_back_hint(place.relation)": "lake/test_version_chain.py",

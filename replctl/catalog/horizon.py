@@ -110,6 +110,13 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
     return last_logged_version(catalog.connection, relid) if first is None else int(first) - 1
 
 
+def has_adopted_tables(connection: Connection) -> bool:
+    """Return whether there are tables that belong to others, in any database."""
+    storage = schema.storage_table
+    query = select(storage.c.relid).where(storage.c.is_adopted).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
     """The first change of each adopted table that was committed after an LSN."""
     wal, xact, storage = schema.pg_wal, schema.pg_xact, schema.storage_table

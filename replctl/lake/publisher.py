@@ -266,7 +266,7 @@ class LakePublisher:
             slot = get_slot(connection, name)
             check_database(slot, self._session.database_oid)
             check_not_synced(connection, slot)
-        check_not_invalidated(check_slot(self._session, slot))
+        check_not_invalidated(check_slot(self._session, slot), has_subscription=True)
         return slot.confirmed_flush_lsn
 
     def retention(self, slot_name: str) -> list[TableRetention]:
