@@ -117,9 +117,7 @@ def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) ->
     now = _now()
     with cluster.begin(write=False) as connection:
         row = connection.execute(select(table).where(mine)).first()
-    if row is None or (
-        row.received_lsn == received_lsn and now - row.last_msg_time < _STATUS_INTERVAL
-    ):
+    if row is None or (row.received_lsn == received_lsn and _is_recent(row.last_msg_time, now)):
         return
     with cluster.begin(write=True) as connection:
         values = {"received_lsn": received_lsn, "last_msg_time": now}
@@ -191,7 +189,7 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
     now = _now()
     with cluster.begin(write=False) as connection:
         row = connection.execute(select(table).where(mine)).first()
-    if row is None or (row.state == "streaming" and now - row.reply_time < _STATUS_INTERVAL):
+    if row is None or (row.state == "streaming" and _is_recent(row.reply_time, now)):
         return
     with cluster.begin(write=True) as connection:
         values = {"state": "streaming", "reply_time": now}
@@ -340,6 +338,11 @@ def _in_use(slot_name: str, pid: int) -> ObjectInUse:
 
 def _pid(row: Any) -> int:
     return int(row.backend.partition("-")[0])
+
+
+def _is_recent(time: int, now: int) -> bool:
+    """Return whether a report need not be repeated yet: a clock that was ahead keeps none back."""
+    return 0 <= now - time < _STATUS_INTERVAL
 
 
 def _now() -> int:

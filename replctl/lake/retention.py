@@ -199,7 +199,7 @@ def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_Tabl
         ]
     for change, root in changes:
         assert change.relation.storage is not None
-        location, began = change.relation.storage.location, change.time / 1_000_000
+        location, began = change.relation.storage.location, min(change.time / 1_000_000, now)
         try:
             view = outlook(location, change.version, began, now)
         except UNREADABLE:
