@@ -217,7 +217,8 @@ class Session:
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         role, database_oid = login.role, login.database_oid
         try:
-            drop_abandoned_slots(cluster)
+            if cluster.refusal is None:
+                drop_abandoned_slots(cluster)
             with cluster.read(database_oid) as catalog:
                 stored = settings_at_start(catalog, database_oid, role.oid)
                 role_settings = _read_settings(stored, on_notice)

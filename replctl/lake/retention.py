@@ -140,7 +140,7 @@ def _note(
     session: Session, slot: ReplicationSlot, outlooks: Sequence[Outlook], now: float
 ) -> ReplicationSlot:
     status = _status(outlooks, now)
-    if status != slot.retention:
+    if status != slot.retention and session.cluster.refusal is None:
         with session.cluster.begin(write=True, in_recovery=True) as connection:
             note_retention(connection, slot.name, status)
     return replace(slot, retention=status)
