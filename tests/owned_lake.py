@@ -29,6 +29,8 @@ _LIMITS = (
     "max_wal_senders",
     "max_worker_processes",
 )
+#: Spark plans wide unions slowly.
+_READ_AT_ONCE = 8
 _FILES = ([1, 2, 3, 4], [5, 6, 7], [8, 9, 10])
 
 
@@ -91,8 +93,10 @@ class OwnedLake:
             f"SELECT '{place}', CAST(id AS STRING), v, CAST(n AS STRING) FROM delta.`{place}`"
             for place in found
         ]
-        for place, *row in self._engine.rows(" UNION ALL ".join(queries)) if queries else ():
-            found[Path(place)].append(tuple(row))
+        for first in range(0, len(queries), _READ_AT_ONCE):
+            query = " UNION ALL ".join(queries[first : first + _READ_AT_ONCE])
+            for place, *row in self._engine.rows(query):
+                found[Path(place)].append(tuple(row))
         return {place: sorted(rows, key=str) for place, rows in found.items()}
 
 

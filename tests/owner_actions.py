@@ -139,12 +139,14 @@ class Action:
 
     Attributes:
         quick: the same by delta-rs.
+        adds_column: the column `extra`, at a source.
     """
 
     name: str
     statements: tuple[str, ...] = ()
     do: Callable[[OwnedTable], None] | None = None
     quick: Callable[[OwnedTable], None] | None = None
+    adds_column: bool = False
 
     @property
     def word(self) -> str:
@@ -320,7 +322,7 @@ _CARE = [
         (_PROPERTY % ("delta.columnMapping.mode", "name"), "UPDATE {t} SET v = 'm' WHERE id = 4"),
     ),
     Action("drop not null", ("ALTER TABLE {t} ALTER COLUMN n DROP NOT NULL",)),
-    Action("nullable column added", do=_add_column),
+    Action("nullable column added", do=_add_column, adds_column=True),
     Action("log cleaned", do=OwnedTable.clean_log),
     Action(
         "drop feature",

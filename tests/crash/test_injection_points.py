@@ -12,7 +12,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from fix_spark import spark_options
 
 from replctl.injection_point import POINTS
@@ -196,6 +198,34 @@ def test_apply_survives(subscribed: Command) -> None:
     _killed_at_each(subscribed, _points("apply"))
     assert subscribed.sync() == 0
     assert before != subscribed.answers("test_sub") == subscribed.answers("test_pub")
+
+
+def test_versions_that_are_compared_together_survive(command: Command, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    ids = pa.array(range(1, 7), pa.int32())
+    write_deltalake(str(place), pa.table({"id": ids, "v": ["old"] * 6}))
+    command.run(script="CREATE DATABASE joined_pub;\nCREATE DATABASE joined_sub;\n")
+    command.run(
+        "-d",
+        "joined_pub",
+        script="CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+        f" LOCATION '{place}';\nCREATE PUBLICATION j FOR TABLE t;\n",
+    )
+    command.run(
+        "-d",
+        "joined_sub",
+        script="CREATE TABLE t (id int PRIMARY KEY, v text);\n"
+        "CREATE SUBSCRIPTION j CONNECTION 'dbname=joined_pub' PUBLICATION j;\n",
+    )
+    assert command.sync() == 0
+    table = DeltaTable(str(place))
+    table.update(updates={"v": "'new'"}, predicate="id > 3")
+    table.delete("id IN (1, 5)")
+    table.update(updates={"v": "'newer'"}, predicate="id = 6")
+    _killed_at_each(command, _points("apply"))
+    assert command.sync() == 0
+    rows = command.run("-d", "joined_sub", "-A", "-t", "-c", "SELECT * FROM t ORDER BY id")[1]
+    assert rows == "2|old\n3|old\n4|new\n6|newer\n"
 
 
 @pytest.mark.parametrize("point", _points("batches"))
