@@ -117,6 +117,9 @@ class Launcher:
     Args:
         is_stopping: asked before each batch and each copy whether to end here.
         on_applied: told of what a run has written.
+
+    Raises:
+        PostgresError: the cluster's directory cannot be written.
     """
 
     def __init__(
@@ -126,6 +129,8 @@ class Launcher:
         is_stopping: Callable[[], bool] = lambda: False,
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
     ) -> None:
+        if session.cluster.refusal is not None:
+            raise session.cluster.refusal
         self._session = session
         self._is_stopping = is_stopping
         self._on_applied = on_applied

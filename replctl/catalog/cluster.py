@@ -177,6 +177,7 @@ class Cluster:
 
             refusal = refusal_of(chosen, error)
             if not cls.exists(chosen):
+                refusal.hint = None
                 raise refusal from error
             return ReadOnlyCluster(chosen, refusal)
 
