@@ -114,6 +114,8 @@ HINTS: dict[str, str] = {
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,
+    'Let replctl, and its Spark, write the files in "{}".': "lake/test_table_error.py::"
+    "test_what_cannot_be_written_is_told_with_its_cause",
     "End the transaction, then repeat it.": "lake/test_unfinished_batch.py::"
     "test_a_block_that_has_locked_the_table_does_not_wait_for_itself",
     "cause.hint or _help(subscription, member, cause, 'repeat the statement')": "subscription/"

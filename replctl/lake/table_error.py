@@ -54,7 +54,9 @@ def named(
         if place is None:
             return error
         told = _told(place, error)
-        if told.hint is None and not isinstance(told, FileAccessDenied):
+        if told.hint is None and isinstance(told, FileAccessDenied):
+            told.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
+        if told.hint is None:
             _advise(session, told, place, subscription)
     except PostgresError:  # the catalog, or the log, cannot be read either
         return error
