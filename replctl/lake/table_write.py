@@ -22,6 +22,7 @@ from replctl.catalog.intent import (
     intents_of,
     move_intent,
     writers_of,
+    writes_others,
 )
 from replctl.catalog.lock import LockMode, OpenBlock, object_lock
 from replctl.catalog.pg_class import DELETION_VECTORS, Relation, Storage, load_relations
@@ -371,8 +372,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo the transactions of dead processes that touch `relids`; without them, the
     blocks of the database, which may have changed definitions.  On a standby the primary does.
 
-    What cannot be undone in other tables than `relids` stays, and stops only who uses these;
-    without `relids` a WARNING tells of it.
+    What cannot be undone in other tables stays, and stops only who uses these.
 
     Raises:
         PostgresError: it cannot be undone in one of `relids`.
@@ -393,11 +393,14 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             _end_abandoned(session, xid)
         except QueryCanceled:
             raise
-        except PostgresError as error:  # of another of its tables, perhaps
+        except PostgresError as error:
             if relids is None:
                 tell_of_undo(session, xid, error)
-            else:
-                _undo_tables(session, xid, relids)
+                continue
+            with cluster.begin(write=False) as connection:
+                if not writes_others(connection, xid, relids):
+                    raise
+            _undo_tables(session, xid, relids)
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
@@ -514,14 +517,13 @@ def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
     intents, relations = written_tables(session, xid)
     take_over(session, xid, relations)
-    is_whole = any(intent.is_whole for intent in intents)
     done = [
         commit.mark
         for intent in intents
         for commit in _commits_of(session, relations, intent, xid)
         if commit.changes_data and commit.mark is not None and not commit.is_silent
     ]
-    if not (is_whole and done):
+    if not (done and any(intent.is_whole for intent in intents)):
         _undo(session, xid)
         return
     origin = None
