@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -106,6 +105,8 @@ def refusal_of(path: Path, error: Exception) -> PostgresError:
 
 def _why_not_writable(path: Path) -> OSError | None:
     """Return what the system says of a new file in a directory; None if it can be written."""
+    import tempfile  # not for every command
+
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(bytes(_NEEDED))
