@@ -392,19 +392,9 @@ class Cluster:
 
     def _prepare_catalog(self) -> None:
         revision = self._revision()
-        if revision is not None:
-            self._check_revision()
+        if revision == schema.REVISION:
             return
-        self._upgrade()
-        self._bootstrap()
-
-    def _check_revision(self) -> None:
-        """
-        Raises:
-            ObjectNotInPrerequisiteState: the catalog is of another replctl.
-        """
-        revision = self._revision()
-        if revision != schema.REVISION:
+        if revision is not None:
             raise ObjectNotInPrerequisiteState(
                 f'catalog of cluster "{self.path}" has revision {revision}, which this replctl does'
                 " not support",
@@ -412,6 +402,8 @@ class Cluster:
                 hint="Use the replctl that made the cluster, or write its databases with that one's"
                 ' "replctl dump" and make them again in a new home.',
             )
+        self._upgrade()
+        self._bootstrap()
 
     def _revision(self) -> str | None:
         with self.engine.begin() as connection:

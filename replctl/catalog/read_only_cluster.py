@@ -17,13 +17,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, select
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, select, text
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.server_log import ServerLog
-from replctl.errors import PostgresError
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.file_lock import is_locked
 
 _COPIES = 3
@@ -49,10 +49,8 @@ class ReadOnlyCluster(Cluster):
         self._others = {}
         self._opening_other = Lock()
         self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
-        if self._revision() is None:  # it was never complete
-            raise copy(refusal)
-        self._check_revision()
         with self.begin(write=False) as connection:
+            _check_revision(connection, path, refusal)
             control = schema.pg_control
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
@@ -93,6 +91,24 @@ class ReadOnlyCluster(Cluster):
             (cluster[0] if isinstance(cluster, tuple) else cluster).close()
         self.engine.dispose()
         self._locks.close()
+
+
+def _check_revision(connection: Connection, path: Path, refusal: PostgresError) -> None:
+    """
+    Raises:
+        PostgresError: `refusal`, if the catalog was never complete.
+        ObjectNotInPrerequisiteState: it is of another replctl.
+    """
+    if not inspect(connection).has_table("alembic_version"):
+        raise copy(refusal)
+    query = text("SELECT version_num FROM alembic_version")
+    revision = connection.execute(query).scalar_one_or_none()
+    if revision != schema.REVISION:
+        raise ObjectNotInPrerequisiteState(
+            f'catalog of cluster "{path}" has revision {revision}, which this replctl does not'
+            " support",
+            detail=f"This replctl supports revision {schema.REVISION}. {refusal.message}.",
+        )
 
 
 def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -> Engine:
