@@ -25,8 +25,8 @@ class PostgresError(Exception):
 
     Attributes:
         path: the file, or the directory, that Spark says it is about, if it says one.
-        reconciles: schema and name of the subscriber's table whose reconcile ends what has stopped
-            its subscription; None: a reconcile does not.
+        reconciles: the subscriber's tables, by schema and name, whose reconcile ends what has
+            stopped their subscription; none: a reconcile does not.
     """
 
     sqlstate: ClassVar[str] = "XX000"
@@ -59,7 +59,7 @@ class PostgresError(Exception):
         self.constraint = constraint
         self.table = table
         self.path: str | None = None
-        self.reconciles: tuple[str, str] | None = None
+        self.reconciles: tuple[tuple[str, str], ...] = ()
 
 
 # Class 08: connection

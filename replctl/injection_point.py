@@ -51,6 +51,7 @@ POINTS = (
     "promotion.after-replacement",
     "promotion.before-end",
     "promotion.after-end",
+    "upgrade.before-commit",
 )
 
 _visits: Counter[str] = Counter()

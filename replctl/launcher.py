@@ -46,6 +46,7 @@ from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
 from replctl.replication.apply import apply_changes
+from replctl.replication.history import check_history
 from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
 from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
@@ -255,6 +256,8 @@ class Launcher:
 
     def _let_go(self, subscription: Subscription, *, stays: bool) -> None:
         del self._held[subscription.oid]
+        if self._session.cluster.is_replaced:  # the catalog that is there now does not know of it
+            return
         release_worker(self._session.cluster, subscription.oid, stays=stays)
         assert subscription.slot_name is not None
         try:
@@ -454,12 +457,25 @@ class _Run:
 
     def _run(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
         """Synchronize the tables that are not yet, and apply changes; again, if tables have to be
-        reconciled for that."""
+        reconciled for that.  Nothing of a log is read that is not the one that was applied."""
+        if not self._check_history(publisher, subscriber):
+            return False
         has_moved, known = False, -1
         while known != len(self._resynchronized):
             known = len(self._resynchronized)
             has_moved |= self._pass(publisher, subscriber)
         return has_moved
+
+    def _check_history(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
+        """Return whether the publisher's log is the one that was applied, or all tables are going
+        to be reconciled that depend on that."""
+        while True:
+            try:
+                check_history(publisher, subscriber, self._subscription)
+                return True
+            except PostgresError as error:
+                if not self._failed(subscriber, error, "apply"):
+                    return False
 
     def _pass(self, publisher: Publisher, subscriber: LakeSubscriber) -> bool:
         """Synchronize the tables that are not yet; while that lasts, apply what others take."""
@@ -616,34 +632,35 @@ class _Run:
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
-        """Let the table that an error is about be reconciled, where that ends it and needs no
-        statement, once in a run; whether it is going to be."""
-        table, subscription = error.reconciles, self._subscription
-        if table is None or subscription.resync is not Resync.AUTO or self._only_unfinished:
+        """Let the tables that an error is about be reconciled, where that ends it and needs no
+        statement, each once in a run; whether they are all going to be."""
+        tables, subscription = error.reconciles, self._subscription
+        if not tables or subscription.resync is not Resync.AUTO or self._only_unfinished:
             return False
         with self._deciding:
-            if table in self._resynchronized:
+            if not self._resynchronized.isdisjoint(tables):
                 return False
             try:
-                why_not = subscriber.resynchronize(table)
+                why_not = subscriber.resynchronize(tables)
             except QueryCanceled:
                 raise
-            except PostgresError as reason:  # the table cannot be read
+            except PostgresError as reason:  # a table cannot be read
                 why_not = f"{reason.message}."
             if why_not is not None:
                 error.detail = why_not if error.detail is None else f"{error.detail} {why_not}"
                 return False
-            self._resynchronized.add(table)
-        subscriber.report(
-            Notice(
-                "WARNING",
-                f'table "{".".join(table)}" of subscription "{subscription.name}" is synchronized'
-                " again",
-                "01000",
-                detail=f"{error.message}." + (f" {error.detail}" if error.detail else ""),
-                context=error.context,
+            self._resynchronized.update(tables)
+        for table in tables:
+            subscriber.report(
+                Notice(
+                    "WARNING",
+                    f'table "{".".join(table)}" of subscription "{subscription.name}" is'
+                    " synchronized again",
+                    "01000",
+                    detail=f"{error.message}." + (f" {error.detail}" if error.detail else ""),
+                    context=error.context,
+                )
             )
-        )
         return True
 
     def _log(self, message: str, backend_type: str) -> None:

@@ -484,13 +484,18 @@ class Session:
         """End the session: what goes with it goes."""
         while self.at_end:
             self.at_end.pop()()
+        if not self.cluster.is_replaced:
+            self._let_go()
+        if self.login is not None:
+            self.login.end()
+
+    def _let_go(self) -> None:
+        """Let go of what the session has in the catalog."""
         self.drop_temporary_slots()
         if self.origin is not None:
             with self.cluster.begin(write=True) as connection:
                 own_origin(connection, self.origin.name, None)
             self.origin = None
-        if self.login is not None:
-            self.login.end()
 
     @property
     def xids(self) -> BlockXids | None:

@@ -66,7 +66,12 @@ class Watch:
         enabled_subscriptions(session, names)  # whether there are such
 
     def round(self) -> list[SyncFailure]:
-        """Run what is due; what could not go on.  It ends early when it was asked to stop."""
+        """Run what is due; what could not go on.  It ends early when it was asked to stop.
+
+        Raises:
+            CannotConnectNow: the catalog was put back under it.
+        """
+        self._session.cluster.check_file()
         subscriptions = [
             subscription
             for subscription in enabled_subscriptions(self._session)

@@ -27,7 +27,9 @@ PLACES = (
 #: another error; or nothing has tried it yet.
 POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
 
-_COLUMNS = "subscription/test_owners_columns.py::test_the_hints_make_the_others_equal"
+_COLUMNS = (
+    "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
+)
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
@@ -44,6 +46,8 @@ HINTS: dict[str, str] = {
     "refresh_hint(subscription, schema, name, option)": _DISABLED,
     "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
+    "refresh_all_hint(subscription, tables)": "lake/test_forked_log.py::"
+    "test_a_publisher_that_was_put_back_stops_the_subscription",
     "self._refresh(catalog, relation) or error.hint": _TARGET,
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"

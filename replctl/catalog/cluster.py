@@ -24,13 +24,21 @@ from sqlalchemy import (
     event,
     exc,
     insert,
-    inspect,
     select,
-    text,
 )
 
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.catalog_file import (
+    CatalogFiles,
+    abandon,
+    check_wal,
+    is_overwritten,
+    is_replaced,
+    replaced,
+    stored_lsn,
+)
+from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.home_directory import (
     CATALOG,
     check_holds_nothing_else,
@@ -48,6 +56,7 @@ from replctl.catalog.pg_control import (
     read_control,
     replace_by,
 )
+from replctl.catalog.revision import check_upgradable, keep_copy, migrate, stored_revision
 from replctl.catalog.server_log import ServerLog
 from replctl.catalog.sqlite_error import is_busy, translated
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
@@ -58,7 +67,6 @@ from replctl.errors import (
     InvalidCatalogName,
     IoError,
     LockNotAvailable,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedFile,
 )
@@ -90,6 +98,7 @@ class Cluster:
         log: the cluster's log.
         is_new: opening it has made its directory.
         refusal: why it cannot be written; None: it can.
+        upgraded_from: the revision from which opening it has upgraded it; None: it did not.
         abandoned: transactions that this process could neither undo nor leave to others so far.
     """
 
@@ -100,13 +109,18 @@ class Cluster:
         make_home_private(path)
         self.engine = _create_engine(path / CATALOG)
         self._locks = ExitStack()
-        self._others: dict[Path, tuple[Cluster, int]] = {}
+        self._others: dict[Path, Cluster] = {}
         self._opening_other = Lock()
         self.is_new = False
+        self.upgraded_from: str | None = None
+        self._files = CatalogFiles(None, None, None)
+        self._stored_lsn: int | None = None
+        self._is_overwritten = False
         self.abandoned: set[int] = set()
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
+            check_wal(path, self._users())
             self._prepare_catalog()
             if is_checked:
                 self._check_identity()
@@ -118,6 +132,8 @@ class Cluster:
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
             ).one()
+        self._files = CatalogFiles.at(path)
+        self._files.note(path / "lock" / f"backend-{self.backend}.lock")
         self.system_identifier = int(row.system_identifier)
         self.signing_key = bytes.fromhex(row.signing_key)
 
@@ -157,7 +173,8 @@ class Cluster:
                 the directory.
             IoError: the directory cannot be made or used.
             UndefinedFile: there is no cluster in it, and none is to be made (58P01).
-            ObjectNotInPrerequisiteState: a newer replctl has made or upgraded it.
+            ObjectNotInPrerequisiteState, ObjectInUse: it is of another revision, from which it
+                cannot be upgraded, or not now (check_upgradable).
             DataCorrupted: catalog.db is not a catalog.
         """
         chosen = cls.home(path)
@@ -193,19 +210,21 @@ class Cluster:
             return self
         with self._opening_other:  # two threads are one process to it
             known = self._others.get(resolved)
-            if known is not None and known[1] != _inode(resolved):  # it was made anew
-                known[0].close()
+            if known is not None and known.is_replaced:  # it was made anew, or put back
+                known.close()
                 del self._others[resolved]
             if resolved not in self._others:
-                cluster = Cluster.open(path)
-                self._others[resolved] = (cluster, _inode(resolved))
-            return self._others[resolved][0]
+                self._others[resolved] = Cluster.open(path)
+            return self._others[resolved]
 
     def close(self) -> None:
         """Let go of the catalog and of this process's lock."""
-        for cluster, _made in self._others.values():
+        for cluster in self._others.values():
             cluster.close()
-        self.engine.dispose()
+        if self.is_replaced:
+            abandon(self.engine)
+        else:
+            self.engine.dispose()
         self._locks.close()
         folder = self.path / "lock"
         (folder / f"backend-{self.backend}.lock").unlink(missing_ok=True)
@@ -226,7 +245,10 @@ class Cluster:
             DiskFull, IoError, DataCorrupted: what SQLite says of the file.
             ReadOnlySqlTransaction, CannotConnectNow: the cluster is a standby, or was replaced by
                 one.
+            CannotConnectNow: catalog.db is another file than the one that was opened.
         """
+        if self.is_replaced:
+            raise replaced(self.path)
         try:
             with self.engine.connect() as connection:
                 immediate = connection.execution_options(replctl_write=write)
@@ -264,6 +286,23 @@ class Cluster:
                 raise translated(error, self.path) from error
             finally:
                 driver.execute("DETACH DATABASE source")
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another catalog.db was put in the place of the one that is open."""
+        return self._is_overwritten or is_replaced(self.path, self._files)
+
+    def check_file(self) -> None:
+        """Check that nobody has written an earlier state into catalog.db since the last call.
+
+        Raises:
+            CannotConnectNow: somebody has, or has put another file in its place (57P03).
+        """
+        known = self._stored_lsn
+        self._is_overwritten |= known is not None and is_overwritten(self.path, known)
+        if self.is_replaced:
+            raise replaced(self.path)
+        self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
         """What the cluster is now: primary or standby."""
@@ -354,6 +393,11 @@ class Cluster:
         path.unlink(missing_ok=True)
         return False
 
+    def _users(self) -> list[Path]:
+        """The locks of the other processes, which live, that have the cluster open."""
+        found = (self.path / "lock").glob("backend-*.lock")
+        return [path for path in found if is_locked(path)]
+
     def _check_identity(self) -> None:
         path = self.path.resolve()
         with self.engine.begin() as connection:
@@ -391,79 +435,62 @@ class Cluster:
             raise translated(error, self.path) from error
 
     def _prepare_catalog(self) -> None:
-        revision = self._revision()
+        with self.engine.begin() as connection:
+            revision = stored_revision(connection)
         if revision == schema.REVISION:
             return
         if revision is not None:
-            raise ObjectNotInPrerequisiteState(
-                f'catalog of cluster "{self.path}" has revision {revision}, which this replctl does'
-                " not support",
-                detail=f"This replctl supports revision {schema.REVISION}.",
-                hint="Use the replctl that made the cluster, or write its databases with that one's"
-                ' "replctl dump" and make them again in a new home.',
-            )
-        self._upgrade()
-        self._bootstrap()
-
-    def _revision(self) -> str | None:
-        with self.engine.begin() as connection:
-            if not inspect(connection).has_table("alembic_version"):
-                return None
-            return connection.execute(
-                text("SELECT version_num FROM alembic_version")
-            ).scalar_one_or_none()
-
-    def _upgrade(self) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        config = Config()
-        config.set_main_option("script_location", "replctl.catalog:migrations")
-        with self.engine.connect() as connection:
-            config.attributes["connection"] = connection.execution_options(replctl_write=True)
-            command.upgrade(config, "head")
-
-    def _bootstrap(self) -> None:
-        """What initdb makes: the superuser and the database postgres, with its schemas."""
-        identifier = new_system_identifier()
+            users = [int(path.stem.split("-")[1]) for path in self._users()]
+            check_upgradable(self.path, revision, users)
+            keep_copy(self.engine, self.path, revision)
         with (
             self.engine.connect() as connection,
             connection.execution_options(replctl_write=True).begin(),
         ):
-            connection.execute(
-                insert(schema.pg_control).values(
-                    system_identifier=identifier,
-                    signing_key=new_signing_key(),
-                    home=str(self.path.resolve()),
-                    next_xid=BOOTSTRAP_XID + 2,
-                    next_oid=FIRST_USER_OID,
-                    insert_lsn=_FIRST_LSN,
-                )
+            migrate(connection)
+            if revision is None:
+                self._bootstrap(connection)
+            else:
+                self.upgraded_from = revision
+
+    def _bootstrap(self, connection: Connection) -> None:
+        """What initdb makes: the superuser and the database postgres, with its schemas."""
+        identifier = new_system_identifier()
+        connection.execute(
+            insert(schema.pg_control).values(
+                system_identifier=identifier,
+                signing_key=new_signing_key(),
+                home=str(self.path.resolve()),
+                next_xid=BOOTSTRAP_XID + 2,
+                next_oid=FIRST_USER_OID,
+                insert_lsn=_FIRST_LSN,
+                revision=schema.REVISION,
             )
-            for row in initial_roles(BOOTSTRAP_SUPERUSER):
-                connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
-            for row in initial_memberships(BOOTSTRAP_SUPERUSER):
-                connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
-            connection.execute(
-                insert(schema.pg_database).values(
-                    oid=POSTGRES_DATABASE,
-                    datname="postgres",
-                    datdba=BOOTSTRAP_SUPERUSER,
-                    xmin=BOOTSTRAP_XID,
-                )
+        )
+        for row in initial_roles(BOOTSTRAP_SUPERUSER):
+            connection.execute(insert(schema.pg_authid).values(**row, xmin=BOOTSTRAP_XID))
+        for row in initial_memberships(BOOTSTRAP_SUPERUSER):
+            connection.execute(insert(schema.pg_auth_members).values(**row, xmin=BOOTSTRAP_XID))
+        connection.execute(
+            insert(schema.pg_database).values(
+                oid=POSTGRES_DATABASE,
+                datname="postgres",
+                datdba=BOOTSTRAP_SUPERUSER,
+                xmin=BOOTSTRAP_XID,
             )
-            for row in initial_schemas(POSTGRES_DATABASE):
-                connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
-            for row in initial_comments(POSTGRES_DATABASE):
-                connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
-            connection.execute(
-                insert(schema.pg_shdescription).values(
-                    objoid=POSTGRES_DATABASE,
-                    classoid=_PG_DATABASE,
-                    description="default administrative connection database",
-                    xmin=BOOTSTRAP_XID,
-                )
+        )
+        for row in initial_schemas(POSTGRES_DATABASE):
+            connection.execute(insert(schema.pg_namespace).values(**row, xmin=BOOTSTRAP_XID))
+        for row in initial_comments(POSTGRES_DATABASE):
+            connection.execute(insert(schema.pg_description).values(**row, xmin=BOOTSTRAP_XID))
+        connection.execute(
+            insert(schema.pg_shdescription).values(
+                objoid=POSTGRES_DATABASE,
+                classoid=_PG_DATABASE,
+                description="default administrative connection database",
+                xmin=BOOTSTRAP_XID,
             )
+        )
 
 
 def new_system_identifier() -> int:
@@ -523,6 +550,7 @@ def _create_engine(path: Path) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
+        begin_random(connection)
         if connection.get_execution_options().get("replctl_write", False):
             _begin_immediate(connection)
         else:
@@ -550,11 +578,6 @@ def _begin_immediate(connection: Connection) -> None:
             time.sleep(random.uniform(*_BUSY_INTERVAL))
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT * 1000)}")
-
-
-def _inode(path: Path) -> int:
-    """What tells a catalog from another that was made in its place."""
-    return (path / "catalog.db").stat().st_ino
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:

@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
+from replctl.catalog.commit_digest import newest_commit_lsn, note_trimmed
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_wal import BREAK, CHANGE, NO_XID, last_logged_version
@@ -208,6 +209,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     everybody sees are those of the first transaction then (PostgreSQL freezes them).
 
     Of those who have changed a relation each one's newest change stays: a reconcile asks for it.
+    The newest of all commits stays, too: its digest proves the log to who reads on from there.
 
     Dropped tables have to be removed before.
     """
@@ -233,7 +235,9 @@ def trim(connection: Connection, horizon: Horizon) -> None:
             frozen = update(table).where(table.c.xmin.in_(old)).values(xmin=BOOTSTRAP_XID)
             connection.execute(frozen)
     is_traced = exists().where(wal.c.xid == xact.c.xid)
-    connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced))
+    is_newest = xact.c.commit_lsn == newest_commit_lsn(connection, horizon.lsn)
+    connection.execute(delete(xact).where(xact.c.xid.in_(old), ~is_traced, ~is_newest))
+    note_trimmed(connection, horizon.lsn)
 
 
 def _is_repeated_change() -> ColumnElement[bool]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from replctl.catalog import pg_replication_slots as origins
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_replication_slots import SessionOrigin
 from replctl.catalog.worker import origin_pid
 from replctl.errors import (
@@ -42,7 +43,7 @@ def _create(context: FunctionContext, name: str) -> int:
                 ' "pg_replication_origin_roname_index"',
                 detail=f"Key (roname)=({name}) already exists.",
             )
-        origins.create_origin(connection, name, INVALID_LSN)
+        origins.create_origin(connection, name, LogPosition(INVALID_LSN))
         return origins.get_origin(connection, name)
 
 
@@ -61,7 +62,7 @@ def _drop(context: FunctionContext, name: str) -> str:
 def _advance(context: FunctionContext, name: str, lsn: int) -> str:
     with context.cluster.begin(write=True) as connection:
         _check_free(context, connection, name)
-        origins.advance_origin(connection, name, lsn, None)
+        origins.advance_origin(connection, name, LogPosition(lsn), None)
     return ""
 
 

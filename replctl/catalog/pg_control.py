@@ -18,6 +18,7 @@ class ControlData:
         timeline: how often the cluster has changed its home by promotion, from 1.
         is_in_recovery: it is a standby.
         promoted_to: the directory of the standby that was promoted in its place.
+        revision: of the catalog; None, if that is not known.
     """
 
     system_identifier: int
@@ -25,6 +26,7 @@ class ControlData:
     timeline: int
     is_in_recovery: bool
     promoted_to: str | None
+    revision: str | None
 
 
 def read_control(connection: Connection) -> ControlData:
@@ -37,6 +39,7 @@ def read_control(connection: Connection) -> ControlData:
         int(row.timeline),
         bool(row.is_in_recovery),
         row.promoted_to,
+        row.revision,
     )
 
 
@@ -62,10 +65,18 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
 
     Raises:
         ReadOnlySqlTransaction: it is a standby's (25006).
-        CannotConnectNow: a standby was promoted in its place (57P03).
+        CannotConnectNow: a standby was promoted in its place, or another program has upgraded the
+            catalog (57P03).
     """
     control = read_control(connection)
     check_connectable(control)
+    if control.revision not in (None, schema.REVISION):
+        raise CannotConnectNow(
+            f"the catalog was upgraded to revision {control.revision} while this program had it"
+            " open",
+            detail=f"This program supports revision {schema.REVISION}.",
+            hint="Start the program again, as the replctl that has upgraded it.",
+        )
     if control.is_in_recovery and not in_recovery:
         raise ReadOnlySqlTransaction("cannot assign TransactionIds during recovery")
 

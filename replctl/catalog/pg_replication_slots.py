@@ -9,10 +9,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, case, delete, func, insert, or_, select, update
 
 from replctl.catalog import schema
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.transaction import commit_transaction
 from replctl.errors import (
     DuplicateObject,
@@ -43,6 +44,7 @@ class ReplicationSlot:
         publications: what its reader subscribes to, as far as that is known.
         retention: what owners of adopted tables have done to what it needs: lost (removed some of
             it), unreserved (may do so); None: nothing.
+        applied_lsn: what its subscription has said to have applied, whatever others have decided.
     """
 
     name: str
@@ -60,6 +62,7 @@ class ReplicationSlot:
     owner: str | None = None
     publications: tuple[str, ...] | None = None
     retention: str | None = None
+    applied_lsn: int = INVALID_LSN
 
     @property
     def is_logical(self) -> bool:
@@ -187,9 +190,14 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
         )
 
 
-def advance_slot(connection: Connection, name: str, lsn: int) -> None:
-    """The subscriber has all changes up to `lsn`; a slot never moves back."""
+def advance_slot(connection: Connection, name: str, lsn: int, *, is_applied: bool = False) -> None:
+    """The subscriber has all changes up to `lsn`; a slot never moves back.
+
+    Args:
+        is_applied: the subscription says so itself; else somebody has decided it.
+    """
     table = schema.pg_replication_slots
+    applied = {"applied_lsn": lsn} if is_applied else {}
     connection.execute(
         update(table)
         .where(
@@ -197,7 +205,7 @@ def advance_slot(connection: Connection, name: str, lsn: int) -> None:
             table.c.confirmed_flush_lsn < lsn,
             table.c.invalidation_reason.is_(None),
         )
-        .values(confirmed_flush_lsn=lsn, restart_lsn=lsn)
+        .values(confirmed_flush_lsn=lsn, restart_lsn=lsn, **applied)
     )
 
 
@@ -333,22 +341,32 @@ def origin_progress(connection: Connection, name: str) -> int | None:
     return None if lsn is None else int(lsn)
 
 
-def create_origin(connection: Connection, name: str, remote_lsn: int) -> None:
+def origin_position(connection: Connection, name: str) -> LogPosition | None:
+    """As `origin_progress`, with the digest of the remote commit there."""
+    table = schema.pg_replication_origin
+    query = select(table.c.remote_lsn, table.c.remote_digest).where(table.c.roname == name)
+    row = connection.execute(query).first()
+    return None if row is None else LogPosition(int(row.remote_lsn), row.remote_digest)
+
+
+def create_origin(connection: Connection, name: str, position: LogPosition) -> None:
     """Add an origin."""
     connection.execute(
-        insert(schema.pg_replication_origin).values(roname=name, remote_lsn=remote_lsn)
+        insert(schema.pg_replication_origin).values(
+            roname=name, remote_lsn=position.lsn, remote_digest=position.digest
+        )
     )
 
 
 def advance_origin(
-    connection: Connection, name: str, remote_lsn: int, local_lsn: int | None
+    connection: Connection, name: str, position: LogPosition, local_lsn: int | None
 ) -> None:
-    """Note progress: changes up to `remote_lsn` are in, by the local commit at `local_lsn` (None:
-    as before)."""
+    """Note progress: remote changes up to a position are in, by the local commit at `local_lsn`
+    (None: as before)."""
     table = schema.pg_replication_origin
-    values = {"remote_lsn": remote_lsn, "local_lsn": local_lsn}
-    known = {column: value for column, value in values.items() if value is not None}
-    connection.execute(update(table).where(table.c.roname == name).values(known))
+    values: dict[str, Any] = {"remote_lsn": position.lsn, "remote_digest": position.digest}
+    values |= {} if local_lsn is None else {"local_lsn": local_lsn}
+    connection.execute(update(table).where(table.c.roname == name).values(values))
 
 
 def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
@@ -357,7 +375,11 @@ def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: 
     connection.execute(
         update(table)
         .where(table.c.roname == name)
-        .values(remote_lsn=func.max(table.c.remote_lsn, remote_lsn), local_lsn=local_lsn)
+        .values(
+            remote_lsn=func.max(table.c.remote_lsn, remote_lsn),
+            remote_digest=case((table.c.remote_lsn >= remote_lsn, table.c.remote_digest)),
+            local_lsn=local_lsn,
+        )
     )
 
 
@@ -440,4 +462,5 @@ def _slot(row: Any) -> ReplicationSlot:
         owner=row.owner,
         publications=None if row.publications is None else tuple(json.loads(row.publications)),
         retention=row.retention,
+        applied_lsn=int(row.applied_lsn),
     )

@@ -114,12 +114,14 @@ class CopySnapshot:
         publisher_state: what the publisher needs to find that state again.
         xid: the transaction that it writes in.
         targets: the tables that it writes, by OID: version before and step.
+        digest: of the publisher's commit at `lsn`.
     """
 
     lsn: int
     publisher_state: dict[str, Any]
     xid: int
     targets: dict[int, tuple[int | None, int]]
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ class SubscriptionRelation:
             subscription's, unless others have changed it after that; None: since it was made.
         fault: what another program has done to the rows that were applied, if that stops the
             subscription (note_fault).
+        digest: of the publisher's commit at `lsn`; None if it is not known.
     """
 
     subscription_oid: int
@@ -151,6 +154,7 @@ class SubscriptionRelation:
     applied: tuple[AppliedFilter, ...] = ()
     owned_since: int | None = None
     fault: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +265,7 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
             load_filters(row.applied_filters),
             row.owned_since,
             row.fault,
+            row.srsubdigest,
         )
         for row in catalog.connection.execute(query)
     ]
@@ -341,6 +346,7 @@ def _state(relation: SubscriptionRelation) -> dict[str, Any]:
     return {
         "srsubstate": relation.state.value,
         "srsublsn": relation.lsn,
+        "srsubdigest": relation.digest,
         "snapshot": None if snapshot is None else json.dumps(asdict(snapshot)),
         "method": relation.method.value,
         "deletion": None if relation.deletion is None else relation.deletion.value,

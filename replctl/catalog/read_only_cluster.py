@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, select, text
 
 from replctl.catalog import schema
+from replctl.catalog.catalog_file import CatalogFiles
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.server_log import ServerLog
@@ -44,6 +45,11 @@ class ReadOnlyCluster(Cluster):
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self.log = ServerLog(self.log_file, lambda: self.lock("log"))
         self.is_new = False
+        self.upgraded_from = None
+        # Who writes it elsewhere may remove -wal and -shm
+        self._files = CatalogFiles(CatalogFiles.at(path).catalog, None, None)
+        self._stored_lsn = None
+        self._is_overwritten = False
         self.abandoned = set()
         self._locks = ExitStack()
         self._others = {}
@@ -88,7 +94,7 @@ class ReadOnlyCluster(Cluster):
     def close(self) -> None:
         """Let go of the catalog."""
         for cluster in list(self._others.values()):
-            (cluster[0] if isinstance(cluster, tuple) else cluster).close()
+            cluster.close()
         self.engine.dispose()
         self._locks.close()
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126k"
+REVISION = "20261126m"
 
 metadata = MetaData()
 
@@ -89,6 +89,8 @@ pg_control = Table(
     _text("home"),  # the directory where the cluster is; elsewhere it is a copy, or was moved
     # Where relative locations of tables begin: a standby's are its primary's; NULL: at home
     _text("table_home", nullable=True),
+    _text("revision", nullable=True),  # as alembic has it, for programs that have it open
+    _int("trimmed_lsn", default=0),  # commits up to it may be gone (commit_digest.py)
 )
 
 pg_authid = _versioned(
@@ -444,6 +446,7 @@ pg_subscription_rel = Table(
     _int("srrelid"),
     _text("srsubstate"),
     _int("srsublsn", nullable=True),
+    _text("srsubdigest", nullable=True),  # of the publisher's commit there (commit_digest.py)
     _text("snapshot", nullable=True),  # the copy that state d has begun: LSN and versions, as JSON
     _text("method"),  # what the copy does to the rows that are there: append, replace, reconcile
     _text("deletion", nullable=True),  # what a reconcile was told to delete: scope, all, none
@@ -492,6 +495,7 @@ pg_xact = Table(
     _text("origin", nullable=True),  # name of the replication origin that the changes came from
     _int("origin_lsn", nullable=True),
     _bool("changes_catalog"),
+    _text("digest", nullable=True),  # of the commit and all before it (commit_digest.py)
 )
 Index("pg_xact_commit_lsn_index", pg_xact.c.commit_lsn)
 
@@ -636,6 +640,7 @@ pg_replication_slots = Table(
     _int("active_pid", nullable=True),
     _int("restart_lsn"),
     _int("confirmed_flush_lsn"),
+    _int("applied_lsn", default=0),  # what its subscription has said to have applied
     _bool("two_phase"),
     _bool("failover"),
     _bool("synced"),
@@ -663,6 +668,7 @@ pg_replication_origin = Table(
     Column("roident", Integer, primary_key=True),
     _text("roname"),
     _int("remote_lsn", default=0),
+    _text("remote_digest", nullable=True),  # of the remote commit there; NULL: not known
     _int("local_lsn", default=0),
     _text("owner", nullable=True),  # the session that has it set up
 )

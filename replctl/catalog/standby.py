@@ -67,7 +67,7 @@ _OWN_TABLES = (
 #: The catalog as long as it is not complete.
 _BACKUP = f"unfinished-{CATALOG}"
 #: Columns of pg_control that follow the primary's.
-_FOLLOWED = ("next_xid", "next_oid", "insert_lsn", "timeline")
+_FOLLOWED = ("next_xid", "next_oid", "insert_lsn", "timeline", "trimmed_lsn")
 
 
 def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:

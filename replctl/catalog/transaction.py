@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 
 from replctl.catalog import schema
+from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
 from replctl.errors import InternalError, TransactionInProgress
 from replctl.record import dataclass
@@ -416,6 +417,7 @@ def commit_transaction(
             origin=origin,
             origin_lsn=origin_lsn,
             changes_catalog=changes_catalog,
+            digest=next_digest(connection, xid, commit_lsn),
         )
     )
     return commit_lsn

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
 from replctl.catalog.pg_namespace import find_schema
@@ -368,8 +369,9 @@ def _refresh(
         names = {(relation.schema, relation.name) for relation in relations}
         _warn_of_origins(session, publisher, subscription, names)
     lsn = publisher.current_lsn()
+    start = LogPosition(lsn, publisher.digest_at(lsn))
     members = [  # what was before is not wanted of those that are not copied
-        new_member(subscription, relid, table, options, lsn)
+        new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
         if relid not in known
     ]
@@ -542,7 +544,7 @@ def _insert(
             raise DuplicateObject(f'subscription "{subscription.name}" already exists')
         created = replace(subscription, oid=catalog.new_oid())
         insert_subscription(catalog, created)
-        create_origin(catalog.connection, created.origin_name, 0)
+        create_origin(catalog.connection, created.origin_name, LogPosition(INVALID_LSN))
         for member in members:
             insert_subscription_relation(catalog, replace(member, subscription_oid=created.oid))
 

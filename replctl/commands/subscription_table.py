@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from replctl.catalog.apply_batch import batches_writing
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
 from replctl.catalog.pg_subscription import (
@@ -88,6 +89,7 @@ def refresh_tables(
                     session, publisher, subscription, members[oid], remote, options.delete
                 )
         lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
+        digest = publisher.digest_at(lsn)
     with session.read() as catalog:
         leaves = {
             oid: [leaf.oid for leaf in leaf_partitions(catalog, relation)]
@@ -115,7 +117,7 @@ def refresh_tables(
                     leave_batch(catalog, session, subscription, leaves[oid])
                 begin_again(catalog, subscription, member, method, options.delete)
             elif member.state is RelState.READY:
-                update_subscription_relation(catalog, replace(member, lsn=lsn))
+                update_subscription_relation(catalog, replace(member, lsn=lsn, digest=digest))
                 clear_fault(catalog.connection, subscription.oid, oid)
             else:
                 raise _in_progress(member, relation)
@@ -156,12 +158,12 @@ def new_member(
     relid: int,
     table: RemoteRelation,
     options: SubscriptionOptions,
-    lsn: int | None = None,
+    start: LogPosition | None = None,
 ) -> SubscriptionRelation:
     """Return a table that a subscription gains.
 
     Args:
-        lsn: where its changes start if it is not copied.
+        start: where its changes start if it is not copied.
     """
     if options.copy_data:
         return SubscriptionRelation(
@@ -172,7 +174,12 @@ def new_member(
             deletion=options.delete,
         )
     return SubscriptionRelation(
-        subscription.oid, relid, RelState.READY, lsn, definition=table.definition
+        subscription.oid,
+        relid,
+        RelState.READY,
+        None if start is None else start.lsn,
+        definition=table.definition,
+        digest=None if start is None else start.digest,
     )
 
 

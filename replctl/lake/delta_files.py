@@ -12,7 +12,7 @@ Delta's names and are old: their commit may be on its way.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -38,6 +38,8 @@ from replctl.lake.table_folder import TableFolder
 from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 
+#: The actions that change rows.
+_ROW_KINDS = ("add", "remove")
 #: All that a checkpoint tells of a file that is there.
 _WHOLE_ADD = [
     "add.path",
@@ -170,7 +172,7 @@ def has_row_files(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    return _has_files(location, version, ("add", "remove"))
+    return _are_there(location, _changed_bodies(read_actions(location, version), _ROW_KINDS))
 
 
 def has_feed_files(location: str, version: int) -> bool:
@@ -180,7 +182,7 @@ def has_feed_files(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    return _has_files(location, version, _feed_kinds(location, version))
+    return _are_there(location, _feed_bodies(location, version))
 
 
 def needs_deletion_vectors(location: str, version: int) -> bool:
@@ -189,29 +191,31 @@ def needs_deletion_vectors(location: str, version: int) -> bool:
     Raises:
         ObjectNotInPrerequisiteState: the version is not in the log any more (55000).
     """
-    bodies = _changed_bodies(location, version, _feed_kinds(location, version))
-    return any(body.get("deletionVector") for body in bodies)
+    return any(body.get("deletionVector") for body in _feed_bodies(location, version))
 
 
-def _feed_kinds(location: str, version: int) -> tuple[str, ...]:
-    """Return the kinds of the actions whose files are the feed of a version."""
-    has_own = any("cdc" in action for action in read_actions(location, version))
-    return ("cdc",) if has_own else ("add", "remove")
+def _feed_bodies(location: str, version: int) -> list[dict[str, Any]]:
+    """Return the actions whose files are the change data feed of a version."""
+    actions = read_actions(location, version)
+    has_own = any("cdc" in action for action in actions)
+    return _changed_bodies(actions, ("cdc",) if has_own else _ROW_KINDS)
 
 
-def _has_files(location: str, version: int, kinds: Sequence[str]) -> bool:
-    places, bodies = TablePaths(location), _changed_bodies(location, version, kinds)
-    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
-
-
-def _changed_bodies(location: str, version: int, kinds: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the actions of a version, of some kinds, that change rows."""
+def _changed_bodies(
+    actions: Iterable[dict[str, Any]], kinds: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the actions of some kinds that change rows."""
     return [
         action[kind]
-        for action in read_actions(location, version)
+        for action in actions
         for kind in kinds
         if kind in action and (kind == "cdc" or action[kind]["dataChange"])
     ]
+
+
+def _are_there(location: str, bodies: Iterable[dict[str, Any]]) -> bool:
+    places = TablePaths(location)
+    return all(places.has(uri) for uri in {uri for body in bodies for uri in file_uris(body)})
 
 
 def remove_versions(location: str, first: int) -> None:

@@ -8,13 +8,16 @@ their commit, and are undone as after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_abandoned
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_control import check_recovers
+from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import last_logged_version
 from replctl.catalog.promotion import become_primary, database_oids, skip_lost_numbers
 from replctl.catalog.storage import note_storage
@@ -22,6 +25,7 @@ from replctl.catalog.transaction import Catalog, next_xid
 from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
@@ -32,16 +36,46 @@ _MOST_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
+class FoundTable:
+    """What a table tells of the end of a lost log.
+
+    Attributes:
+        database: its name.
+        name: of the table, with its schema.
+        known: the newest version that the catalog knew; None, if it knew none.
+        newest: the newest version that the table has; None, if it is not there.
+        entered: versions that are committed transactions now.
+        undone: transactions that are undone before the table is used again.
+        is_broken: the table does not have the versions that the catalog knew.
+    """
+
+    database: str
+    name: str
+    known: int | None
+    newest: int | None
+    entered: int = 0
+    undone: int = 0
+    is_broken: bool = False
+
+    @property
+    def is_as_known(self) -> bool:
+        """Whether the catalog knew the table as it is."""
+        return self.newest == self.known and not (self.entered or self.undone or self.is_broken)
+
+
+@dataclass(frozen=True, slots=True)
 class FoundInStorage:
     """What the tables tell of the end of a lost log.
 
     Attributes:
         entered: versions of tables that are committed transactions now.
         undone: transactions that are undone before their tables are used again.
+        tables: each table by itself.
     """
 
     entered: int
     undone: int
+    tables: tuple[FoundTable, ...] = field(default=(), compare=False)
 
 
 def promote_without_primary(standby: Cluster, *, without_tables: bool = False) -> FoundInStorage:
@@ -81,15 +115,20 @@ def _look_up(cluster: Cluster, connection: Connection, *, without_tables: bool) 
     oids = database_oids(connection)
     if not without_tables:
         _check_storage([table for oid in oids for table in _missing(Catalog(connection, oid))])
-    half_done: set[int] = set()
+    half_done: dict[int, list[Intent]] = {}
     lost = _LostNumbers(next_xid(connection))
     for oid in oids:
         half_done |= _note_half_done(cluster, Catalog(connection, oid), lost)
     skip_lost_numbers(connection)
-    entered = sum(
-        _enter_complete(cluster, Catalog(connection, oid, backend=cluster.backend)) for oid in oids
+    undone = Counter(intent.relid for intents in half_done.values() for intent in intents)
+    tables = tuple(
+        table
+        for oid in oids
+        for table in _enter_complete(
+            cluster, Catalog(connection, oid, backend=cluster.backend), undone
+        )
     )
-    return FoundInStorage(entered, len(half_done))
+    return FoundInStorage(sum(table.entered for table in tables), len(half_done), tables)
 
 
 def _missing(catalog: Catalog) -> list[Relation]:
@@ -137,9 +176,11 @@ class _LostNumbers(dict[int, int]):
         return self[xid]
 
 
-def _note_half_done(cluster: Cluster, catalog: Catalog, lost: _LostNumbers) -> set[int]:
+def _note_half_done(
+    cluster: Cluster, catalog: Catalog, lost: _LostNumbers
+) -> dict[int, list[Intent]]:
     """Note the transactions of a database of which nobody can tell whether they are complete, as
-    those of a process that died; their numbers."""
+    those of a process that died; what they have written, by their numbers."""
     intents: dict[int, list[Intent]] = {}
     for oid, relation in _stored_relations(catalog).items():
         commit_log.learn_marks(catalog, cluster, relation, lost)
@@ -153,25 +194,41 @@ def _note_half_done(cluster: Cluster, catalog: Catalog, lost: _LostNumbers) -> s
                 intents.setdefault(mark.xid, []).append(intent)
     for xid, written in intents.items():
         insert_abandoned(catalog, xid, written)
-    return set(intents)
+    return intents
 
 
-def _enter_complete(cluster: Cluster, catalog: Catalog) -> int:
-    """Enter the other commits of a database, up to those that have to be undone before; how many
-    change rows."""
-    entered = 0
+def _enter_complete(
+    cluster: Cluster, catalog: Catalog, undone: Mapping[int, int]
+) -> Iterator[FoundTable]:
+    """Enter the other commits of the tables of a database, up to those that have to be undone
+    before; and a break where a table does not have the versions that are known.
+
+    Args:
+        undone: how many transactions have to be, by the OIDs of tables.
+    """
+    database = current_database(catalog)
+    for missing in _missing(catalog):
+        known = last_logged_version(catalog.connection, missing.oid)
+        yield FoundTable(database, missing.qualified_name, known, None)
     for oid, relation in _stored_relations(catalog).items():
-        commits = commit_log.unlogged_commits(catalog, cluster, relation)
-        if not commits:
+        assert relation.storage is not None
+        newest = latest_version(relation.storage.location)
+        if newest is None:  # it was never made
             continue
-        _note_storage(catalog, relation, commits)
-        commit_log.enter_versions(catalog, cluster, relation)
+        known = last_logged_version(catalog.connection, oid)
+        is_broken = relation_chain(catalog, relation) is Chain.BROKEN
+        commits = [] if is_broken else commit_log.unlogged_commits(catalog, cluster, relation)
+        if commits:
+            _note_storage(catalog, relation, commits)
+        if commits or is_broken:
+            commit_log.enter_versions(catalog, cluster, relation)
         last = last_logged_version(catalog.connection, oid)
-        entered += sum(
+        entered = sum(
             commit.changes_data and not commit.is_silent and commit.version <= (last or 0)
             for commit in commits
         )
-    return entered
+        name = relation.qualified_name
+        yield FoundTable(database, name, known, newest, entered, undone[oid], is_broken)
 
 
 def _stored_relations(catalog: Catalog) -> dict[int, Relation]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, pairwise
 
+from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
 from replctl.catalog.pg_class import (
     Relation,
     ancestors_of,
@@ -156,6 +157,23 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             return insert_lsn(connection)
 
+    def digest_at(self, lsn: int) -> str | None:
+        """The digest of the newest commit at or before an LSN (catalog/commit_digest.py)."""
+        with self._session.cluster.begin(write=False) as connection:
+            return digest_at(connection, lsn)
+
+    def has_position(self, position: LogPosition) -> bool:
+        """Whether a position that a subscription remembers is one of the log."""
+        with self._session.cluster.begin(write=False) as connection:
+            return is_in_log(connection, position)
+
+    def applied_lsn(self, slot_name: str) -> int:
+        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+        slot."""
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+        return 0 if slot is None else slot.applied_lsn
+
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log, or by a failover slot what the standbys that
         synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
@@ -279,7 +297,7 @@ class LakePublisher:
     def advance_slot(self, name: str, lsn: int) -> None:
         """Confirm changes up to `lsn`."""
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
-            advance_slot(connection, name, lsn)
+            advance_slot(connection, name, lsn, is_applied=True)
 
     # -- what is published
 
@@ -334,7 +352,8 @@ class LakePublisher:
         enter_foreign_versions(self._session, oids)
         with self._session.read() as catalog:
             versions = {str(oid): last_committed_version(catalog, oid) for oid in oids}
-            return Snapshot(insert_lsn(catalog.connection), {"versions": versions})
+            lsn = insert_lsn(catalog.connection)
+            return Snapshot(lsn, {"versions": versions}, digest_at(catalog.connection, lsn))
 
     def copy(
         self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot

@@ -62,7 +62,13 @@ def begin_again(
         deletion: what is said of rows to delete.
     """
     new = replace(
-        member, state=RelState.INIT, lsn=None, snapshot=None, method=method, deletion=deletion
+        member,
+        state=RelState.INIT,
+        lsn=None,
+        digest=None,
+        snapshot=None,
+        method=method,
+        deletion=deletion,
     )
     update_subscription_relation(catalog, new)
     drop_origin(catalog.connection, subscription.table_origin_name(member.relid))

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_class import Relation, load_relations, relation_names
@@ -22,6 +23,7 @@ from replctl.catalog.pg_replication_slots import (
     advance_origin,
     create_origin,
     drop_origin,
+    origin_position,
     origin_progress,
 )
 from replctl.catalog.pg_subscription import (
@@ -101,6 +103,7 @@ from replctl.lake.target_relations import (
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
 from replctl.lake.waiting import when_free
 from replctl.lane import side_by_side
+from replctl.lsn import INVALID_LSN
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import (
@@ -115,6 +118,10 @@ from replctl.replication.node import (
 from replctl.replication.reconcile_rules import deletion_of, owned_conditions
 from replctl.session import Session
 from replctl.spark import Comparison, LeafChange, Mending, cancel_jobs, estimated_path
+
+#: A transaction that is written in part: its number, and the tables by OID, each with its version
+#: before and its step.
+_Begun: TypeAlias = tuple[int, dict[int, tuple[int | None, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +214,26 @@ class LakeSubscriber:
         with self._session.cluster.begin(write=False) as connection:
             return origin_progress(connection, self.origin_name) or 0
 
-    def advance(self, to_lsn: int) -> None:
+    def position(self) -> LogPosition:
+        """As `progress`, with the digest of the publisher's commit there."""
+        with self._session.cluster.begin(write=False) as connection:
+            known = origin_position(connection, self.origin_name)
+        return LogPosition(INVALID_LSN) if known is None else known
+
+    def advance(self, to: LogPosition) -> None:
         """Note progress over changes that write nothing."""
         with self._writing() as catalog:
-            advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
+            advance_origin(catalog.connection, self.origin_name, to, 0)
+
+    def restart(self, position: LogPosition) -> None:
+        """Go on from a position of another log: what a batch of the former one has written in part
+        is undone."""
+        with self._writing() as catalog:
+            batch = get_apply_batch(catalog, self._subscription.oid, self._relid)
+            begun = [] if batch is None else [(batch.xid, batch.targets)]
+            self._note_abandoned(catalog, begun)
+            advance_origin(catalog.connection, self.origin_name, position, 0)
+        self._undo(begun)
 
     def check_targets(self) -> None:
         """Check that what was applied is still there, as TargetCheck.check_targets."""
@@ -240,14 +263,14 @@ class LakeSubscriber:
         """Two-phase commit is not pending any more."""
         self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
 
-    def clear_skip(self, skipped_lsn: int | None) -> None:
+    def clear_skip(self, skipped: LogPosition | None) -> None:
         """The transaction that ALTER SUBSCRIPTION ... SKIP named has been skipped; or another one
         was the next."""
 
         def clear(catalog: Catalog) -> None:
             self._change(catalog, skip_lsn=0)
-            if skipped_lsn is not None:
-                advance_origin(catalog.connection, self.origin_name, skipped_lsn, 0)
+            if skipped is not None:
+                advance_origin(catalog.connection, self.origin_name, skipped, 0)
 
         self._define(clear)
 
@@ -293,7 +316,11 @@ class LakeSubscriber:
                 self._current(catalog, relation),
                 state=RelState.DATASYNC,
                 snapshot=CopySnapshot(
-                    snapshot.lsn, snapshot.state, xid, self._targets(catalog, leaves)
+                    snapshot.lsn,
+                    snapshot.state,
+                    xid,
+                    self._targets(catalog, leaves),
+                    snapshot.digest,
                 ),
             )
             update_subscription_relation(catalog, begun)
@@ -429,7 +456,13 @@ class LakeSubscriber:
     ) -> None:
         """State f, with the place in the log of what was copied, and progress of the table's
         own."""
-        finished = replace(relation, state=RelState.FINISHEDCOPY, lsn=copied.lsn, snapshot=None)
+        finished = replace(
+            relation,
+            state=RelState.FINISHEDCOPY,
+            lsn=copied.lsn,
+            digest=copied.digest,
+            snapshot=None,
+        )
 
         def note_state(catalog: Catalog, local_lsn: int) -> None:
             name = self.of_table(relation).origin_name
@@ -441,7 +474,7 @@ class LakeSubscriber:
                 origins = (self._subscription.origin_name, name)
                 acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
             drop_origin(catalog.connection, name)  # of a synchronization that was not finished
-            create_origin(catalog.connection, name, copied.lsn)
+            create_origin(catalog.connection, name, LogPosition(copied.lsn, copied.digest))
 
         commit(writer, note_state)
 
@@ -518,26 +551,28 @@ class LakeSubscriber:
                 update_subscription_relation(catalog, replace(current, snapshot=None))
                 abort_transaction(catalog.connection, copied.xid)
 
-    def resynchronize(self, name: tuple[str, str]) -> str | None:
-        """Let a table be reconciled by itself, if every commit that changed its rows is the
-        subscription's own; else return why it is not.
+    def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
+        """Let tables be reconciled by themselves, if every commit that changed their rows is the
+        subscription's own; else return why they are not, and let none be.
 
         Args:
-            name: schema and name.
+            names: schemas and names.
         """
-        member = self.relations().get(name)
-        if member is None:
+        relations = self.relations()
+        members = [member for name in names if (member := relations.get(name)) is not None]
+        if len(members) < len(names):
             return "It is not in the subscription any more."
-        if member.state is RelState.READY and self.unfinished_batch() is not None:
-            return "A batch of changes that is written in part has to be finished before."
-        why_not = objection(self._session, self._subscription, member)
-        if why_not is not None:
-            return why_not
-        table = self.of_table(member)
-        table.abandon()
-        with self._writing() as catalog:
-            current = self._current(catalog, member)
-            begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
+        for member in members:
+            if member.state is RelState.READY and self.unfinished_batch() is not None:
+                return "A batch of changes that is written in part has to be finished before."
+            why_not = objection(self._session, self._subscription, member)
+            if why_not is not None:
+                return why_not
+        for member in members:
+            self.of_table(member).abandon()
+            with self._writing() as catalog:
+                current = self._current(catalog, member)
+                begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
         return None
 
     def abandon(self) -> None:
@@ -548,11 +583,18 @@ class LakeSubscriber:
             current = self._current(catalog, self._table)
             batch = get_apply_batch(catalog, self._subscription.oid, self._relid)
             begun = [(item.xid, item.targets) for item in (current.snapshot, batch) if item]
-            for xid, targets in begun:
-                for relid, (version, _step) in targets.items():
-                    insert_intent(catalog.connection, xid, Intent(relid, version, is_whole=False))
+            self._note_abandoned(catalog, begun)
             update_subscription_relation(catalog, replace(current, snapshot=None))
-            delete_apply_batch(catalog, self._subscription.oid, self._relid)
+        self._undo(begun)
+
+    def _note_abandoned(self, catalog: Catalog, begun: Sequence[_Begun]) -> None:
+        """Let transactions be undone instead of finished, whoever does so."""
+        for xid, targets in begun:
+            for relid, (version, _step) in targets.items():
+                insert_intent(catalog.connection, xid, Intent(relid, version, is_whole=False))
+        delete_apply_batch(catalog, self._subscription.oid, self._relid)
+
+    def _undo(self, begun: Sequence[_Begun]) -> None:
         for xid, targets in begun:
             with ExitStack() as stack:
                 relids = list(targets)
@@ -600,17 +642,17 @@ class LakeSubscriber:
         return table.isolated_positions(changes)
 
     def apply(
-        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
         """Write the changes at positions from `first` to `last`, as one batch, and count the rows;
-        progress is then `to_lsn`.
+        progress is then `to`.
 
         Raises:
             ReplicationConflict: one of them does not fit; nothing of the batch is written.
             PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
         try:
-            return repeated(lambda: self._apply(batch, first, last, from_lsn, to_lsn))
+            return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
         except ConnectionFailure:  # Spark may still be writing
             raise
         except PostgresError:
@@ -618,7 +660,7 @@ class LakeSubscriber:
             raise
 
     def _apply(
-        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
         """A batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
@@ -644,10 +686,10 @@ class LakeSubscriber:
             leaves |= part.truncated
             if unfinished is None:
                 if not leaves and not part.truncations:
-                    self._finish_empty(to_lsn, conflicts)
+                    self._finish_empty(to, conflicts)
                     return RowCounts()
                 unfinished = self._begin_batch(
-                    [tables[oid] for oid in leaves], from_lsn, to_lsn, part
+                    [tables[oid] for oid in leaves], from_lsn, to.lsn, part
                 )
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
@@ -667,7 +709,7 @@ class LakeSubscriber:
                 cancel_jobs,
             )
             injection_point("apply.after-tables")
-            self._finish_batch(writer, unfinished, to_lsn, conflicts)
+            self._finish_batch(writer, unfinished, to, conflicts)
         return sum((work.outcome.row_counts for work in works), RowCounts())
 
     @contextmanager
@@ -754,19 +796,19 @@ class LakeSubscriber:
         self,
         writer: TableWriter,
         batch: ApplyBatch,
-        to_lsn: int,
+        to: LogPosition,
         conflicts: Mapping[ConflictType, int],
     ) -> None:
         """Enter the versions, the commit and the progress, all at once."""
 
         def note_progress(catalog: Catalog, local_lsn: int) -> None:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
-            advance_origin(catalog.connection, self.origin_name, to_lsn, local_lsn)
+            advance_origin(catalog.connection, self.origin_name, to, local_lsn)
             count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
             self._note_written(catalog, writer, batch.targets)
 
         injection_point("apply.before-progress")
-        writer.origin_lsn = to_lsn
+        writer.origin_lsn = to.lsn
         commit(writer, note_progress)
         injection_point("apply.after-progress")
 
@@ -780,10 +822,10 @@ class LakeSubscriber:
         steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
         note_written_steps(catalog.connection, self._subscription.oid, steps)
 
-    def _finish_empty(self, to_lsn: int, conflicts: Mapping[ConflictType, int]) -> None:
+    def _finish_empty(self, to: LogPosition, conflicts: Mapping[ConflictType, int]) -> None:
         """Note progress over changes that write nothing, and the conflicts among them."""
         with self._writing() as catalog:
-            advance_origin(catalog.connection, self.origin_name, to_lsn, 0)
+            advance_origin(catalog.connection, self.origin_name, to, 0)
             count_conflicts(catalog, self._subscription.oid, _by_name(conflicts))
 
     def _targets(

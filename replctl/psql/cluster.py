@@ -13,6 +13,14 @@ from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
     from replctl.catalog.cluster import Cluster
+    from replctl.lake.promotion import FoundTable
+
+#: What a backup has, each part with what it is.
+_PARTS = (
+    ("catalog.db", "the catalog, with the key that signs commits; it needs no -wal and no -shm"),
+    ("base", "the tables that lie in the home"),
+    ("postgresql.auto.conf", "the settings of ALTER SYSTEM"),
+)
 
 _Home = Annotated[Path | None, typer.Option(help="The cluster's directory.")]
 
@@ -37,8 +45,15 @@ def _backup(
     finally:
         cluster.close()
     print(f"{found.tables} tables, {found.files} files")
+    for name, what in _PARTS:
+        if (directory / name).exists():
+            print(f"copied: {name}: {what}")
     for name, location in found.elsewhere:
         print(f"not copied: table {name} at {location}")
+    print(
+        "Keep these together, and put them back together:"
+        " without a catalog.db-wal or catalog.db-shm of another time."
+    )
 
 
 def _identify(
@@ -64,10 +79,7 @@ def _identify(
         if copied:
             _report_copied(cluster)
         elif restored:
-            from replctl.lake.promotion import accept_restored_catalog
-
-            found = accept_restored_catalog(cluster)
-            print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+            _report_restored(cluster)
         elif moved:
             from replctl.catalog.identify import identify_moved
 
@@ -93,6 +105,32 @@ def _report_copied(cluster: Cluster) -> None:
         print(f"table only read: {name} at {location}")
     for setting in found.settings:
         print(f"setting removed: {setting}")
+
+
+def _report_restored(cluster: Cluster) -> None:
+    from replctl.lake.promotion import accept_restored_catalog
+
+    found = accept_restored_catalog(cluster, without_tables=True)
+    for table in found.tables:
+        print(f"{table.database}: {table.name}: {_restored_state(table)}")
+    print(f"{found.entered} commits of tables entered, {found.undone} transactions to undo")
+
+
+def _restored_state(table: FoundTable) -> str:
+    """Say how a table and a catalog that was put back fit together."""
+    versions = (
+        f"it has version {table.newest}, the catalog knew version"
+        f" {'none' if table.known is None else table.known}"
+    )
+    if table.newest is None:
+        return "not there: put its directory back and repeat the command, or drop the table"
+    if table.is_broken:
+        kind = "older than" if table.newest < (table.known or 0) else "not the one of"
+        return f"{kind} the catalog: {versions}; its subscriptions stop until it is reconciled"
+    if table.is_as_known:
+        return f"as the catalog knows it, version {table.newest}"
+    done = f"{table.entered} commits entered, {table.undone} transactions to undo"
+    return f"newer than the catalog: {versions}; {done}"
 
 
 def _open(home: Path | None, *, is_checked: bool = True) -> Cluster:

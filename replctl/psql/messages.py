@@ -181,6 +181,16 @@ def _line_at(text: str, position: int) -> tuple[int, int, int]:
 
 
 def report_new(cluster: Cluster, named: str | None, messages: Messages) -> None:
-    """Say that a directory was made, if somebody has named it: a slip of the pen makes one, too."""
+    """Say that a directory was made, if somebody has named it: a slip of the pen makes one, too;
+    and that a catalog was upgraded."""
+    if cluster.upgraded_from is not None:
+        messages.report(
+            Notice(
+                "NOTICE",
+                f'upgraded the catalog of cluster "{cluster.path}" from revision'
+                f" {cluster.upgraded_from}",
+                detail=f'The catalog before is kept as "catalog.db.{cluster.upgraded_from}" there.',
+            )
+        )
     if cluster.is_new and (named or os.environ.get("REPLCTL_HOME")):
         messages.report(Notice("NOTICE", f'created cluster "{cluster.path}"'))

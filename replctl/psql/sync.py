@@ -70,7 +70,8 @@ def watch_subscriptions(
         metrics_at: address and port at which Prometheus is answered.
 
     Returns:
-        Whether it could begin.
+        Whether it could begin, and went on until it was asked to stop: another catalog.db that is
+        put in place ends it.
     """
     session = settings.session
     assert session is not None
@@ -90,13 +91,15 @@ def watch_subscriptions(
             with ExitStack() as timing:
                 if metrics is not None:
                     timing.enter_context(metrics.rounds.time())
-                with reporting_errors(settings, None):
+                with reporting_errors(settings, None) as succeeded:
                     with showing_progress(settings):
                         failures = watch.round()
                     report.show_round(failures)
                     report_failures(settings, failures)
                     if metrics is not None:
                         metrics.failed(failures)
+            if not succeeded and session.cluster.is_replaced:
+                return False
             signals.sleep(interval)
     return True
 

@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
 
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import RelState, Subscription
 from replctl.errors import (
     ConnectionFailure,
     Notice,
-    ObjectNotInPrerequisiteState,
     PostgresError,
     QueryCanceled,
 )
@@ -106,8 +106,6 @@ def apply_changes(
         raise
     subscriber.check_targets()
     progress, end = subscriber.progress(), publisher.sendable_lsn(slot_name, subscriber.starts())
-    if progress > end:
-        _check_log(publisher, progress)
     has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
         publisher.advance_slot(subscription.slot_name, end)
@@ -124,23 +122,6 @@ def _enable_two_phase(
     if subscription.two_phase_state == "p" and states == {RelState.READY}:
         publisher.alter_slot(subscription.slot_name, two_phase=True)
         subscriber.enable_two_phase()
-
-
-def _check_log(publisher: Publisher, progress: int) -> None:
-    """Whether the publisher's log reaches to where a subscription is.
-
-    Raises:
-        ObjectNotInPrerequisiteState: it does not (55000).
-    """
-    end = publisher.current_lsn()
-    if progress > end:
-        raise ObjectNotInPrerequisiteState(
-            f"requested starting point {format_lsn(progress)} is ahead of the WAL flush position of"
-            f" this server {format_lsn(end)}",
-            detail="The publisher's catalog is of an earlier time than what was applied from it.",
-            hint="Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH"
-            " (copy_data = reconcile).",
-        )
 
 
 def catch_up(
@@ -284,7 +265,7 @@ class _Worker:
         for ends in batch_ends(self._publisher, self._subscriber, self._subscription, start, end):
             has_applied |= self._batches(start, ends)
             start = ends[-1]
-        self._subscriber.advance(end)
+        self._subscriber.advance(self._position(end))
         return has_applied
 
     def _batches(self, start: int, ends: Sequence[int]) -> bool:
@@ -300,7 +281,7 @@ class _Worker:
             start = batch_end
             if number == len(ends):
                 break
-            self._subscriber.advance(batch_end)
+            self._subscriber.advance(self._position(batch_end))
             injection_point("batches.between")
             self._confirm(batch_end)
             self._subscriber.report(
@@ -367,7 +348,7 @@ class _Worker:
         whole = Group(batch.transactions)
         try:
             rows = self._subscriber.apply(
-                batch, whole.first, whole.last, batch.from_lsn, whole.to_lsn
+                batch, whole.first, whole.last, batch.from_lsn, self._position(whole.to_lsn)
             )
         except (QueryCanceled, ConnectionFailure):
             raise
@@ -390,7 +371,8 @@ class _Worker:
                 first = min((t.first for t in batch.transactions), default=1)
                 last = max((t.last for t in batch.transactions), default=0)
                 try:
-                    rows = self._subscriber.apply(batch, first, last, from_lsn, to_lsn)
+                    to = self._position(to_lsn)
+                    rows = self._subscriber.apply(batch, first, last, from_lsn, to)
                 except ReplicationConflict as conflict:
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
@@ -438,7 +420,7 @@ class _Worker:
         lsn = format_lsn(transaction.commit_lsn)
         started = f"logical replication starts skipping transaction at LSN {lsn}"
         self._report(transaction, "BEGIN", "LOG", started)
-        self._subscriber.clear_skip(transaction.commit_lsn)
+        self._subscriber.clear_skip(self._position(transaction.commit_lsn))
         completed = f"logical replication completed skipping transaction at LSN {lsn}"
         self._report(transaction, "COMMIT", "LOG", completed)
 
@@ -457,7 +439,8 @@ class _Worker:
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group; if that fails, what precedes the transaction that fails."""
         try:
-            rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, group.to_lsn)
+            to = self._position(group.to_lsn)
+            rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, to)
         except ReplicationConflict as conflict:
             before = group.before(conflict.position)
             if before is not None:
@@ -480,6 +463,10 @@ class _Worker:
     @property
     def _origin(self) -> str:
         return self._subscriber.origin_name
+
+    def _position(self, lsn: int) -> LogPosition:
+        """A position in the publisher's log, as the subscriber remembers it."""
+        return LogPosition(lsn, self._publisher.digest_at(lsn))
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
         """A conflict as PostgreSQL reports it; it is counted."""

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
+from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
@@ -142,11 +143,12 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a relation that a copy reads: its LSN, and what the publisher needs to find it
-    again."""
+    """The state of a relation that a copy reads: its LSN, what the publisher needs to find it
+    again, and the digest of the publisher's commit there."""
 
     lsn: int
     state: dict[str, Any] = field(hash=False)
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,18 @@ class Publisher(Protocol):
         Args:
             needed: tables, by schema and name, that have to be readable; others only may be.
         """
+
+    def digest_at(self, lsn: int) -> str | None:
+        """The digest of the newest commit at or before an LSN, which covers all before it; None
+        where it is not known any more."""
+
+    def has_position(self, position: LogPosition) -> bool:
+        """Whether its log was at a position: it reaches there, and has the same commits up to
+        it."""
+
+    def applied_lsn(self, slot_name: str) -> int:
+        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+        slot."""
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
@@ -393,17 +407,24 @@ class Subscriber(Protocol):
     def progress(self) -> int:
         """The LSN of the publisher up to which changes are in."""
 
-    def advance(self, to_lsn: int) -> None:
+    def position(self) -> LogPosition:
+        """As `progress`, with the digest of the publisher's commit there."""
+
+    def advance(self, to: LogPosition) -> None:
         """Note progress over changes that write nothing."""
+
+    def restart(self, position: LogPosition) -> None:
+        """Go on from a position of another log: no table is where the former position was, and a
+        batch of the former log is undone."""
 
     def enable_two_phase(self) -> None:
         """Two-phase commit is not pending any more."""
 
-    def clear_skip(self, skipped_lsn: int | None) -> None:
+    def clear_skip(self, skipped: LogPosition | None) -> None:
         """No transaction is to be skipped any more.
 
         Args:
-            skipped_lsn: that of the transaction that has been; it is progress.
+            skipped: that of the transaction that has been; it is progress.
         """
 
     def opens(self, remote: RemoteRelation) -> bool:
@@ -426,10 +447,10 @@ class Subscriber(Protocol):
         """The changes that cannot be composed with those of other transactions."""
 
     def apply(
-        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to_lsn: int
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
         """Write the changes at positions from `first` to `last`, once, and count the rows; progress
-        is then `to_lsn`.
+        is then `to`.
 
         Raises:
             ReplicationConflict: one of them does not fit; none is written.

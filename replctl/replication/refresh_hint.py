@@ -3,6 +3,8 @@ it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
@@ -20,10 +22,7 @@ def refresh_statement(
         option: of the statement, if it needs one.
         is_off: the subscription is disabled, or is so by the error: the statement enables it.
     """
-    name, target = quote_identifier(subscription), quote_qualified_identifier(schema, table)
-    options = ", ".join(filter(None, [option, "enabled = true" if is_off else ""]))
-    shown = f" WITH ({options})" if options else ""
-    return f"ALTER SUBSCRIPTION {name} REFRESH TABLE {target}{shown};"
+    return _statement(subscription, [(schema, table)], option, is_off=is_off)
 
 
 def refresh_hint(subscription: Subscription, schema: str, table: str, option: str = "") -> str:
@@ -32,12 +31,27 @@ def refresh_hint(subscription: Subscription, schema: str, table: str, option: st
     return refresh_statement(subscription.name, schema, table, option, is_off=is_off)
 
 
+def refresh_all_hint(subscription: Subscription, tables: Sequence[tuple[str, str]]) -> str:
+    """As `refresh_hint`, for several tables, by schema and name."""
+    return _statement(subscription.name, tables, is_off=_is_off(subscription))
+
+
 def publication_refresh(subscription: Subscription) -> str:
     """Return the statements after which a subscription that an error stops knows which tables are
     published."""
     alter = f"ALTER SUBSCRIPTION {quote_identifier(subscription.name)}"
     enable = f"{alter} ENABLE; " if _is_off(subscription) else ""
     return f"{enable}{alter} REFRESH PUBLICATION;"
+
+
+def _statement(
+    subscription: str, tables: Sequence[tuple[str, str]], option: str = "", *, is_off: bool
+) -> str:
+    name = quote_identifier(subscription)
+    targets = ", ".join(quote_qualified_identifier(*table) for table in tables)
+    options = ", ".join(filter(None, [option, "enabled = true" if is_off else ""]))
+    shown = f" WITH ({options})" if options else ""
+    return f"ALTER SUBSCRIPTION {name} REFRESH TABLE {targets}{shown};"
 
 
 def _is_off(subscription: Subscription) -> bool:
@@ -50,4 +64,4 @@ def offer_reconcile(
     """Let an error say that a table's reconcile ends it: by its HINT, and to who does it by
     itself."""
     error.hint = refresh_hint(subscription, schema, table)
-    error.reconciles = (schema, table)
+    error.reconciles = ((schema, table),)

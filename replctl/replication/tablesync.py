@@ -89,7 +89,8 @@ def hand_over(
         table.check_targets()
         lsn = catch_up(publisher, table, subscription, subscriber.progress(), on_applied)
         injection_point("tablesync.before-syncdone")
-        relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn)
+        digest = publisher.digest_at(lsn)
+        relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn, digest=digest)
         subscriber.put_state(relation)
     injection_point("tablesync.before-ready")
     drop_slot(publisher, _slot_name(subscriber, subscription, relation))
@@ -158,7 +159,7 @@ def _copy_begun(
 ) -> RowCounts:
     begun = relation.snapshot
     assert begun is not None
-    snapshot = Snapshot(begun.lsn, begun.publisher_state)
+    snapshot = Snapshot(begun.lsn, begun.publisher_state, begun.digest)
     slot_name = _slot_name(subscriber, subscription, relation)
     client = client_name(subscriber.synchronization_id, subscription.oid)
     application = application_name(subscription.conninfo, slot_name)

@@ -80,13 +80,12 @@ def test_one_statement_is_enough_where_the_error_disables_the_subscription(
 
     # Files that changes are decoded from are gone, and the newest version does not need them
     publisher.run("INSERT INTO \"My t\" VALUES (7, 'gone')")
-    publisher.run('DELETE FROM "My t" WHERE id = 7')
     engine.run(f"OPTIMIZE delta.`{source}`")
     kept = {Path(uri).name for uri in _files(engine, source)}
     for path in source.rglob("*.parquet"):
         if path.name not in kept and "_delta_log" not in path.parts:
             path.unlink()
-    hint = pair.hint("does not exist")
+    hint = pair.hint("were removed before they were read")
     assert hint == f"{_REFRESH} WITH (enabled = true);"
     subscriber.run(hint)
     pair.assert_equal()
@@ -146,9 +145,9 @@ def test_subscriptions_that_are_made_again(
     subscriber.run('ALTER SUBSCRIPTION "My s" DISABLE')
     subscriber.run(f"SELECT pg_replication_origin_advance('{origin}', 'FF/0')")
     subscriber.run('ALTER SUBSCRIPTION "My s" ENABLE')
-    assert pair.hint("is ahead of the WAL flush position") == _ANEW
-    subscriber.run('DROP SUBSCRIPTION "My s"')
-    subscriber.run(f"{_CREATE} WITH (slot_name = s, copy_data = reconcile)")
+    hint = pair.hint("is ahead of the WAL flush position")
+    assert hint == f"{_REFRESH};"
+    subscriber.run(hint)
     pair.assert_equal()
 
     # Another writer has taken the transaction identifier of the subscription

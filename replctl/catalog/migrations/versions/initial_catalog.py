@@ -2,7 +2,8 @@
 
 Until the first release there is one revision, and it makes what schema.py has.  Whoever changes
 schema.py changes `schema.REVISION` with it: a catalog of another revision is refused, not upgraded.
-The first release replaces this file by generated statements, and later revisions follow those.
+The first release replaces this file by generated statements, and later revisions follow those
+(catalog/revision.py upgrades).
 """
 
 from alembic import op

@@ -1,0 +1,293 @@
+"""The file of the catalog, as operators copy it and put it back: catalog.db with the -wal and -shm
+that SQLite keeps next to it.
+
+SQLite does not notice that a file was exchanged.  It reads a -wal that a crash has left over
+whatever catalog.db is there, and goes on with a file that has no name any more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, exc, inspect, select
+
+from replctl.catalog import schema
+from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
+from replctl.catalog.home_directory import CATALOG
+from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
+from replctl.record import dataclass
+
+_WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
+#: Bytes that a -wal begins with, and each page in it.
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+#: How often a catalog.db has to be older than before, and seconds in between.
+_ATTEMPTS, _PAUSE = 3, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFiles:
+    """The files that a process has open, by device and inode; None where there was none."""
+
+    catalog: tuple[int, int] | None
+    wal: tuple[int, int] | None
+    shm: tuple[int, int] | None
+
+    @staticmethod
+    def at(home: Path) -> CatalogFiles:
+        """Return the files that are in a home now."""
+        return CatalogFiles(*(_identity(home / name) for name in (CATALOG, _WAL, _SHM)))
+
+    def note(self, path: Path) -> None:
+        """Let other processes know the files, in the lock of this one."""
+        path.write_text(json.dumps(astuple(self)))
+
+    @staticmethod
+    def noted(path: Path) -> CatalogFiles | None:
+        """Return what a process has noted in its lock; None if that is not known yet."""
+        try:
+            found = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return None
+        return CatalogFiles(*(None if item is None else tuple(item) for item in found))
+
+
+def is_replaced(home: Path, opened: CatalogFiles) -> bool:
+    """Return whether the catalog that a process has open is not the one in its home any more.
+
+    SQLite keeps all three files as long as a process has the catalog open.
+    """
+    now = CatalogFiles.at(home)
+    return any(
+        known is not None and found != known
+        for known, found in (
+            (opened.catalog, now.catalog),
+            (opened.wal, now.wal),
+            (opened.shm, now.shm),
+        )
+    )
+
+
+def is_overwritten(home: Path, known_lsn: int) -> bool:
+    """Return whether catalog.db itself, without its -wal, is of an earlier time than it was: only
+    checkpoints write it, and these take it forward.
+
+    Args:
+        known_lsn: its newest commit, as `stored_lsn` gave it before.
+    """
+    for _attempt in range(_ATTEMPTS):  # it may be read amid a checkpoint
+        found = stored_lsn(home)
+        if found is None or found >= known_lsn:
+            return False
+        time.sleep(_PAUSE)
+    return True
+
+
+def stored_lsn(home: Path) -> int | None:
+    """Return the LSN of the newest commit in catalog.db without its -wal; None, if it cannot be
+    read now."""
+    try:
+        url = f"{(home / CATALOG).as_uri()}?immutable=1"
+        with closing(sqlite3.connect(url, uri=True)) as connection:
+            (lsn,) = connection.execute("SELECT max(commit_lsn) FROM pg_xact").fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return None if lsn is None else int(lsn)
+
+
+def replaced(home: Path) -> CannotConnectNow:
+    """Return the error of a process whose catalog is not the one in its home any more."""
+    return CannotConnectNow(
+        f'the catalog in "{home}" was replaced while this program had it open',
+        detail=f'"{home / CATALOG}" is another file now, or was overwritten. What this program does'
+        " to the former one is lost.",
+        hint="Start the program again.",
+    )
+
+
+def abandon(engine: Engine) -> None:
+    """Leave a catalog that was replaced as it is: to close it as usual would write what its -wal
+    had into the file that was put in its place, where that has the same inode."""
+    pool: Any = engine.pool
+    idle = [engine.connect() for _idle in range(pool.checkedin())]
+    for connection in idle:
+        driver: Any = connection.connection.driver_connection
+        if sys.version_info >= (3, 12):
+            driver.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
+        else:  # it stays open until the process ends, and then nothing is closed
+            import ctypes
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(driver))
+        connection.close()
+    if sys.version_info >= (3, 12):
+        engine.dispose()
+
+
+def check_wal(home: Path, users: Collection[Path]) -> None:
+    """Check that a -wal belongs to the catalog.db next to it, before it is opened.  Nothing is
+    changed.
+
+    Args:
+        users: the locks of the processes that have the catalog open.
+
+    Raises:
+        ObjectNotInPrerequisiteState: catalog.db was put back without the -wal, which is that of
+            another state of it (55000).
+    """
+    if not _has_frames(home / _WAL) or not (home / CATALOG).exists():
+        return
+    if users:
+        now = CatalogFiles.at(home)
+        opened = [found for path in users if (found := CatalogFiles.noted(path)) is not None]
+        is_stale = any(f.wal == now.wal and f.catalog != now.catalog for f in opened)
+        reason = "Another program writes it, and has another catalog open." if is_stale else None
+    else:
+        with _copied(home) as copy:
+            reason = _mismatch(copy)
+    if reason is not None:
+        raise ObjectNotInPrerequisiteState(
+            f'"{_WAL}" in "{home}" does not belong to the "{CATALOG}" there',
+            detail=f"{reason} {CATALOG} was put back without its {_WAL}.",
+            hint=f"Stop all programs. Put back {CATALOG} with the {_WAL} and {_SHM} that it had. If"
+            f' it had none, remove "{home / _WAL}" and "{home / _SHM}", and run "replctl cluster'
+            ' identify --restored".',
+        )
+
+
+@contextmanager
+def _copied(home: Path) -> Iterator[Path]:
+    """Copy catalog.db and its -wal, to look into them without a change."""
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    folder = home / "tmp"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with TemporaryDirectory(prefix="catalog-", dir=folder) as name:
+        for file in (CATALOG, _WAL):
+            shutil.copyfile(home / file, Path(name) / file)
+        yield Path(name) / CATALOG
+
+
+def _mismatch(copy: Path) -> str | None:
+    """Return why a catalog and its -wal do not belong together, as a sentence; None if they do."""
+    alone = _commits(copy, "immutable=1")
+    try:
+        is_apart = bool(alone) and _is_apart(copy, alone)
+        with closing(sqlite3.connect(copy)) as connection:  # the -wal is in the file after that
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            return f"Read together they are damaged: {found}."
+        with _reading(copy) as both:
+            if not _has_digests(both):  # of another revision, which is refused anyway
+                return None
+            if alone and not is_in_log(both, LogPosition(alone[-1].lsn, alone[-1].digest)):
+                return f"{_WAL} does not have the last commit of {CATALOG}."
+            if is_apart or broken_link(both) is not None:
+                return f"Between the commits of {CATALOG} and those of {_WAL} others are missing."
+    except (sqlite3.DatabaseError, exc.DBAPIError) as error:
+        return f"Read together they are damaged: {error}."
+    return None
+
+
+def _is_apart(copy: Path, alone: Sequence[LogPosition]) -> bool:
+    """Return whether commits are missing between a catalog and the first ones that its -wal adds.
+
+    The first transaction of the -wal that adds commits is looked for: all that is new after it is
+    its own, or else catalog.db is of an earlier time than the -wal begins.
+
+    Args:
+        alone: the commits of the catalog without the -wal.
+    """
+    import shutil
+
+    known = {commit.digest for commit in alone}
+    log = (copy.parent / _WAL).read_bytes()
+    ends = _transaction_ends(log)
+    part = copy.parent / "part"
+    part.mkdir()
+    shutil.copyfile(copy, part / CATALOG)  # to be read only
+
+    def after(number: int) -> list[LogPosition]:
+        """The commits after so many of the transactions in the -wal, and one more."""
+        (part / _WAL).write_bytes(log[: ends[number]])
+        (part / _SHM).unlink(missing_ok=True)
+        return _commits(part / CATALOG, "mode=ro")
+
+    def is_new(number: int) -> bool:
+        commits = after(number)
+        return bool(commits) and commits[-1].digest not in known
+
+    first = bisect_left(range(len(ends)), True, key=is_new)
+    if first == len(ends):
+        return False
+    new = [commit for commit in after(first) if commit.lsn > alone[-1].lsn]
+    return len({random_of(commit.digest or "") for commit in new}) > 1
+
+
+def _transaction_ends(log: bytes) -> list[int]:
+    """Return where transactions end in a -wal (SQLite's file format, 4.1 and 4.2)."""
+    page_size = int.from_bytes(log[8:12], "big")
+    salts, frame = log[16:24], _FRAME_HEADER + page_size
+    ends = []
+    for start in range(_WAL_HEADER, len(log) - frame + 1, frame):
+        if log[start + 8 : start + 16] != salts:  # it is what an earlier round has left
+            break
+        if log[start + 4 : start + 8] != bytes(4):  # a commit says how large the file is
+            ends.append(start + frame)
+    return ends
+
+
+def _commits(path: Path, mode: str) -> list[LogPosition]:
+    """Return the commits of a catalog, oldest first; none, if it cannot be read: a crash amid a
+    checkpoint may leave catalog.db so, and all of it is in the -wal, too."""
+    query = "SELECT commit_lsn, digest FROM pg_xact NOT INDEXED WHERE status = 'c' ORDER BY 1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)) as connection:
+            return [LogPosition(*row) for row in connection.execute(query)]
+    except sqlite3.DatabaseError:
+        return []
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Connection]:
+    engine = create_engine(URL.create("sqlite", database=str(path)), poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _has_digests(connection: Connection) -> bool:
+    """Return whether a catalog is of a revision with digests, and complete."""
+    found = inspect(connection)
+    for table in (schema.pg_xact, schema.pg_control):
+        if not found.has_table(table.name):
+            return False
+        if {column["name"] for column in found.get_columns(table.name)} < set(table.c.keys()):
+            return False
+    return connection.execute(select(schema.pg_control.c.insert_lsn)).first() is not None
+
+
+def _has_frames(path: Path) -> bool:
+    try:
+        return path.stat().st_size > _WAL_HEADER
+    except FileNotFoundError:
+        return False
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

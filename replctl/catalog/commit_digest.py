@@ -1,0 +1,153 @@
+"""The chain of a cluster's commits: each has a digest that covers the one before it.
+
+Who has read the log up to an LSN remembers the digest of the newest commit there.  A catalog that
+was put back from a backup goes on with other commits, whatever LSNs they get: what is remembered is
+then not in its log, and nobody takes the new commits for progress.
+
+A digest ends in a random number, so that two catalogs that go on from one backup differ from their
+first commit on, even if they do the same at the same time.  Commits that one transaction of SQLite
+has made have the same number: they are in the file together, or none of them is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from sqlalchemy import Connection, func, or_, select, update
+
+from replctl.catalog import schema
+from replctl.record import dataclass
+
+#: Bytes of the random number, and characters of it in a digest.
+_RANDOM = 8
+#: Characters of the hash in a digest.
+_HASH = 40
+#: The digest of the newest commit; made once, because each commit asks for it.
+_NEWEST = (
+    select(schema.pg_xact.c.digest)
+    .where(schema.pg_xact.c.commit_lsn.is_not(None))
+    .order_by(schema.pg_xact.c.commit_lsn.desc())
+    .limit(1)
+)
+#: The random number of a connection's transaction of SQLite, in its `info`.
+_CURRENT = "replctl_commit_random"
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """A position in a log: an LSN with the digest of the newest commit there.
+
+    Attributes:
+        digest: None if it is not known, as of what a user has set.
+    """
+
+    lsn: int
+    digest: str | None = None
+
+
+def next_digest(connection: Connection, xid: int, commit_lsn: int) -> str:
+    """Return the digest of the commit that comes next.
+
+    Args:
+        xid: of the transaction.
+    """
+    random = connection.info.setdefault(_CURRENT, secrets.token_hex(_RANDOM))
+    return _digest(_newest(connection) or "", xid, commit_lsn, random)
+
+
+def begin_random(connection: Connection) -> None:
+    """Let a transaction of SQLite that begins have a random number of its own."""
+    connection.info.pop(_CURRENT, None)
+
+
+def random_of(digest: str) -> str:
+    """Return what the commits of one transaction of SQLite have in common."""
+    return digest[_HASH:]
+
+
+def digest_at(connection: Connection, lsn: int) -> str | None:
+    """Return the digest of the newest commit at or before an LSN; None if there was none, or the
+    log was trimmed there."""
+    xact = schema.pg_xact
+    if lsn < _trimmed_lsn(connection):
+        return None
+    query = select(xact.c.digest).where(xact.c.status == "c", xact.c.commit_lsn <= lsn)
+    return connection.execute(query.order_by(xact.c.commit_lsn.desc()).limit(1)).scalar()
+
+
+def newest_position(connection: Connection) -> LogPosition:
+    """Return the end of the log."""
+    control = schema.pg_control
+    lsn = int(connection.execute(select(control.c.insert_lsn)).scalar_one())
+    return LogPosition(lsn, _newest(connection))
+
+
+def is_in_log(connection: Connection, position: LogPosition) -> bool:
+    """Return whether a position is one of this log.
+
+    A position before the part of the log that was trimmed is taken for one: slots keep the log from
+    being trimmed where somebody reads on, and a slot that is lost is an error of its own.
+    """
+    if position.lsn > newest_position(connection).lsn:
+        return False
+    if position.digest is None or position.lsn < _trimmed_lsn(connection):
+        return True
+    return digest_at(connection, position.lsn) == position.digest
+
+
+def note_trimmed(connection: Connection, lsn: int) -> None:
+    """Note that commits up to an LSN may be gone, but for the newest of them (`is_kept`)."""
+    control = schema.pg_control
+    connection.execute(update(control).where(control.c.trimmed_lsn < lsn).values(trimmed_lsn=lsn))
+
+
+def newest_commit_lsn(connection: Connection, lsn: int) -> int:
+    """Return the LSN of the newest commit at or before an LSN, whose digest trimming has to keep;
+    0, if there is none."""
+    xact = schema.pg_xact
+    query = select(func.max(xact.c.commit_lsn)).where(xact.c.commit_lsn <= lsn)
+    return int(connection.execute(query).scalar_one() or 0)
+
+
+def broken_link(connection: Connection) -> int | None:
+    """Return the LSN of the first commit that does not go on from the one before it; None, if each
+    does, as in every catalog that is whole.
+
+    What was trimmed is not looked at.
+    """
+    xact = schema.pg_xact
+    trimmed = _trimmed_lsn(connection)
+    first = newest_commit_lsn(connection, trimmed)
+    # The transactions of a block's savepoints share its commit
+    query = (
+        select(xact.c.commit_lsn, xact.c.digest, xact.c.xid)
+        .where(
+            xact.c.status == "c",
+            xact.c.commit_lsn >= first,
+            or_(xact.c.block_xid.is_(None), xact.c.block_xid == xact.c.xid),
+        )
+        .order_by(xact.c.commit_lsn)
+    )
+    previous = "" if not trimmed else None
+    for row in connection.execute(query):
+        digest = str(row.digest)
+        if previous is not None:
+            expected = _digest(previous, int(row.xid), int(row.commit_lsn), digest[_HASH:])
+            if digest != expected:
+                return int(row.commit_lsn)
+        previous = digest
+    return None
+
+
+def _digest(previous: str, xid: int, commit_lsn: int, random: str) -> str:
+    covered = f"{previous} {xid} {commit_lsn} {random}".encode()
+    return hashlib.sha256(covered).hexdigest()[:_HASH] + random
+
+
+def _newest(connection: Connection) -> str | None:
+    return connection.execute(_NEWEST).scalar()
+
+
+def _trimmed_lsn(connection: Connection) -> int:
+    return int(connection.execute(select(schema.pg_control.c.trimmed_lsn)).scalar_one())

@@ -1,0 +1,148 @@
+"""Whether a publisher's log is still the one that a subscription has applied (timeline history).
+
+A publisher's catalog that was put back from a backup goes on with other commits at the LSNs that
+the lost ones had.  A subscriber's catalog that was put back has forgotten what it applied.  Either
+way rows would be missing, without an error.  So each position that a subscription remembers has the
+digest of the publisher's commit there, and is asked for before anything is read.
+"""
+
+from __future__ import annotations
+
+from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject
+from replctl.lsn import INVALID_LSN, format_lsn
+from replctl.record import dataclass
+from replctl.replication.node import Publisher, Subscriber
+from replctl.replication.refresh_hint import refresh_all_hint
+
+_PUBLISHER_WENT_BACK = (
+    "The publisher's catalog was put back from a backup, or another one has taken its place: its"
+    " log does not have the commits that were applied."
+)
+_SUBSCRIBER_WENT_BACK = (
+    "The catalog of the subscription was put back from a backup: it does not know what was applied"
+    " since."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What is wrong with a position, as an error says it."""
+
+    message: str
+    detail: str
+
+
+def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Subscription) -> None:
+    """Check that the publisher's log has what was applied from it, up to each position that the
+    subscription or one of its tables remembers.
+
+    Where all tables are going to be reconciled, nothing depends on the subscription's position any
+    more: it goes on from the publisher's log as it is.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it has not; the HINT reconciles the tables (55000).
+        PostgresError: a table was changed in a way that says more (Subscriber.check_targets).
+    """
+    main = subscriber.position()
+    relations = subscriber.relations()
+    fault = _fault(publisher, subscription, main)
+    faults: dict[tuple[str, str], _Fault] = {}
+    own: list[int] = []
+    for name, relation in relations.items():
+        position = _own_position(subscriber, relation, main)
+        if position is None:
+            if fault is not None and relation.state.is_copied:
+                faults[name] = fault
+            continue
+        is_first = main.lsn == INVALID_LSN and relation.state is RelState.READY
+        found = (
+            _fault(publisher, subscription, position)
+            if is_first  # the subscription itself has not moved since its tables were copied
+            else _publisher_fault(publisher, position)
+        )
+        if found is not None:
+            faults[name] = found
+        elif relation.state.is_copied:
+            own.append(position.lsn)
+    if faults:
+        subscriber.check_targets()
+        (first, *_others) = faults.values()
+        tables = sorted(faults)
+        error = ObjectNotInPrerequisiteState(
+            first.message, detail=first.detail, hint=refresh_all_hint(subscription, tables)
+        )
+        error.reconciles = tuple(tables)
+        raise error
+    if fault is not None:
+        _restart(publisher, subscriber, subscription, own)
+
+
+def _own_position(
+    subscriber: Subscriber, relation: SubscriptionRelation, main: LogPosition
+) -> LogPosition | None:
+    """Return the position that a table has for itself; None if it is where the subscription is, or
+    nowhere."""
+    if relation.snapshot is not None:
+        return LogPosition(relation.snapshot.lsn, relation.snapshot.digest)
+    if relation.state is RelState.FINISHEDCOPY:
+        return subscriber.of_table(relation).position()
+    if relation.state.is_copied and relation.lsn is not None and relation.lsn > main.lsn:
+        return LogPosition(relation.lsn, relation.digest)
+    return None
+
+
+def _fault(
+    publisher: Publisher, subscription: Subscription, position: LogPosition
+) -> _Fault | None:
+    """Return what is wrong with a position of the subscription, or of a table of it that is
+    synchronized."""
+    fault = _publisher_fault(publisher, position)
+    if fault is not None or position.digest is None:  # a user has set it, or it was never set
+        return fault
+    applied = publisher.applied_lsn(subscription.slot_name or "")
+    if position.lsn >= applied:
+        return None
+    return _Fault(
+        f'subscription "{subscription.name}" is at {format_lsn(position.lsn)}, but has confirmed'
+        f" {format_lsn(applied)} to its publisher",
+        _SUBSCRIBER_WENT_BACK,
+    )
+
+
+def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | None:
+    """Return what is wrong with a position in the publisher's log."""
+    if publisher.has_position(position):
+        return None
+    end, start = publisher.current_lsn(), format_lsn(position.lsn)
+    if position.lsn > end:
+        message = (
+            f"requested starting point {start} is ahead of the WAL flush position of this server"
+            f" {format_lsn(end)}"
+        )
+    else:
+        message = f"requested starting point {start} is not in this server's history"
+    return _Fault(message, _PUBLISHER_WENT_BACK)
+
+
+def _restart(
+    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, own: list[int]
+) -> None:
+    """Let a subscription go on from the publisher's log as it is, by a slot that is there.
+
+    Args:
+        own: the positions of tables that have to catch up from there.
+    """
+    assert subscription.slot_name is not None
+    try:
+        publisher.slot_position(subscription.slot_name)
+    except UndefinedObject:  # it was made after the backup
+        publisher.create_slot(
+            subscription.slot_name,
+            two_phase=subscription.two_phase_state == "e",
+            failover=subscription.failover,
+            publications=subscription.publications,
+        )
+    lsn = min([publisher.current_lsn(), *own])
+    subscriber.restart(LogPosition(lsn, publisher.digest_at(lsn)))

@@ -1,0 +1,247 @@
+"""catalog.db that is put back: next to the -wal of another state, or under a running process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from replctl.catalog.catalog_file import check_wal
+from replctl.catalog.cluster import Cluster
+from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
+from replctl.execute import execute
+from replctl.lake.promotion import accept_restored_catalog
+from replctl.session import Session
+
+_CATALOG, _WAL = "catalog.db", "catalog.db-wal"
+
+
+def run(home: Path, *statements: str) -> list[tuple[object, ...]]:
+    """The rows of the last statement."""
+    with closing(Cluster.open(home)) as cluster:
+        session = Session.connect(cluster, "postgres", "postgres")
+        results = [result for statement in statements for result in execute(session, statement)]
+        session.close()
+    return [tuple(row) for row in results[-1].rows] if results else []
+
+
+def crash_after(home: Path, *statements: str) -> None:
+    """Run statements in a process that is killed: its -wal is left over."""
+    code = (
+        "import os, sys; from replctl.catalog.cluster import Cluster;"
+        " from replctl.execute import execute; from replctl.session import Session;"
+        " session = Session.connect(Cluster.open(sys.argv[1]), 'postgres', 'postgres');"
+        " [list(execute(session, statement)) for statement in sys.argv[2:]];"
+        " os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(home), *statements], check=False)
+    assert (home / _WAL).stat().st_size > 0
+
+
+def tables(prefix: str, count: int) -> list[str]:
+    return [f"CREATE TABLE {prefix}{number} (x int PRIMARY KEY)" for number in range(count)]
+
+
+def integrity(home: Path) -> str:
+    with closing(sqlite3.connect(home / _CATALOG)) as connection:
+        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    return str(found)
+
+
+@pytest.mark.parametrize(("before", "lost", "after"), [(20, 15, 10), (3, 1, 1), (3, 0, 8)])
+def test_a_catalog_next_to_a_later_wal_is_refused(
+    tmp_path: Path, before: int, lost: int, after: int
+) -> None:
+    home, backup = tmp_path / "home", tmp_path / "backup.db"
+    run(home, *tables("a", before))
+    shutil.copy(home / _CATALOG, backup)
+    for number in range(lost):
+        run(home, f"DROP TABLE a{number}; CREATE TABLE b{number} (x int PRIMARY KEY, y text)")
+    crash_after(home, *tables("c", after))
+    shutil.copy(backup, home / _CATALOG)
+    if not lost:  # the -wal has everything since
+        assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [
+            (str(before + after),)
+        ]
+        return
+    stale = (home / _CATALOG).read_bytes(), (home / _WAL).read_bytes()
+    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+        Cluster.open(home)
+    error = caught.value
+    assert error.message == f'"{_WAL}" in "{home}" does not belong to the "{_CATALOG}" there'
+    assert "was put back without its" in (error.detail or "")
+    assert stale == ((home / _CATALOG).read_bytes(), (home / _WAL).read_bytes())
+    assert list((home / "tmp").iterdir()) == []
+
+    for name in (_WAL, f"{_CATALOG}-shm"):  # the HINT
+        assert f'"{home / name}"' in (error.hint or "")
+        (home / name).unlink(missing_ok=True)
+    with closing(Cluster.open(home)) as cluster:
+        accept_restored_catalog(cluster)
+    count = run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+    assert count == [(str(before),)]
+    assert integrity(home) == "ok"
+
+
+def test_a_newer_catalog_next_to_an_old_wal_is_refused(tmp_path: Path) -> None:
+    home, saved = tmp_path / "home", tmp_path / "saved"
+    run(home, *tables("a", 3))
+    crash_after(home, *tables("b", 3))
+    shutil.copytree(home, saved)
+    run(home, *tables("c", 3))
+    assert not (home / _WAL).exists()
+    shutil.copy(saved / _WAL, home / _WAL)
+    with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
+        Cluster.open(home)
+
+
+def test_what_a_crash_leaves_is_opened(tmp_path: Path) -> None:
+    crash_after(tmp_path, *tables("a", 3))
+    crash_after(tmp_path, *tables("b", 3))
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    assert run(tmp_path, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("6",)]
+    for path in tmp_path.glob(f"{_CATALOG}-*"):
+        path.unlink()
+    for path in (tmp_path / "copy").glob(f"{_CATALOG}*"):  # all that belongs together
+        shutil.copy(path, tmp_path / path.name)
+    assert run(tmp_path, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("6",)]
+
+
+def _move(home: Path, backup: Path) -> None:
+    os.replace(backup, home / _CATALOG)
+
+
+def _move_alone(home: Path, backup: Path) -> None:
+    for path in home.glob(f"{_CATALOG}-*"):
+        path.unlink()
+    os.replace(backup, home / _CATALOG)
+
+
+def _copy_alone(home: Path, backup: Path) -> None:
+    for path in home.glob(f"{_CATALOG}-*"):
+        path.unlink()
+    shutil.copy(backup, home / _CATALOG)
+
+
+@pytest.mark.parametrize("put_back", [_move, _move_alone, _copy_alone])
+def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
+    tmp_path: Path, put_back: object
+) -> None:
+    home, backup = tmp_path / "home", tmp_path / "backup.db"
+    run(home, *tables("a", 3))
+    shutil.copy(home / _CATALOG, backup)
+    run(home, "CREATE TABLE lost (x int)")
+    cluster = Cluster.open(home)
+    session = Session.connect(cluster, "postgres", "postgres")
+    list(execute(session, "CREATE TABLE b (x int)"))
+    put_back(home, backup)  # type: ignore[operator]
+    assert cluster.is_replaced
+    if put_back is _move:  # the -wal is still that of the other one, which is written on
+        with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
+            Cluster.open(home)
+    with pytest.raises(CannotConnectNow) as caught:
+        list(execute(session, "CREATE TABLE c (x int)"))
+    assert caught.value.message == (
+        f'the catalog in "{home}" was replaced while this program had it open'
+    )
+    session.close()
+    cluster.close()
+    if put_back is not _move:
+        command = [sys.executable, "-m", "replctl", "-XAtq", "--home", str(home), "-c"]
+        said = subprocess.run(  # SQLite keeps a process from having both open
+            [*command, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"],
+            capture_output=True, check=False, text=True,
+        )  # fmt: skip
+        assert (said.stdout, said.stderr) == ("3\n", "")
+    else:
+        with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
+            Cluster.open(home)
+
+
+def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster: Cluster) -> None:
+    """A subscriber asks for its publisher's anew in each round."""
+    home, backup = tmp_path / "other", tmp_path / "backup.db"
+    run(home, *tables("a", 1))
+    shutil.copy(home / _CATALOG, backup)
+    first = cluster.other(home)
+    _copy_alone(home, backup)
+    second = cluster.other(home)
+    assert second is not first
+    assert not second.is_replaced
+
+
+def _copy_over(home: Path, backup: Path) -> None:
+    shutil.copy(backup, home / _CATALOG)
+
+
+@pytest.mark.parametrize("put_back", [_move_alone, _copy_alone, _copy_over])
+def test_a_watch_ends_when_its_catalog_is_replaced(tmp_path: Path, put_back: object) -> None:
+    home, backup = tmp_path / "home", tmp_path / "backup.db"
+    run(home, *tables("a", 1))
+    shutil.copy(home / _CATALOG, backup)
+    run(home, "CREATE TABLE lost (x int)")
+    command = [sys.executable, "-m", "replctl", "--home", str(home), "sync", "--watch"]
+    watch = subprocess.Popen(
+        [*command, "--interval", "0.1"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list((home / "lock").glob("backend-*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1)
+        assert watch.poll() is None
+        run(home, "COMMENT ON TABLE lost IS 'in the -wal'")
+        time.sleep(0.5)
+        put_back(home, backup)  # type: ignore[operator]
+        said, complaint = watch.communicate(timeout=60)
+    finally:
+        watch.kill()
+        watch.wait()
+    assert watch.returncode == 1
+    assert complaint.count("was replaced while this program had it open") == 1
+    assert said == ""
+    if put_back is _copy_over and (home / _WAL).stat().st_size > 0:
+        with pytest.raises(ObjectNotInPrerequisiteState, match="does not belong"):
+            Cluster.open(home)
+        for name in (_WAL, f"{_CATALOG}-shm"):
+            (home / name).unlink()
+    assert integrity(home) == "ok"
+    assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("1",)]
+
+
+def _pages(wal: bytes) -> dict[int, bytes]:
+    """The newest pages of a -wal whose transactions are all complete, by their numbers."""
+    size = int.from_bytes(wal[8:12], "big")
+    found = {}
+    for start in range(32, len(wal) - size - 23, size + 24):
+        if wal[start + 8 : start + 16] != wal[16:24]:
+            break
+        found[int.from_bytes(wal[start : start + 4], "big")] = wal[start + 24 : start + 24 + size]
+    return found
+
+
+def test_a_crash_amid_a_checkpoint_is_opened(tmp_path: Path) -> None:
+    """A checkpoint writes the pages in their order; they are all in the -wal."""
+    home = tmp_path / "home"
+    run(home, *tables("a", 30))
+    for round_ in range(2):
+        crash_after(home, *tables(f"b{round_}", 12), "COMMENT ON TABLE a1 IS 'x'")
+    main = bytearray((home / _CATALOG).read_bytes())
+    pages = sorted(_pages((home / _WAL).read_bytes()).items())
+    assert len(pages) > 20
+    for count in range(0, len(pages) + 1, 4):
+        torn = bytearray(main)
+        for number, page in pages[:count]:
+            start = (number - 1) * len(page)
+            torn.extend(bytes(max(0, start + len(page) - len(torn))))
+            torn[start : start + len(page)] = page
+        (home / _CATALOG).write_bytes(torn)
+        check_wal(home, [])
+    assert run(home, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [("54",)]

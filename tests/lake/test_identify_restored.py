@@ -1,0 +1,134 @@
+"""`replctl cluster identify --restored` says of each table how it fits the catalog."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from fix_lake import Lake
+from test_target_fault import subscribe
+
+from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.lake import commit_log
+from replctl.lake.commit_mark import CommitMark
+from replctl.lake.target_check import TargetCheck
+
+
+def identify(lake: Lake) -> list[str]:
+    """What the command prints."""
+    home = str(lake.session.cluster.path)
+    command = [sys.executable, "-m", "replctl", "cluster", "identify", "--restored", "--home", home]
+    said = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert said.stderr == ""
+    return said.stdout.splitlines()
+
+
+def _json_of(lake: Lake, version: int) -> Path:
+    return Path(lake.location) / "_delta_log" / f"{version:020d}.json"
+
+
+def _as_known(lake: Lake) -> None:
+    pass
+
+
+def _newer(lake: Lake) -> None:
+    lake.write({"id": [9]})
+
+
+def _half_done(lake: Lake) -> None:
+    mark = CommitMark("lost", 1, 6_000)
+    text = commit_log.marked_text(lake.session.cluster, mark, lake.oid)
+    info = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": text}}
+    add = {"add": {"path": "p.parquet", "size": 1, "dataChange": True,
+                   "partitionValues": {}, "modificationTime": 1}}  # fmt: skip
+    _json_of(lake, 2).write_text("\n".join(map(json.dumps, (info, add))))
+
+
+def _older(lake: Lake) -> None:
+    _json_of(lake, 1).unlink()
+
+
+def _older_and_written_since(lake: Lake) -> None:
+    _older(lake)
+    lake.write({"id": [7]})
+    lake.write({"id": [8]})
+
+
+def _gone(lake: Lake) -> None:
+    shutil.rmtree(lake.location)
+
+
+_TABLE = "postgres: public.t: "
+_STOPS = "its subscriptions stop until it is reconciled"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "total"),
+    [
+        (_as_known, "as the catalog knows it, version 1", (0, 0)),
+        (
+            _newer,
+            "newer than the catalog: it has version 2, the catalog knew version 1; 1 commits"
+            " entered, 0 transactions to undo",
+            (1, 0),
+        ),
+        (
+            _half_done,
+            "newer than the catalog: it has version 2, the catalog knew version 1; 0 commits"
+            " entered, 1 transactions to undo",
+            (0, 1),
+        ),
+        (
+            _older,
+            f"older than the catalog: it has version 0, the catalog knew version 1; {_STOPS}",
+            (0, 0),
+        ),
+        (
+            _older_and_written_since,
+            f"not the one of the catalog: it has version 2, the catalog knew version 1; {_STOPS}",
+            (0, 0),
+        ),
+        (
+            _gone,
+            "not there: put its directory back and repeat the command, or drop the table",
+            (0, 0),
+        ),
+    ],
+)
+def test_each_table_is_told(
+    lake: Lake, change: Callable[[Lake], None], expected: str, total: tuple[int, int]
+) -> None:
+    lake.update()
+    assert DeltaTable(lake.location).version() == 1
+    change(lake)
+    entered, undone = total
+    last = f"{entered} commits of tables entered, {undone} transactions to undo"
+    assert identify(lake) == [f"{_TABLE}{expected}", last]
+
+
+@pytest.mark.parametrize("change", [_older, _older_and_written_since])
+def test_a_target_that_is_older_than_the_catalog_stops_its_subscription(
+    lake: Lake, change: Callable[[Lake], None]
+) -> None:
+    lake.update()
+    subscription = subscribe(lake)
+    change(lake)
+    identify(lake)
+    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+        TargetCheck(lake.session, subscription).check_targets()
+    assert caught.value.hint == 'ALTER SUBSCRIPTION "My sub" REFRESH TABLE public.t;'
+
+
+def test_a_directory_that_is_put_back_is_found_then(lake: Lake, tmp_path: Path) -> None:
+    lake.write({"id": [9]})
+    shutil.move(lake.location, tmp_path / "saved")
+    assert "not there" in identify(lake)[0]
+    shutil.move(tmp_path / "saved", lake.location)
+    assert "1 commits entered" in identify(lake)[0]
+    assert "as the catalog knows it" in identify(lake)[0]
