@@ -163,6 +163,7 @@ class ApplyBatch:
     step).
 
     `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
+    `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.
     """
 
     subscription_oid: int
@@ -171,6 +172,7 @@ class ApplyBatch:
     xid: int
     targets: dict[int, tuple[int | None, int]]
     relid: int = 0
+    to_digest: str | None = None
 
 
 _DETAIL = "DETAIL:  "
@@ -461,6 +463,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
             relid=batch.relid,
             from_lsn=batch.from_lsn,
             to_lsn=batch.to_lsn,
+            to_digest=batch.to_digest,
             xid=batch.xid,
             targets=json.dumps({str(relid): target for relid, target in batch.targets.items()}),
         )
@@ -524,7 +527,13 @@ def _put_apply_step(
 def _batch(row: Any) -> ApplyBatch:
     targets = _targets(json.loads(row.targets))
     return ApplyBatch(
-        int(row.subid), int(row.from_lsn), int(row.to_lsn), int(row.xid), targets, int(row.relid)
+        int(row.subid),
+        int(row.from_lsn),
+        int(row.to_lsn),
+        int(row.xid),
+        targets,
+        int(row.relid),
+        row.to_digest,
     )
 
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 #: The revision of the catalog that this program reads and writes.  Change it with every change of
 #: this file (date, then a letter): programs of another revision then refuse the catalog.
-REVISION = "20261126m"
+REVISION = "20261126n"
 
 metadata = MetaData()
 
@@ -683,6 +683,7 @@ apply_batch = Table(
     _int("relid", default=0),
     _int("from_lsn"),
     _int("to_lsn"),
+    _text("to_digest", nullable=True),  # of the publisher's commit there (commit_digest.py)
     _int("xid"),
     _text("targets"),  # JSON: for each target relation its version before and its step number
 )

@@ -688,9 +688,7 @@ class LakeSubscriber:
                 if not leaves and not part.truncations:
                     self._finish_empty(to, conflicts)
                     return RowCounts()
-                unfinished = self._begin_batch(
-                    [tables[oid] for oid in leaves], from_lsn, to.lsn, part
-                )
+                unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
             else:
                 # It is finished as such even if nothing seems to be left of it: Spark may have
                 # ended its write since its tables were looked at.  Others may have written, too.
@@ -752,14 +750,16 @@ class LakeSubscriber:
     # -- batches
 
     def _begin_batch(
-        self, leaves: Sequence[Relation], from_lsn: int, to_lsn: int, part: BatchPart
+        self, leaves: Sequence[Relation], from_lsn: int, to: LogPosition, part: BatchPart
     ) -> ApplyBatch:
         with self._writing() as catalog:
             xid = begin_transaction(
                 catalog.connection, self._session.database_oid, self._session.cluster.backend
             )
             targets = self._targets(catalog, leaves)
-            batch = ApplyBatch(self._subscription.oid, from_lsn, to_lsn, xid, targets, self._relid)
+            batch = ApplyBatch(
+                self._subscription.oid, from_lsn, to.lsn, xid, targets, self._relid, to.digest
+            )
             insert_apply_batch(catalog, batch)
             for relid, filters in part.applied_filters().items():
                 note_applied_filters(catalog, self._subscription.oid, relid, filters)

@@ -8,13 +8,15 @@ digest of the publisher's commit there, and is asked for before anything is read
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject
 from replctl.lsn import INVALID_LSN, format_lsn
 from replctl.record import dataclass
 from replctl.replication.node import Publisher, Subscriber
-from replctl.replication.refresh_hint import refresh_all_hint
+from replctl.replication.refresh_hint import publication_refresh, refresh_all_hint
 
 _PUBLISHER_WENT_BACK = (
     "The publisher's catalog was put back from a backup, or another one has taken its place: its"
@@ -47,7 +49,7 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
     """
     main = subscriber.position()
     relations = subscriber.relations()
-    fault = _fault(publisher, subscription, main)
+    fault = _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
     faults: dict[tuple[str, str], _Fault] = {}
     own: list[int] = []
     for name, relation in relations.items():
@@ -62,21 +64,33 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
             if is_first  # the subscription itself has not moved since its tables were copied
             else _publisher_fault(publisher, position)
         )
+        if relation.state.is_copied:
+            found = found or _batch_fault(publisher, subscriber.of_table(relation))
         if found is not None:
             faults[name] = found
         elif relation.state.is_copied:
             own.append(position.lsn)
     if faults:
         subscriber.check_targets()
-        (first, *_others) = faults.values()
-        tables = sorted(faults)
-        error = ObjectNotInPrerequisiteState(
-            first.message, detail=first.detail, hint=refresh_all_hint(subscription, tables)
-        )
-        error.reconciles = tuple(tables)
-        raise error
+        raise _error(publisher, subscription, faults)
     if fault is not None:
         _restart(publisher, subscriber, subscription, own)
+
+
+def _error(
+    publisher: Publisher, subscription: Subscription, faults: Mapping[tuple[str, str], _Fault]
+) -> ObjectNotInPrerequisiteState:
+    """Return the error of faults that are known of tables, with the statement that helps."""
+    (first, *_others) = faults.values()
+    tables = sorted(faults)
+    error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
+    relations = publisher.published_relations(subscription.publications)
+    if faults.keys() <= {(relation.schema, relation.name) for relation in relations}:
+        error.hint = refresh_all_hint(subscription, tables)
+        error.reconciles = tuple(tables)
+    else:  # the publications are of an earlier time, too
+        error.hint = publication_refresh(subscription, "copy_data = reconcile")
+    return error
 
 
 def _own_position(
@@ -109,6 +123,15 @@ def _fault(
         f" {format_lsn(applied)} to its publisher",
         _SUBSCRIBER_WENT_BACK,
     )
+
+
+def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
+    """Return what is wrong with the changes of a batch that is written in part: where the publisher
+    does not have them any more, it cannot be finished."""
+    batch = subscriber.unfinished_batch()
+    if batch is None:
+        return None
+    return _publisher_fault(publisher, LogPosition(batch.to_lsn, batch.to_digest))
 
 
 def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | None:

@@ -36,12 +36,16 @@ def refresh_all_hint(subscription: Subscription, tables: Sequence[tuple[str, str
     return _statement(subscription.name, tables, is_off=_is_off(subscription))
 
 
-def publication_refresh(subscription: Subscription) -> str:
+def publication_refresh(subscription: Subscription, option: str = "") -> str:
     """Return the statements after which a subscription that an error stops knows which tables are
-    published."""
+    published.
+
+    Args:
+        option: of the last statement, if it needs one.
+    """
     alter = f"ALTER SUBSCRIPTION {quote_identifier(subscription.name)}"
     enable = f"{alter} ENABLE; " if _is_off(subscription) else ""
-    return f"{enable}{alter} REFRESH PUBLICATION;"
+    return f"{enable}{alter} REFRESH PUBLICATION{f' WITH ({option})' if option else ''};"
 
 
 def _statement(

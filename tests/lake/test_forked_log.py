@@ -14,15 +14,18 @@ import pytest
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import (
+    ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
     find_subscription,
+    insert_apply_batch,
     subscription_relations,
     update_subscription_relation,
 )
 from replctl.catalog.table_copy import CopyMethod
+from replctl.catalog.transaction import begin_transaction
 from replctl.errors import PostgresError
 from replctl.execute import execute
 from replctl.lake.publisher import LakePublisher
@@ -196,6 +199,27 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
         assert nodes[0].slot_position("s") > 0
 
 
+def test_tables_that_the_backup_does_not_publish_leave_the_subscription(pair: Pair) -> None:
+    """Their publications are of an earlier time, too."""
+    pair.run(pair.publisher, "ALTER PUBLICATION p DROP TABLE u")
+    pair.back_up(pair.publisher)
+    pair.run(pair.publisher, "ALTER PUBLICATION p ADD TABLE u")
+    assert pair.error() is None
+    pair.put_back(pair.publisher)
+    pair.commit(9)
+    for expected in (
+        "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = reconcile);",
+        "ALTER SUBSCRIPTION s REFRESH TABLE public.t;",
+    ):
+        error = pair.error()
+        assert error is not None
+        assert error.hint == expected
+        pair.run(pair.subscriber, expected)
+    with pair.nodes() as nodes:
+        check_history(*nodes)
+    assert [member.state for member in pair.states()] == [RelState.INIT]
+
+
 def test_only_tables_whose_position_is_lost_are_named(pair: Pair) -> None:
     assert pair.error() is None
     pair.back_up(pair.publisher)
@@ -227,6 +251,33 @@ def test_a_copy_from_a_lost_state_is_not_finished(pair: Pair) -> None:
     pair.run(pair.subscriber, error.hint)
     assert sorted(str(m.state.value) for m in pair.states()) == ["i", "r"]
     assert all(member.snapshot is None for member in pair.states())
+
+
+def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
+    """The subscription itself is where the publisher was put back to."""
+    assert pair.error() is None
+    pair.back_up(pair.publisher)
+    start = pair.position()
+    pair.commit(9)
+    lost = pair.position()
+    with pair.nodes() as (_publisher, subscriber, subscription):
+        session = subscriber._session
+        with session.write() as catalog:
+            xid = begin_transaction(catalog.connection, session.database_oid, "dead")
+            batch = ApplyBatch(subscription.oid, start.lsn, lost.lsn, xid, {}, 0, lost.digest)
+            insert_apply_batch(catalog, batch)
+    pair.put_back(pair.publisher)
+    pair.commit(20)
+    error = pair.error()
+    assert error is not None
+    assert "is not in this server's history" in error.message
+    assert error.hint == _REFRESH
+    pair.run(pair.subscriber, error.hint)
+    with pair.nodes() as nodes:
+        check_history(*nodes)
+        assert nodes[1].unfinished_batch() is None
+    pair.put_states(state=RelState.READY)
+    assert pair.error() is None
 
 
 @pytest.mark.parametrize("has_moved", [True, False])
