@@ -46,6 +46,8 @@ HINTS: dict[str, str] = {
     "refresh_hint(subscription, schema, name, option)": _DISABLED,
     "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
+    'Run "replctl sync": its error has the statement that reconciles the tables.': "lake/"
+    "test_forked_log.py::test_a_slot_that_was_invalidated_is_made_again",
     "publication_refresh(subscription, 'copy_data = reconcile')": "lake/test_forked_log.py::"
     "test_tables_that_the_backup_does_not_publish_leave_the_subscription",
     "refresh_all_hint(subscription, tables)": "lake/test_forked_log.py::"

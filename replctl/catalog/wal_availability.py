@@ -163,9 +163,7 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
     )
     name = quote_literal(slot.name)
     if has_subscription:
-        error.hint = (
-            "Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile)."
-        )
+        error.hint = 'Run "replctl sync": its error has the statement that reconciles the tables.'
     elif slot.is_logical:
         plugin = quote_literal(slot.plugin)
         error.hint = (
