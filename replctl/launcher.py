@@ -338,7 +338,7 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
         run.once(min(filter(None, timeouts), default=-1))
     except LockNotAvailable as error:
         raise LockNotAvailable("canceling statement due to lock timeout") from error
-    return None if run.error is None else shown_error(session, subscription, run.error)
+    return None if run.cause is None else shown_error(session, subscription, run.cause)
 
 
 def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:
@@ -404,6 +404,7 @@ class _Run:
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
+        self.cause: PostgresError | None = None  # without the tables that are written in part
         self.applied = Applied()
 
     def once(self, patience: float = -1) -> bool:
@@ -451,7 +452,7 @@ class _Run:
             raise
         except PostgresError as error:
             if self.error is None:
-                self.error = error = named(session, error, subscription)
+                self.error = self.cause = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=_APPLY_WORKER)
             return False
 
@@ -617,6 +618,7 @@ class _Run:
         error = named(self._session, error, self._subscription)
         if self._reconciles(subscriber, error):
             return True
+        self.cause = self.cause or error
         error = note_part_written(self._session, self._subscription, error)
         self.error = self.error or error
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
