@@ -251,7 +251,7 @@ def main() -> int:
 def _run_with_clock(file: Path) -> int:
     """Run this program with a clock that follows a file."""
     try:
-        from libfaketime import get_reload_information  # type: ignore[import-not-found]
+        from libfaketime import get_reload_information
     except ImportError:
         print("a simulated clock needs the package libfaketime (pip install libfaketime)")
         return 2

@@ -404,6 +404,21 @@ class TransactionInProgress(LockNotAvailable):
         self.xids = frozenset(xids)
 
 
+class UnfinishedBatch(ObjectInUse):
+    """Tables that a statement writes have changes of subscriptions that are written in part; when
+    these are finished, it can be repeated.
+
+    Attributes:
+        subscriptions: their OIDs.
+        relids: the tables.
+    """
+
+    def __init__(self, subscriptions: Collection[int], relids: Collection[int]) -> None:
+        super().__init__("a subscription has not finished writing the table")
+        self.subscriptions = frozenset(subscriptions)
+        self.relids = frozenset(relids)
+
+
 class QueryCanceled(PostgresError, sqlstate="57014"): ...
 
 
@@ -414,6 +429,9 @@ class DatabaseDoesNotExist(PostgresError, sqlstate="3D000", severity="FATAL"): .
 
 
 class IoError(PostgresError, sqlstate="58030"): ...
+
+
+class FileAccessDenied(IoError, sqlstate="42501"): ...
 
 
 class UndefinedFile(IoError, sqlstate="58P01"): ...

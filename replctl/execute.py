@@ -11,16 +11,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from replctl.catalog.pg_control import check_connectable
-from replctl.catalog.pg_subscription import list_apply_batches
 from replctl.errors import (
     InFailedSqlTransaction,
     PostgresError,
     ReadOnlySqlTransaction,
     SqlSyntaxError,
     TransactionInProgress,
+    UnfinishedBatch,
 )
 from replctl.parser import ast
 from replctl.parser.parse import parse
@@ -192,12 +193,13 @@ def _run_when_free(session: Session, statement: ast.Statement) -> Result:
     A statement meets them before anything of it is done that its end does not take back, so it is
     simply repeated.
     """
+    session.finish_batches = partial(_finish_batches, session)
     try:
         return _run(session, statement)
-    except TransactionInProgress as blocked:
-        from replctl.lake.waiting import wait_for, when_free
+    except (TransactionInProgress, UnfinishedBatch) as blocked:
+        from replctl.lake.waiting import give_way, when_free
 
-        wait_for(session, blocked.xids)
+        give_way(session, blocked)
         return when_free(session, lambda: _run(session, statement))
 
 
@@ -212,8 +214,6 @@ def _run(session: Session, statement: ast.Statement) -> Result:
         case ast.Copy():
             from replctl.query.copy import copy
 
-            if statement.is_from:
-                _finish_batches(session)
             return copy(session, statement)
         case ast.VariableShow():
             from replctl.commands.variable import show
@@ -244,8 +244,6 @@ def _change_rows(
     from replctl.lake.repeat import repeated
     from replctl.query import insert, modify, truncate
 
-    _finish_batches(session)
-
     def carry_out() -> Result:
         match statement:
             case ast.Insert():
@@ -261,16 +259,11 @@ def _change_rows(
     return repeated(carry_out)
 
 
-def _finish_batches(session: Session) -> None:
-    """Finish what an apply worker that died has left half written, before others write its tables;
-    if it cannot be finished, they are not written (writing_locked)."""
-    session.unfinished.clear()
-    with session.read() as catalog:
-        is_finished = not list_apply_batches(catalog)
-    if not is_finished:
-        from replctl.launcher import finish_batches
+def _finish_batches(session: Session, found: UnfinishedBatch) -> None:
+    """Finish what subscriptions have written in part of tables that a statement writes."""
+    from replctl.launcher import finish_batches
 
-        finish_batches(session)
+    finish_batches(session, found)
 
 
 def _command(session: Session, statement: ast.UtilityStatement) -> str:

@@ -12,6 +12,7 @@ from dataclasses import field
 from functools import partial
 from threading import Lock
 
+from replctl.catalog.apply_batch import batches_writing
 from replctl.catalog.pg_subscription import (
     Resync,
     Subscription,
@@ -30,14 +31,17 @@ from replctl.catalog.worker import (
 from replctl.conninfo import application_name
 from replctl.errors import (
     ConfigurationLimitExceeded,
+    LockNotAvailable,
     Notice,
     ObjectInUse,
     PostgresError,
     QueryCanceled,
     UndefinedObject,
+    UnfinishedBatch,
 )
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.lake.table_error import named
+from replctl.lake.unfinished_batch import note_part_written, unfinished_error
 from replctl.lane import OWN_LANE, gathered
 from replctl.open_node import open_publisher, open_subscriber, publisher_key
 from replctl.record import dataclass
@@ -114,6 +118,9 @@ class Launcher:
     Args:
         is_stopping: asked before each batch and each copy whether to end here.
         on_applied: told of what a run has written.
+
+    Raises:
+        PostgresError: the cluster's directory cannot be written.
     """
 
     def __init__(
@@ -123,6 +130,8 @@ class Launcher:
         is_stopping: Callable[[], bool] = lambda: False,
         on_applied: Callable[[Subscription, Applied], None] = lambda subscription, applied: None,
     ) -> None:
+        if session.cluster.refusal is not None:
+            raise session.cluster.refusal
         self._session = session
         self._is_stopping = is_stopping
         self._on_applied = on_applied
@@ -290,23 +299,46 @@ def sync(
         launcher.close(stays=True)
 
 
-def finish_batches(session: Session) -> None:
-    """Finish what appliers that died have left half written, before somebody else writes their
-    tables; the session notes which tables have something that cannot be finished."""
-    with session.read() as catalog:
-        unfinished = {batch.subscription_oid for batch in list_apply_batches(catalog)}
-    for oid in sorted(unfinished):
+def finish_batches(session: Session, found: UnfinishedBatch) -> None:
+    """Finish what appliers that died, or failed, have written in part, before a statement writes
+    their tables.
+
+    Args:
+        found: by that statement; what others have written in part concerns others.
+
+    Raises:
+        ObjectNotInPrerequisiteState: it cannot be finished (55000).
+        LockNotAvailable: the applier is at work for longer than lock_timeout, or than
+            deadlock_timeout if the statement is in a block (55P03).
+    """
+    is_locked = session.block is not None and not session.block.locked.isdisjoint(found.relids)
+    for oid in sorted(found.subscriptions):
         with session.read() as catalog:
             subscription = get_subscription(catalog, oid)
         if subscription is None:
-            continue
-        run = _Run(session, subscription, Lock(), only_unfinished=True)
-        run.once()
+            raise found
+        error = None if is_locked else _finish_batch(session, subscription)
         with session.read() as catalog:
-            left = list_apply_batches(catalog, oid)
-        if run.error is not None:
-            relids = {relid for batch in left for relid in batch.targets}
-            session.unfinished |= dict.fromkeys(relids, run.error)
+            left = batches_writing(catalog, found.relids)
+        if any(batch.subscription_oid == oid for batch in left):
+            raise unfinished_error(session, subscription, found.relids, error)
+
+
+def _finish_batch(session: Session, subscription: Subscription) -> PostgresError | None:
+    """Finish what a subscription has written in part; return why that fails, as the session's role
+    may see it.
+
+    Raises:
+        LockNotAvailable: as `finish_batches`.
+    """
+    settings = ["lock_timeout"] if session.block is None else ["lock_timeout", "deadlock_timeout"]
+    timeouts = [int(session.setting(name)) / 1000 for name in settings]
+    run = _Run(session, subscription, Lock(), only_unfinished=True)
+    try:
+        run.once(min(filter(None, timeouts), default=-1))
+    except LockNotAvailable as error:
+        raise LockNotAvailable("canceling statement due to lock timeout") from error
+    return None if run.cause is None else shown_error(session, subscription, run.cause)
 
 
 def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:
@@ -372,16 +404,21 @@ class _Run:
         self._deciding = Lock()
         self.is_unwanted = False
         self.error: PostgresError | None = None
+        self.cause: PostgresError | None = None  # without the tables that are written in part
         self.applied = Applied()
 
-    def once(self) -> bool:
+    def once(self, patience: float = -1) -> bool:
         """Copies and changes; whether there was anything to do.
 
+        Args:
+            patience: seconds to wait for another process that runs it; negative: for ever.
+
         Raises:
+            LockNotAvailable: another process runs it for longer (55P03).
             Stopping: it was asked to stop.
         """
         session, oid = self._session, self._subscription.oid
-        with session.cluster.lock(f"subscription-{oid}"):
+        with session.cluster.lock(f"subscription-{oid}", patience):
             with session.read() as catalog:
                 current = get_subscription(catalog, oid)
                 is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))
@@ -415,7 +452,7 @@ class _Run:
             raise
         except PostgresError as error:
             if self.error is None:
-                self.error = error = named(session, error, subscription)
+                self.error = self.cause = error = named(session, error, subscription)
                 session.cluster.log.report_error(error, backend_type=_APPLY_WORKER)
             return False
 
@@ -581,6 +618,8 @@ class _Run:
         error = named(self._session, error, self._subscription)
         if self._reconciles(subscriber, error):
             return True
+        self.cause = self.cause or error
+        error = note_part_written(self._session, self._subscription, error)
         self.error = self.error or error
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)

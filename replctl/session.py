@@ -11,6 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.apply_batch import check_finished
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import blocks_writing
@@ -39,6 +40,7 @@ from replctl.errors import (
     PostgresError,
     TransactionInProgress,
     UndefinedObject,
+    UnfinishedBatch,
 )
 from replctl.types.guc import Setting, find_setting, read_value, settings
 from replctl.types.quote import split_identifiers
@@ -62,7 +64,6 @@ _KEPT_BACK = {
 
 _ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
 
-
 #: Numbers for the sessions of this process.
 _numbers = count(1)
 
@@ -73,6 +74,10 @@ def _no_engine() -> Engine:
 
 def _no_copy_data() -> Iterator[bytes]:
     raise FeatureNotSupported("this client sends no data for COPY FROM STDIN")
+
+
+def _raise(error: UnfinishedBatch) -> None:
+    raise error
 
 
 def _no_copy_output(lines: Iterator[bytes]) -> None:
@@ -154,7 +159,7 @@ class Session:
         at_end: what is done at its end.
         routine: the function in SQL whose query is carried out.
         function_depth: how many functions, one in the other, are.
-        unfinished: tables with a batch of changes that could not be finished, and why, by OID.
+        finish_batches: finishes what subscriptions have written in part, or raises why not.
         login: how it was opened.
         key: its name in the cluster.
     """
@@ -181,7 +186,7 @@ class Session:
     at_end: list[Callable[[], None]] = field(default_factory=list)
     routine: Routine | None = None
     function_depth: int = 0
-    unfinished: dict[int, PostgresError] = field(default_factory=dict)
+    finish_batches: Callable[[UnfinishedBatch], None] = _raise
     login: Login | None = None
     key: str = field(init=False)
 
@@ -212,7 +217,8 @@ class Session:
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         role, database_oid = login.role, login.database_oid
         try:
-            drop_abandoned_slots(cluster)
+            if cluster.refusal is None:
+                drop_abandoned_slots(cluster)
             with cluster.read(database_oid) as catalog:
                 stored = settings_at_start(catalog, database_oid, role.oid)
                 role_settings = _read_settings(stored, on_notice)
@@ -503,8 +509,11 @@ class Session:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
 
-    def lock_relations(self, oids: Iterable[int], stack: ExitStack) -> None:
+    def lock_relations(
+        self, oids: Iterable[int], stack: ExitStack, *, written: Collection[int] = ()
+    ) -> None:
         """Keep others from writing relations: until `stack` is closed, in a block until its end.
+        Those in `written` must have no batch that is written in part.
 
         Nobody waits for one of these locks while holding another, except in a block; and what a
         block holds is found in the catalog, where deadlocks are.
@@ -512,6 +521,7 @@ class Session:
         Raises:
             TransactionInProgress: the block of another session writes or changes one of them.
             LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
+            UnfinishedBatch: one of `written` has such a batch (55006); none is locked anew then.
         """
         block = self.block
         wanted = sorted(set(oids).difference(() if block is None else block.locked))
@@ -528,10 +538,17 @@ class Session:
                     if timeout and time.monotonic() - begun >= timeout:
                         raise LockNotAvailable("canceling statement due to lock timeout") from error
                     continue
+                self._check_finished(written)
                 (stack if block is None else block.locks).push(taken.pop_all())
             if block is not None:
                 block.locked.update(wanted)
             return
+        self._check_finished(written)
+
+    def _check_finished(self, oids: Collection[int]) -> None:
+        if oids:
+            with self.read() as catalog:
+                check_finished(catalog, oids)
 
     def _check_blocks(self, oids: Collection[int]) -> None:
         """Whether blocks of other sessions leave relations alone."""

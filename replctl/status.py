@@ -10,14 +10,16 @@ from collections.abc import Sequence
 
 from replctl.catalog.pg_subscription import (
     RelState,
+    Resync,
     Subscription,
     SubscriptionError,
     list_subscriptions,
     subscription_error,
 )
 from replctl.catalog.table_verification import Verification, verifications
+from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.catalog.worker import APPLY, Worker, live_workers
-from replctl.errors import PostgresError, UndefinedObject
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError, UndefinedObject
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
 from replctl.record import dataclass
@@ -140,10 +142,14 @@ def _status(
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)
-                    found_retentions = publisher.retention(subscription.slot_name)
-                    retentions = {(item.schema, item.name): item for item in found_retentions}
+                    retentions = {
+                        (item.schema, item.name): item
+                        for item in publisher.retention(subscription.slot_name)
+                        if (item.schema, item.name) in starts  # the others are copied again
+                    }
+                    error = error or _foreseen(subscription, list(retentions.values()))
             except PostgresError as failure:
-                if subscription.enabled:
+                if subscription.enabled or isinstance(failure, SlotInvalidated):
                     error = error or SubscriptionError.of(failure)
         if error is not None and not may_see_rows(session, subscription):
             error = error.without_rows()
@@ -175,6 +181,21 @@ def _status(
         lag,
         error,
         tuple(tables),
+    )
+
+
+def _foreseen(
+    subscription: Subscription, retentions: Sequence[TableRetention]
+) -> SubscriptionError | None:
+    """Return what is going to stop a subscription: changes that an owner has removed."""
+    lost = [f'"{item.schema}.{item.name}"' for item in retentions if item.is_lost]
+    if not lost or subscription.resync is Resync.AUTO:
+        return None
+    noun = "table" if len(lost) == 1 else "tables"
+    return SubscriptionError.of(
+        ObjectNotInPrerequisiteState(
+            f"changes of {noun} {', '.join(lost)} were removed before they were read"
+        )
     )
 
 

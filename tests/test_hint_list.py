@@ -46,6 +46,8 @@ HINTS: dict[str, str] = {
     "refresh_hint(subscription, schema, name, option)": _DISABLED,
     "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
+    'Run "replctl sync": its error has the statement that reconciles the tables.': "lake/"
+    "test_forked_log.py::test_a_slot_that_was_invalidated_is_made_again",
     "publication_refresh(subscription, 'copy_data = reconcile')": "lake/test_forked_log.py::"
     "test_tables_that_the_backup_does_not_publish_leave_the_subscription",
     "refresh_all_hint(subscription, tables)": "lake/test_forked_log.py::"
@@ -74,6 +76,10 @@ HINTS: dict[str, str] = {
     "Synchronize the subscription of the slot, or let the table's owner prolong its"
     " retention.": "lake/test_slot_retention.py::"
     "test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs",
+    "Use SELECT pg_drop_replication_slot({}), then SELECT"
+    " pg_create_logical_replication_slot({}, {}): changes before that are lost.": "lake/"
+    "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
+    "Make the standby again: replctl standby create.": UNTRIED,
     # -- tables
     "put_back_hint(relation)": "lake/test_version_chain.py",
     "put_back_hint(place.relation)": "lake/test_version_chain.py",
@@ -116,6 +122,14 @@ HINTS: dict[str, str] = {
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
     "To enable {} the table, set REPLICA IDENTITY using ALTER TABLE.": POSTGRESQL,
     "See server log for query details.": POSTGRESQL,
+    'Let replctl, and its Spark, write the files in "{}".': "lake/test_table_error.py::"
+    "test_what_cannot_be_written_is_told_with_its_cause",
+    "End the transaction, then repeat it.": "lake/test_unfinished_batch.py::"
+    "test_a_block_that_has_locked_the_table_does_not_wait_for_itself",
+    "cause.hint or _help(subscription, member, cause, 'repeat the statement')": "subscription/"
+    "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
+    "error.hint or _help(subscription, members[0], error, 'run \"replctl sync\"')": "subscription/"
+    "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
     "waiting.hint": PASSED_ON,
     "error.hint": PASSED_ON,
     "hint": PASSED_ON,

@@ -46,6 +46,7 @@ from replctl.catalog.home_directory import (
     check_is_outside_tables,
     make_home,
     make_home_private,
+    refusal_of,
 )
 from replctl.catalog.identity import check_identity, is_at_home
 from replctl.catalog.pg_authid import DATABASE_OWNER, initial_memberships, initial_roles
@@ -58,12 +59,12 @@ from replctl.catalog.pg_control import (
 )
 from replctl.catalog.revision import check_upgradable, keep_copy, migrate, stored_revision
 from replctl.catalog.server_log import ServerLog
+from replctl.catalog.sqlite_error import is_busy, translated
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     DatabaseDoesNotExist,
-    DataCorrupted,
     DiskFull,
-    InternalError,
+    FileAccessDenied,
     InvalidCatalogName,
     IoError,
     LockNotAvailable,
@@ -98,9 +99,12 @@ class Cluster:
         backend: this process's name in the cluster; a lock of that name is held while it lives.
         log: the cluster's log.
         is_new: opening it has made its directory.
+        refusal: why it cannot be written; None: it can.
         upgraded_from: the revision from which opening it has upgraded it; None: it did not.
         abandoned: transactions that this process could neither undo nor leave to others so far.
     """
+
+    refusal: PostgresError | None = None
 
     def __init__(self, path: Path, *, is_checked: bool = True) -> None:
         self.path = path
@@ -152,17 +156,24 @@ class Cluster:
 
     @staticmethod
     def exists(path: Path) -> bool:
-        """Whether there is a cluster at `path`."""
+        """Return whether there is a cluster at `path`.
+
+        Raises:
+            FileAccessDenied: that cannot be seen.
+        """
         try:
             return (path / CATALOG).stat().st_size > 0  # else it is being made, or lost
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:
+            raise FileAccessDenied(f'could not use directory "{path}": {error.strerror}') from error
 
     @classmethod
     def open(
         cls, path: str | Path | None = None, *, is_made: bool = True, is_checked: bool = True
     ) -> Cluster:
-        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory.
+        """Open the cluster at `path`, else at $REPLCTL_HOME, else in the user's data directory; if
+        it cannot be written, to read its catalogs.
 
         Args:
             is_made: if it is not there.
@@ -189,8 +200,14 @@ class Cluster:
             cluster = cls(chosen, is_checked=is_checked)
             cluster.is_new = is_new
             return cluster
-        except OSError as error:
-            raise IoError(f'could not use directory "{chosen}": {error.strerror}') from error
+        except (OSError, IoError, DiskFull) as error:
+            from replctl.catalog.read_only_cluster import ReadOnlyCluster
+
+            refusal = refusal_of(chosen, error)
+            if not cls.exists(chosen):
+                refusal.hint = None
+                raise refusal from error
+            return ReadOnlyCluster(chosen, refusal)
 
     def other(self, path: Path) -> Cluster:
         """The cluster in another directory; it is open as long as this one, so that who is at work
@@ -251,7 +268,7 @@ class Cluster:
                         check_writable(immediate, in_recovery=in_recovery)
                     yield immediate
         except exc.DBAPIError as error:
-            raise _translated(error) from error
+            raise translated(error, self.path) from error
 
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:
@@ -277,7 +294,7 @@ class Cluster:
                     check_recovers(connection)  # it may have been promoted meanwhile
                     yield connection
             except exc.DBAPIError as error:
-                raise _translated(error) from error
+                raise translated(error, self.path) from error
             finally:
                 driver.execute("DETACH DATABASE source")
 
@@ -370,6 +387,8 @@ class Cluster:
             file_lock.acquire(timeout=timeout)
         except Timeout as error:
             raise LockNotAvailable(f'could not obtain lock "{name}"') from error
+        except OSError as error:
+            raise refusal_of(self.path / "lock", error) from error
         try:
             yield
         finally:
@@ -424,7 +443,7 @@ class Cluster:
             with FileLock(self.path / "cluster.lock", mode=_LOCK_MODE):
                 yield
         except exc.DBAPIError as error:
-            raise _translated(error) from error
+            raise translated(error, self.path) from error
 
     def _prepare_catalog(self) -> None:
         with self.engine.begin() as connection:
@@ -566,16 +585,11 @@ def _begin_immediate(connection: Connection) -> None:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
                 return
             except exc.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > deadline:
+                if not is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(random.uniform(*_BUSY_INTERVAL))
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT * 1000)}")
-
-
-def _is_busy(error: exc.DBAPIError) -> bool:
-    name = getattr(error.orig, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
@@ -593,18 +607,3 @@ def _timeline_of(home: Path, system_identifier: int) -> int:
         return 0
     finally:
         connection.close()
-
-
-def _translated(error: exc.DBAPIError) -> PostgresError:
-    """SQLite's complaint as PostgreSQL would make it."""
-    name = getattr(error.orig, "sqlite_errorname", "")
-    reason = str(error.orig)
-    if _is_busy(error):
-        return LockNotAvailable("canceling statement due to lock timeout", detail=reason)
-    if name == "SQLITE_FULL":
-        return DiskFull("could not write the catalog: no space left on device")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return DataCorrupted("catalog is damaged", detail=reason)
-    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")):
-        return IoError("could not access the catalog", detail=reason)
-    return InternalError(f"catalog: {reason}")

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 
 from replctl.catalog import schema
 
@@ -31,6 +31,14 @@ def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]
     ]
     if rows:
         connection.execute(insert(schema.commit_nonce), rows)
+
+
+def hand_over_nonces(connection: Connection, xid: int, to: int, relids: Collection[int]) -> None:
+    """Let what a transaction has written, or is still going to write, into some relations belong to
+    another transaction."""
+    table = schema.commit_nonce
+    mine = update(table).where(table.c.xid == xid, table.c.relid.in_(list(relids)))
+    connection.execute(mine.values(xid=to))
 
 
 def find_nonces(connection: Connection, nonces: Collection[str]) -> dict[str, tuple[int, int]]:

@@ -1,16 +1,28 @@
-"""The directory of a cluster: how it is made, for its owner alone, and where it may not lie."""
+"""The directory of a cluster: how it is made, for its owner alone, where it may not lie, and why it
+cannot be written."""
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from replctl.catalog.auto_conf import AUTO_CONF
-from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.errors import (
+    DiskFull,
+    FileAccessDenied,
+    IoError,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
 from replctl.private_file import make_private, make_private_directory, open_private
 
 CATALOG = "catalog.db"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+#: Bytes that a catalog needs at least to be opened for writing: those of SQLite's shared memory.
+_NEEDED = 32768
 
 
 def make_home(path: Path) -> bool:
@@ -68,3 +80,36 @@ def check_holds_nothing_else(path: Path) -> None:
                 hint="If you want to create a new cluster, either remove or empty the directory"
                 f' "{path}" or choose another one.',
             )
+
+
+def refusal_of(path: Path, error: Exception) -> PostgresError:
+    """Return why a cluster cannot be opened for writing, with its directory and the reason.
+
+    Args:
+        error: of the system, or what SQLite has made of it.
+    """
+    reason = error if isinstance(error, OSError) else _why_not_writable(path)
+    if reason is None:
+        assert isinstance(error, PostgresError)
+        return error
+    kind: type[PostgresError] = IoError
+    if reason.errno in _FULL:
+        kind = DiskFull
+    elif reason.errno in _DENIED:
+        kind = FileAccessDenied
+    return kind(
+        f'could not use directory "{path}": {reason.strerror}',
+        hint="Until it can be written, only status and queries of catalogs work.",
+    )
+
+
+def _why_not_writable(path: Path) -> OSError | None:
+    """Return what the system says of a new file in a directory; None if it can be written."""
+    import tempfile  # not for every command
+
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(bytes(_NEEDED))
+    except OSError as error:
+        return error
+    return None

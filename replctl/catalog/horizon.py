@@ -36,10 +36,42 @@ class Horizon:
     Attributes:
         lsn: the oldest position that somebody still reads from.
         time: what was committed later (microseconds since 1970) is kept anyway.
+        now: times after this are of clocks that were ahead: they tell nothing.
+        settled_lsn: what was committed before this position by such a clock was committed before
+            `time`, as the commits around it tell.
     """
 
     lsn: int
     time: int
+    now: int = 2**63 - 1
+    settled_lsn: int = 0
+
+    @staticmethod
+    def of(connection: Connection, lsn: int, time: int, now: int) -> Horizon:
+        """Return a horizon, with what the log tells of commits whose clocks were ahead.
+
+        Positions in the log say what came before what, times do not: a commit whose clock was
+        behind must not make those before it look old.  So `settled_lsn` is that of the last commit
+        before `time`, of those before which all others are from before `time`, too.
+        """
+        xact = schema.pg_xact
+        newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
+        if newest is None or newest <= now:
+            return Horizon(lsn, time, now)
+        is_known = (xact.c.status == "c") & (xact.c.commit_time <= now)
+        recent = select(func.min(xact.c.commit_lsn)).where(is_known, xact.c.commit_time > time)
+        first_recent = connection.execute(recent).scalar_one()
+        before = select(func.max(xact.c.commit_lsn)).where(is_known)
+        if first_recent is not None:
+            before = before.where(xact.c.commit_lsn < first_recent)
+        return Horizon(lsn, time, now, int(connection.execute(before).scalar_one() or 0))
+
+    @property
+    def is_old(self) -> ColumnElement[bool]:
+        """The condition for a committed transaction not to be kept for its time."""
+        xact = schema.pg_xact
+        is_misdated = and_(xact.c.commit_time > self.now, xact.c.commit_lsn < self.settled_lsn)
+        return or_(xact.c.commit_time <= self.time, is_misdated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +135,19 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
             or_(
                 xact.c.status != "c",
                 xact.c.commit_lsn > horizon.lsn,
-                xact.c.commit_time > horizon.time,
+                ~horizon.is_old,
             ),
         )
     )
     first = catalog.connection.execute(query).scalar_one()
     return last_logged_version(catalog.connection, relid) if first is None else int(first) - 1
+
+
+def has_adopted_tables(connection: Connection) -> bool:
+    """Return whether there are tables that belong to others, in any database."""
+    storage = schema.storage_table
+    query = select(storage.c.relid).where(storage.c.is_adopted).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
@@ -234,5 +273,5 @@ def _ended(horizon: Horizon) -> Select[int]:
     return select(xact.c.xid).where(
         xact.c.status == "c",
         xact.c.commit_lsn <= horizon.lsn,
-        xact.c.commit_time <= horizon.time,
+        horizon.is_old,
     )

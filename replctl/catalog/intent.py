@@ -65,6 +65,11 @@ def intents_of(connection: Connection, xid: int) -> list[Intent]:
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
+def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> bool:
+    """Return whether a transaction writes other tables than some."""
+    return not {item.relid for item in intents_of(connection, xid)}.issubset(relids)
+
+
 def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
     """Tables that blocks of others write, each with its Delta version before them."""
     xact, intent = schema.pg_xact, schema.intent

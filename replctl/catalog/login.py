@@ -71,7 +71,8 @@ def log_in(
         raise InvalidAuthorizationSpecification(f'role "{role_name}" does not exist')
     if not role.can_login:
         raise InvalidAuthorizationSpecification(f'role "{role_name}" is not permitted to log in')
-    mark = None if is_worker else _marked(cluster, role)
+    is_counted = not is_worker and cluster.refusal is None
+    mark = _marked(cluster, role) if is_counted else None
     login = Login(role, 0, mark)
     try:
         database_oid = cluster.database_oid(database_name)

@@ -226,6 +226,7 @@ def alter_slot(
     given = {"failover": failover, "two_phase": two_phase}
     values = {key: value for key, value in given.items() if value is not None}
     connection.execute(update(table).where(table.c.slot_name == name).values(**values))
+    note_inactive(connection, name)
 
 
 def note_publications(connection: Connection, name: str, publications: Sequence[str]) -> None:
@@ -243,10 +244,15 @@ def note_retention(connection: Connection, name: str, status: str | None) -> Non
     connection.execute(update(table).where(table.c.slot_name == name).values(retention=status))
 
 
-def note_inactive(connection: Connection, name: str, since: int) -> None:
-    """Nobody reads a slot any more, since a time in microseconds since 1970."""
+def note_inactive(connection: Connection, name: str, since: int | None = None) -> None:
+    """Note that a slot is released (ReplicationSlotRelease).
+
+    Args:
+        since: when, in microseconds since 1970; None: now.
+    """
     table = schema.pg_replication_slots
-    connection.execute(update(table).where(table.c.slot_name == name).values(inactive_since=since))
+    time_ = time.time_ns() // 1000 if since is None else since
+    connection.execute(update(table).where(table.c.slot_name == name).values(inactive_since=time_))
 
 
 def delete_slot(connection: Connection, name: str) -> None:

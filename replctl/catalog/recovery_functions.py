@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from replctl.catalog import schema
 from replctl.catalog.pg_control import check_recovers, read_control
@@ -33,8 +33,11 @@ def _replay_timestamp(context: FunctionContext) -> int | None:
     connection = context.catalog.connection
     if not read_control(connection).is_in_recovery:
         return None
-    newest = connection.execute(select(func.max(schema.pg_xact.c.commit_time))).scalar_one()
-    return None if newest is None else int(newest)
+    xact = schema.pg_xact
+    newest = select(xact.c.commit_time).where(xact.c.status == "c")
+    newest = newest.order_by(xact.c.commit_lsn.desc()).limit(1)
+    time: int | None = connection.execute(newest).scalar_one_or_none()
+    return time
 
 
 def _is_paused(context: FunctionContext) -> int:

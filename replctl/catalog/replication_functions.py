@@ -195,6 +195,7 @@ def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, i
                 f" {format_lsn(slot.confirmed_flush_lsn)}"
             )
         slots.advance_slot(connection, name, goal)
+        slots.note_inactive(connection, name)
     return name, goal
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -37,6 +38,7 @@ class ServerLog:
         self._path = path
         self._handler: _Handler | None = None
         self._lock = lock
+        self._is_told = False
 
     def report(self, message: str, *, backend_type: str, severity: str = "LOG") -> None:
         """Something has happened that is no error.
@@ -85,11 +87,21 @@ class ServerLog:
         record.msg = json.dumps(
             {"timestamp": stamp, "pid": os.getpid(), **known}, ensure_ascii=False
         )
-        if self._handler is None:
-            self._path.parent.mkdir(mode=0o700, exist_ok=True)
-            self._handler = _Handler(self._path)
-        with self._lock():
-            self._handler.handle(record)
+        try:
+            if self._handler is None:
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)
+                self._handler = _Handler(self._path)
+            with self._lock():
+                self._handler.handle(record)
+        except (OSError, PostgresError) as error:
+            self._tell(error)
+
+    def _tell(self, error: OSError | PostgresError) -> None:
+        """Say once that the file cannot be written: what goes on must not end by that."""
+        if not self._is_told:
+            reason = error.strerror if isinstance(error, OSError) else error.message
+            print(f'replctl: could not write log file "{self._path}": {reason}', file=sys.stderr)
+        self._is_told = True
 
 
 class _Handler(RotatingFileHandler):
@@ -103,6 +115,10 @@ class _Handler(RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         return cast(TextIOWrapper, open_private(self.baseFilename, flags, "a", self.encoding))
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Let the error go on that is being handled."""
+        raise
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,13 +24,13 @@ from replctl.catalog.horizon import oldest_xid_behind
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_publication import Memberships, list_publications
-from replctl.catalog.pg_replication_slots import list_slots, origin_status
+from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, origin_status
 from replctl.catalog.pg_sequence import get_sequence, last_value
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.ruleutils import get_expr, index_definition
 from replctl.catalog.wal_availability import WalLimits, wal_availability
-from replctl.catalog.worker import APPLY, live_walsenders, live_workers
+from replctl.catalog.worker import APPLY, last_replies, live_walsenders, live_workers
 from replctl.errors import FeatureNotSupported
 from replctl.types import builtin, guc, text
 
@@ -451,6 +451,7 @@ def _pg_replication_slots(context: FunctionContext) -> Iterator[Row]:
     connection = context.catalog.connection
     limits = WalLimits.of(context.settings.setting)
     walsenders = live_walsenders(context.cluster, connection)
+    replies = last_replies(connection)
     for slot in list_slots(connection):
         wal = wal_availability(connection, slot, limits)
         walsender = walsenders.get(slot.name)
@@ -464,12 +465,17 @@ def _pg_replication_slots(context: FunctionContext) -> Iterator[Row]:
             "restart_lsn": slot.restart_lsn or None,
             "confirmed_flush_lsn": slot.confirmed_flush_lsn, "wal_status": wal.status,
             "safe_wal_size": wal.safe_size, "two_phase": int(slot.two_phase),
-            "inactive_since": slot.inactive_since if walsender is None else None,
+            "inactive_since": None if walsender else _inactive_since(slot, replies),
             "conflicting": 0,
             "invalidation_reason": slot.invalidation_reason, "failover": int(slot.failover),
             "synced": int(slot.synced),
             **({} if slot.is_logical else _NO_DATABASE),
         }  # fmt: skip
+
+
+def _inactive_since(slot: ReplicationSlot, replies: Mapping[str, int]) -> int | None:
+    known = [time for time in (slot.inactive_since, replies.get(slot.name)) if time is not None]
+    return max(known, default=None)
 
 
 def _pg_stat_replication_slots(context: FunctionContext) -> Iterator[Row]:

@@ -18,6 +18,7 @@ from replctl.catalog.transaction import insert_lsn
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lsn import INVALID_LSN, format_lsn
 from replctl.record import dataclass
+from replctl.types.quote import quote_literal
 
 WAL_REMOVED = "wal_removed"
 _MEGABYTE = 1024 * 1024
@@ -141,16 +142,34 @@ def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
     )
 
 
-def check_not_invalidated(slot: ReplicationSlot) -> None:
-    """Whether changes can be read from a slot.
+class SlotInvalidated(ObjectNotInPrerequisiteState):
+    """Changes can never be read again from a slot."""
+
+
+def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = False) -> None:
+    """Check that changes can be read from a slot.
+
+    Args:
+        has_subscription: a subscription reads it.
 
     Raises:
-        ObjectNotInPrerequisiteState: it was invalidated (55000).
+        SlotInvalidated: it was invalidated (55000).
     """
     if slot.invalidation_reason is None:
         return
-    raise ObjectNotInPrerequisiteState(
+    error = SlotInvalidated(
         f'can no longer get changes from replication slot "{slot.name}"',
         detail="This slot has been invalidated because it exceeded the maximum reserved size.",
-        hint="Use DROP SUBSCRIPTION, then CREATE SUBSCRIPTION ... WITH (copy_data = reconcile).",
     )
+    name = quote_literal(slot.name)
+    if has_subscription:
+        error.hint = 'Run "replctl sync": its error has the statement that reconciles the tables.'
+    elif slot.is_logical:
+        plugin = quote_literal(slot.plugin)
+        error.hint = (
+            f"Use SELECT pg_drop_replication_slot({name}), then SELECT"
+            f" pg_create_logical_replication_slot({name}, {plugin}): changes before that are lost."
+        )
+    else:
+        error.hint = "Make the standby again: replctl standby create."
+    raise error

@@ -101,7 +101,9 @@ def release_worker(
 ) -> None:
     """Let go of what this process holds: it stays attached, or leaves."""
     table = schema.logical_worker
-    _release(cluster, table, table.c.subid == subscription_oid, table.c.relid == relid, stays=stays)
+    key = (table.c.subid == subscription_oid, table.c.relid == relid)
+    with cluster.begin(write=True) as connection:
+        _release(cluster, connection, table, *key, stays=stays)
 
 
 def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) -> None:
@@ -115,9 +117,7 @@ def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) ->
     now = _now()
     with cluster.begin(write=False) as connection:
         row = connection.execute(select(table).where(mine)).first()
-    if row is None or (
-        row.received_lsn == received_lsn and now - row.last_msg_time < _STATUS_INTERVAL
-    ):
+    if row is None or (row.received_lsn == received_lsn and _is_recent(row.last_msg_time, now)):
         return
     with cluster.begin(write=True) as connection:
         values = {"received_lsn": received_lsn, "last_msg_time": now}
@@ -189,7 +189,7 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
     now = _now()
     with cluster.begin(write=False) as connection:
         row = connection.execute(select(table).where(mine)).first()
-    if row is None or (row.state == "streaming" and now - row.reply_time < _STATUS_INTERVAL):
+    if row is None or (row.state == "streaming" and _is_recent(row.reply_time, now)):
         return
     with cluster.begin(write=True) as connection:
         values = {"state": "streaming", "reply_time": now}
@@ -197,10 +197,11 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
 
 
 def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
-    """Let go of the slot that this process holds: it stays attached, or leaves."""
+    """Let go of the slot that this process holds: it stays attached, or leaves.  The slot is
+    inactive since then, if the process ends without a word."""
     table = schema.walsender
-    if _release(cluster, table, table.c.slot_name == slot_name, stays=stays) and not stays:
-        with cluster.begin(write=True) as connection:
+    with cluster.begin(write=True) as connection:
+        if _release(cluster, connection, table, table.c.slot_name == slot_name, stays=stays):
             note_inactive(connection, slot_name, _now())
 
 
@@ -242,6 +243,14 @@ def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walse
         for row in connection.execute(select(table).order_by(table.c.slot_name))
         if cluster.is_alive(row.backend)
     }
+
+
+def last_replies(connection: Connection) -> dict[str, int]:
+    """Return when the readers that hold slots were heard of last, in microseconds since 1970, by
+    slot.  A slot whose reader was killed is inactive since then."""
+    table = schema.walsender
+    rows = connection.execute(select(table.c.slot_name, table.c.reply_time).where(table.c.is_held))
+    return {str(row.slot_name): int(row.reply_time) for row in rows}
 
 
 def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
@@ -311,15 +320,16 @@ def _claim(
     return not is_own
 
 
-def _release(cluster: Cluster, table: Table, *key: ColumnElement[bool], stays: bool) -> bool:
-    """Whether there was something of this process to let go of."""
+def _release(
+    cluster: Cluster, connection: Connection, table: Table, *key: ColumnElement[bool], stays: bool
+) -> bool:
+    """Let go of a row; return whether there was something of this process to let go of."""
     mine = and_(*key, table.c.backend == cluster.backend)
-    with cluster.begin(write=True) as connection:
-        if stays:
-            done = connection.execute(update(table).where(mine).values(is_held=False))
-        else:
-            done = connection.execute(delete(table).where(mine))
-        return bool(done.rowcount)
+    if stays:
+        done = connection.execute(update(table).where(mine).values(is_held=False))
+    else:
+        done = connection.execute(delete(table).where(mine))
+    return bool(done.rowcount)
 
 
 def _in_use(slot_name: str, pid: int) -> ObjectInUse:
@@ -328,6 +338,11 @@ def _in_use(slot_name: str, pid: int) -> ObjectInUse:
 
 def _pid(row: Any) -> int:
     return int(row.backend.partition("-")[0])
+
+
+def _is_recent(time: int, now: int) -> bool:
+    """Return whether a report need not be repeated yet: a clock that was ahead keeps none back."""
+    return 0 <= now - time < _STATUS_INTERVAL
 
 
 def _now() -> int:

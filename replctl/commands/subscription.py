@@ -591,5 +591,6 @@ def _check_no_batch(session: Session, subscription: Subscription) -> None:
         if get_apply_batch(catalog, subscription.oid) is not None:
             raise ObjectNotInPrerequisiteState(
                 f'subscription "{subscription.name}" has changes that are not written completely',
-                hint="Finish them with \\sync, then repeat the command.",
+                hint="Finish them with \\sync, or give them up with ALTER SUBSCRIPTION ... REFRESH"
+                " TABLE; then repeat the command.",
             )

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from replctl.catalog.apply_batch import batches_writing
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_class import Relation, leaf_partitions, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -28,6 +29,7 @@ from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject, Undefi
 from replctl.lake.definition import changing_definitions
 from replctl.lake.resync import begin_again
 from replctl.lake.subscriber import LakeSubscriber
+from replctl.lake.unfinished_batch import leave_batch
 from replctl.open_node import open_publisher
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
@@ -88,9 +90,16 @@ def refresh_tables(
                 )
         lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
         digest = publisher.digest_at(lsn)
+    with session.read() as catalog:
+        leaves = {
+            oid: [leaf.oid for leaf in leaf_partitions(catalog, relation)]
+            for oid, relation in relations.items()
+        }
+        batches = batches_writing(catalog, [oid for found in leaves.values() for oid in found])
+    is_in_batch = any(batch.subscription_oid == subscription.oid for batch in batches)
     with ExitStack() as stack:
         begun = [member for member in members.values() if _is_begun(member)]
-        if begun and options.copy_data:
+        if (begun or is_in_batch) and options.copy_data:
             stack.enter_context(session.cluster.lock(f"subscription-{subscription.oid}"))
             subscriber = LakeSubscriber(session, subscription)
             for member in begun:
@@ -104,6 +113,8 @@ def refresh_tables(
             if options.copy_data:
                 if not any(known.relid == oid for known in begun):
                     _check_not_begun(member, relation)
+                if is_in_batch:
+                    leave_batch(catalog, session, subscription, leaves[oid])
                 begin_again(catalog, subscription, member, method, options.delete)
             elif member.state is RelState.READY:
                 update_subscription_relation(catalog, replace(member, lsn=lsn, digest=digest))

@@ -15,11 +15,14 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.transaction import Catalog
 from replctl.errors import (
+    ConnectionFailure,
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidSchemaName,
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
+    PostgresError,
+    QueryCanceled,
     SqlSyntaxError,
     UndefinedColumn,
     UndefinedTable,
@@ -68,7 +71,7 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
     session.prevent_in_block("VACUUM")
     with session.read() as catalog:
         if statement.relations:
-            found = [_named(session, catalog, item) for item in statement.relations]
+            found = [_relation_of(session, catalog, item) for item in statement.relations]
             named = [relation for relation in found if relation is not None]
         else:
             named = list(load_relations(catalog, relation_oids(catalog, "rm")).values())
@@ -82,11 +85,35 @@ def vacuum(session: Session, statement: ast.Vacuum) -> str:
     if not statement.relations:
         invalidate_slots(session)
     check_slots(session)
+    failures: list[PostgresError] = []
     for table in tables.values():
-        _vacuum(session, table, options)
+        try:
+            _vacuum(session, table, options)
+        except (QueryCanceled, ConnectionFailure):
+            raise
+        except PostgresError as error:  # of one table: the others are cleaned
+            failures.append(_named(session, table, error))
     if not statement.relations:
         vacuum_cluster(session)
+    for failure in failures[1:]:
+        session.notice(
+            failure.message,
+            severity="WARNING",
+            sqlstate=failure.sqlstate,
+            detail=failure.detail,
+            hint=failure.hint,
+        )
+    if failures:
+        raise failures[0]
     return "VACUUM"
+
+
+def _named(session: Session, table: Relation, error: PostgresError) -> PostgresError:
+    """Return the error of a table that cannot be cleaned with the table's name."""
+    if error.detail is None:
+        name = f'"{session.database_name}.{table.schema}.{table.name}"'
+        error.detail = f"It concerns table {name}."
+    return error
 
 
 def _is_permitted(session: Session, catalog: Catalog, relation: Relation) -> bool:
@@ -167,7 +194,7 @@ def _is_on(option: ast.DefElem) -> bool:
     raise SqlSyntaxError(f"{option.name} requires a Boolean value")
 
 
-def _named(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
+def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
     """The relation of that name; None for a catalog, which is no table of anybody's."""
     name = item.relation
     environment = session.environment(catalog)

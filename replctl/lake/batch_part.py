@@ -11,6 +11,8 @@ from replctl.catalog.pg_class import Relation
 from replctl.catalog.table_copy import AppliedFilter
 from replctl.errors import (
     ConnectionFailure,
+    DiskFull,
+    FileAccessDenied,
     InternalError,
     PostgresError,
     QueryCanceled,
@@ -186,7 +188,14 @@ class _Problems:
             yield
         except ReplicationConflict as conflict:
             self._found.append(conflict)
-        except (ConnectionFailure, SerializationFailure, InternalError, QueryCanceled):
+        except (
+            ConnectionFailure,
+            DiskFull,
+            FileAccessDenied,
+            InternalError,
+            QueryCanceled,
+            SerializationFailure,
+        ):
             raise
         except PostgresError as error:
             found = first_action()

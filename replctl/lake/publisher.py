@@ -169,10 +169,17 @@ class LakePublisher:
 
     def applied_lsn(self, slot_name: str) -> int:
         """How far the subscription of a slot has said to be; 0, if it has not, or there is no
-        slot."""
+        slot.
+
+        Raises:
+            SlotInvalidated: it was invalidated (55000).
+        """
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
-        return 0 if slot is None else slot.applied_lsn
+        if slot is None:
+            return 0
+        check_not_invalidated(slot, has_subscription=True)
+        return slot.applied_lsn
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """The end of the log, or by a failover slot what the standbys that
@@ -193,7 +200,8 @@ class LakePublisher:
     def create_slot(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Make a slot at the end of the log, for who subscribes to some publications.
+        """Make a slot at the end of the log, for who subscribes to some publications, in the place
+        of one that was invalidated.
 
         Raises:
             DuplicateObject: there is a slot of that name (42710).
@@ -203,6 +211,9 @@ class LakePublisher:
         """
         with self._session.cluster.begin(write=True, in_recovery=True) as connection:
             check_creatable(connection, failover=failover)
+            former = find_slot(connection, name)
+            if former is not None and former.invalidation_reason is not None:
+                delete_slot(connection, name)
             slot = create_slot_at_end(
                 connection,
                 self._session.setting,
@@ -284,7 +295,7 @@ class LakePublisher:
             slot = get_slot(connection, name)
             check_database(slot, self._session.database_oid)
             check_not_synced(connection, slot)
-        check_not_invalidated(check_slot(self._session, slot))
+        check_not_invalidated(check_slot(self._session, slot), has_subscription=True)
         return slot.confirmed_flush_lsn
 
     def retention(self, slot_name: str) -> list[TableRetention]:

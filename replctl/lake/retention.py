@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from replctl.catalog.horizon import oldest_adopted_changes
+from replctl.catalog.horizon import has_adopted_tables, oldest_adopted_changes
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots, note_retention
 from replctl.catalog.pg_wal import BREAK, entries_between
@@ -102,6 +102,20 @@ def check_slots(session: Session) -> None:
             check_slot(session, slot)
 
 
+def update_slots(session: Session) -> None:
+    """Note for all slots what the owners of adopted tables have done to what they need: wal_status
+    tells it."""
+    with session.cluster.begin(write=False) as connection:
+        slots = [slot for slot in list_slots(connection) if slot.is_logical]
+        if not slots or not has_adopted_tables(connection):
+            return
+    for slot in slots:
+        if slot.invalidation_reason is None:
+            own = session.in_database(slot.database_oid)
+            now = time.time()
+            _note(own, slot, [item.outlook for item in _outlooks(own, slot, now)], now)
+
+
 def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> ReplicationSlot:
     now = time.time()
     found = _outlooks(session, slot, now)
@@ -119,8 +133,14 @@ def _check_adopted_tables(session: Session, slot: ReplicationSlot) -> Replicatio
                 hint="Synchronize the subscription of the slot, or let the table's owner prolong"
                 " its retention.",
             )
-    status = _status([item.outlook for item in found], now)
-    if status != slot.retention:
+    return _note(session, slot, [item.outlook for item in found], now)
+
+
+def _note(
+    session: Session, slot: ReplicationSlot, outlooks: Sequence[Outlook], now: float
+) -> ReplicationSlot:
+    status = _status(outlooks, now)
+    if status != slot.retention and session.cluster.refusal is None:
         with session.cluster.begin(write=True, in_recovery=True) as connection:
             note_retention(connection, slot.name, status)
     return replace(slot, retention=status)
@@ -179,7 +199,7 @@ def _outlooks(session: Session, slot: ReplicationSlot, now: float) -> list[_Tabl
         ]
     for change, root in changes:
         assert change.relation.storage is not None
-        location, began = change.relation.storage.location, change.time / 1_000_000
+        location, began = change.relation.storage.location, min(change.time / 1_000_000, now)
         try:
             view = outlook(location, change.version, began, now)
         except UNREADABLE:

@@ -73,7 +73,9 @@ def outlook(location: str, first: int, time: float, now: float) -> Outlook:
         ends.append((time + retentions[LOG], LOG))
     until, setting = min(ends, default=(None, ""))
     found = Outlook(False, until, setting, retentions.get(setting, 0.0))
-    return found if has_changes(location, first) else Outlook(True)
+    # Looking for all files takes long where they are far away
+    asked = [version for version, _actions in read] if found.is_over(now) else [first]
+    return found if all(has_changes(location, version) for version in asked) else Outlook(True)
 
 
 def retention_of(properties: Mapping[str, str]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from copy import copy
 from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.storage import storage_locations
-from replctl.errors import DataCorrupted, PostgresError, UndefinedFile
+from replctl.errors import DataCorrupted, DiskFull, FileAccessDenied, PostgresError, UndefinedFile
 from replctl.lake.commit_log import put_back_hint
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import latest_version
@@ -54,6 +54,8 @@ def named(
         if place is None:
             return error
         told = _told(place, error)
+        if told.hint is None and isinstance(told, FileAccessDenied):
+            told.hint = f'Let replctl, and its Spark, write the files in "{place.location}".'
         if told.hint is None:
             _advise(session, told, place, subscription)
     except PostgresError:  # the catalog, or the log, cannot be read either
@@ -65,7 +67,7 @@ def named(
 def _told(place: _Place, error: PostgresError) -> PostgresError:
     table = f'table "{place.relation.qualified_name}" of database "{place.database}"'
     stored = f'The table is stored at "{place.location}".'
-    if place.path is None:
+    if place.path is None or isinstance(error, (DiskFull, FileAccessDenied)):
         told = copy(error)
         told.detail = f"It concerns {table}." + (f" {error.detail}" if error.detail else "")
         return told

@@ -144,7 +144,7 @@ def enter_foreign_versions(
     session: Session, relids: Collection[int] | None = None
 ) -> dict[int, PostgresError]:
     """Enter what others have committed to the database's tables: a listing of each one's log, and
-    no Spark.  A standby hears of it from its primary.
+    no Spark.  A standby hears of it from its primary; a home that cannot be written, later.
 
     Args:
         relids: only these tables, all of which have to be readable.
@@ -155,7 +155,7 @@ def enter_foreign_versions(
     Raises:
         PostgresError: one of `relids` cannot be read, as `commit_log.commits_since`.
     """
-    if session.cluster.is_in_recovery:
+    if session.cluster.is_in_recovery or session.cluster.refusal is not None:
         return {}
     with session.cluster.read(session.database_oid) as catalog:
         behind = commit_log.tables_behind(catalog, relids)

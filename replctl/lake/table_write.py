@@ -22,6 +22,7 @@ from replctl.catalog.intent import (
     intents_of,
     move_intent,
     writers_of,
+    writes_others,
 )
 from replctl.catalog.lock import LockMode, OpenBlock, object_lock
 from replctl.catalog.pg_class import DELETION_VECTORS, Relation, Storage, load_relations
@@ -46,6 +47,7 @@ from replctl.catalog.transaction import (
 from replctl.errors import (
     DuplicateObject,
     PostgresError,
+    QueryCanceled,
     SerializationFailure,
 )
 from replctl.injection_point import injection_point
@@ -65,6 +67,7 @@ from replctl.lake.undo import (
     floor_of,
     pending_commits,
     storage_of,
+    tell_of_undo,
     undo_commits,
     undo_since,
     written_tables,
@@ -310,10 +313,11 @@ def writing(
     Raises:
         LockNotAvailable: another session writes one of the relations, or changes its definition,
             for too long.
+        UnfinishedBatch: one has changes of a subscription that are written in part.
     """
     oids = sorted({relation.oid for relation in relations})
     with ExitStack() as stack:
-        session.lock_relations({*oids, *guarded}, stack)
+        session.lock_relations({*oids, *guarded}, stack, written=oids)
         yield stack.enter_context(writing_locked(session, oids, is_whole=is_whole))
 
 
@@ -322,9 +326,6 @@ def writing_locked(
     session: Session, oids: Sequence[int], *, is_whole: bool
 ) -> Iterator[TableWriter]:
     """As `writing`, by who has the locks of the relations already."""
-    for oid in oids:
-        if oid in session.unfinished:
-            raise session.unfinished[oid]
     recover(session, oids)
     check_rules(session, oids)
     writer, log_lsn = _begin(session, oids, is_whole)
@@ -369,8 +370,13 @@ def check_rules(session: Session, relids: Collection[int]) -> None:
 
 def recover(session: Session, relids: Sequence[int] | None = None) -> None:
     """Finish or undo the transactions of dead processes that touch `relids`; without them, the
-    blocks of the database, which may have changed definitions: those whose tables cannot be read
-    are left.  On a standby the primary does."""
+    blocks of the database, which may have changed definitions.  On a standby the primary does.
+
+    What cannot be undone in other tables stays, and stops only who uses these.
+
+    Raises:
+        PostgresError: it cannot be undone in one of `relids`.
+    """
     cluster = session.cluster
     if cluster.is_in_recovery:
         return
@@ -385,9 +391,16 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
             continue
         try:
             _end_abandoned(session, xid)
-        except commit_log.UNREADABLE:
-            if relids is not None:
-                _undo_tables(session, xid, relids)
+        except QueryCanceled:
+            raise
+        except PostgresError as error:
+            if relids is None:
+                tell_of_undo(session, xid, error)
+                continue
+            with cluster.begin(write=False) as connection:
+                if not writes_others(connection, xid, relids):
+                    raise
+            _undo_tables(session, xid, relids)
 
 
 def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
@@ -486,12 +499,7 @@ def undo_or_leave(session: Session, xid: int) -> None:
     try:
         _undo(session, xid)
     except PostgresError as error:
-        session.notice(
-            f"transaction {xid} could not be undone yet",
-            severity="WARNING",
-            detail=error.message,
-            hint="It is undone before its tables are used again.",
-        )
+        tell_of_undo(session, xid, error)
         session.cluster.abandoned.add(xid)
         _disown_abandoned(session.cluster)
 
@@ -509,14 +517,13 @@ def _end_abandoned(session: Session, xid: int) -> None:
     """A transaction whose process died: committed if all that it does is there, else undone."""
     intents, relations = written_tables(session, xid)
     take_over(session, xid, relations)
-    is_whole = any(intent.is_whole for intent in intents)
     done = [
         commit.mark
         for intent in intents
         for commit in _commits_of(session, relations, intent, xid)
         if commit.changes_data and commit.mark is not None and not commit.is_silent
     ]
-    if not (is_whole and done):
+    if not (done and any(intent.is_whole for intent in intents)):
         _undo(session, xid)
         return
     origin = None

@@ -10,6 +10,7 @@ from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
 from replctl.catalog.pg_class import Relation, Storage, load_relations
 from replctl.catalog.transaction import BlockXids, xids_of_block
+from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
@@ -130,6 +131,16 @@ def _undoing(
     yield CommitNote(commit_log.marked_text(cluster, mark, relation.oid))
     if not may_be_nothing:
         commit_log.check_written(cluster, relation, mark, max(versions))
+
+
+def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
+    """Warn of a transaction that cannot be undone now."""
+    session.notice(
+        f"transaction {xid} could not be undone yet",
+        severity="WARNING",
+        detail=error.message,
+        hint="It is undone before its tables are used again.",
+    )
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:

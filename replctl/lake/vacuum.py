@@ -198,7 +198,9 @@ def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
     with session.read() as catalog:
         slots = oldest_slot_lsn(catalog.connection, database_oid)
         copies = [copy.lsn for copy in unfinished_copies(catalog)]
-    return Horizon(min([slots, *copies]), time.time_ns() // 1000 - retention * 1_000_000)
+        now = time.time_ns() // 1000
+        before = now - retention * 1_000_000
+        return Horizon.of(catalog.connection, min([slots, *copies]), before, now)
 
 
 def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:

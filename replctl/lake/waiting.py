@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from replctl.catalog.lock import end_wait, note_wait, open_blocks, waiting_cycle
-from replctl.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, TransactionInProgress
+from replctl.errors import (
+    DeadlockDetected,
+    LockNotAvailable,
+    QueryCanceled,
+    TransactionInProgress,
+    UnfinishedBatch,
+)
 from replctl.lake.table_write import recover_blocks
 from replctl.session import Session
 
@@ -18,17 +24,31 @@ _INTERVAL = 0.05  # seconds between two looks
 
 
 def when_free(session: Session, action: Callable[[], T]) -> T:
-    """Do something that others may be in the way of; then, when they are not any more, anew.
+    """Do something that others may be in the way of, and repeat it when they are not any more.
 
     Raises:
         LockNotAvailable: they are for longer than lock_timeout (55P03).
         DeadlockDetected: they wait for this session (40P01).
+        ObjectNotInPrerequisiteState: what a subscription has written in part cannot be finished
+            (55000).
     """
     while True:
         try:
             return action()
-        except TransactionInProgress as blocked:
-            wait_for(session, blocked.xids)
+        except (TransactionInProgress, UnfinishedBatch) as blocked:
+            give_way(session, blocked)
+
+
+def give_way(session: Session, blocked: TransactionInProgress | UnfinishedBatch) -> None:
+    """Wait until what is in the way of a statement is over.
+
+    Raises:
+        As `when_free`.
+    """
+    if isinstance(blocked, UnfinishedBatch):
+        session.finish_batches(blocked)
+    else:
+        wait_for(session, blocked.xids)
 
 
 def wait_for(session: Session, xids: Collection[int]) -> None:

@@ -40,7 +40,11 @@ def existing_home(home: str | Path | None) -> Path:
     from replctl.catalog.cluster import Cluster
 
     directory = Cluster.home(home)
-    if not Cluster.exists(directory):
+    try:
+        is_there = Cluster.exists(directory)
+    except PostgresError as error:
+        raise NotConnected(error) from error
+    if not is_there:
         raise NotConnected(UndefinedFile(f'there is no cluster in "{directory}"'))
     return directory
 

@@ -183,7 +183,8 @@ class _Connector:
             key = "" if path is None else os.path.abspath(path)
         except FileNotFoundError as error:
             raise UndefinedFile("the working directory has been removed") from error
-        if key not in self._clusters:
+        known = self._clusters.get(key)
+        if known is None or known.refusal is not None:  # it may be writable by now
             cluster = Cluster.open(path, is_made=self._makes_clusters)
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)

@@ -16,6 +16,7 @@ from replctl.catalog.pg_replication_slots import (
     advance_slot,
     check_database,
     count_decoded,
+    note_inactive,
 )
 from replctl.catalog.replication_functions import acquired_slot, check_slot_permissions
 from replctl.catalog.slotsync import check_not_synced
@@ -126,6 +127,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
         count_decoded(connection, slot.name, transactions, size)
         if call.confirms:
             advance_slot(connection, slot.name, end)
+        note_inactive(connection, slot.name)
     return rows
 
 

@@ -47,10 +47,18 @@ def select(
         query = finish(analyzer, analyzer.query(statement))
         check_query(context.environment, query)
         query = rewritten(context, query, keeps_calls=True)
+        reads_slots = _reads_slots(query)
         made = [] if runner is None else function_calls(query, context)
         check_no_calls(context.environment, with_results(query, {c.output: NULL for c in made}))
         calls = [] if made else slot_calls(query, context)
-        rows, text = (None, "") if made or calls else _answer(query, context)
+        is_evaluated = bool(made or calls or reads_slots)
+        rows, text = (None, "") if is_evaluated else _answer(query, context)
+    if reads_slots and not made and not calls:
+        from replctl.lake.retention import update_slots
+
+        update_slots(session)
+        with session.read() as catalog:
+            rows, text = _answer(query, session.function_context(catalog))
     if runner is not None and made:
         query = with_results(query, {c.output: carry_out(session, c, runner) for c in made})
         with session.read() as catalog:
@@ -98,6 +106,14 @@ def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list
             ]
             for row in rows
         ]
+
+
+def _reads_slots(query: Query) -> bool:
+    """Return whether a query asks how slots are, of which the owners of adopted tables decide."""
+    return any(
+        table.is_catalog and table.relation.name == "pg_replication_slots"
+        for table in tables_of(query)
+    )
 
 
 def _reads_only_catalogs(query: Query) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
+from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedObject
 from replctl.lsn import INVALID_LSN, format_lsn
 from replctl.record import dataclass
@@ -49,11 +50,15 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
     """
     main = subscriber.position()
     relations = subscriber.relations()
-    fault = _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
+    lost = _slot_fault(publisher, subscription)
+    fault = lost or _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
     faults: dict[tuple[str, str], _Fault] = {}
     own: list[int] = []
     for name, relation in relations.items():
         position = _own_position(subscriber, relation, main)
+        if lost is not None and relation.state.is_copied:
+            faults[name] = lost
+            continue
         if position is None:
             if fault is not None and relation.state.is_copied:
                 faults[name] = fault
@@ -125,6 +130,15 @@ def _fault(
     )
 
 
+def _slot_fault(publisher: Publisher, subscription: Subscription) -> _Fault | None:
+    """Return what is wrong with the slot of a subscription: changes that it needs may be gone."""
+    try:
+        publisher.applied_lsn(subscription.slot_name or "")
+    except SlotInvalidated as error:
+        return _Fault(error.message, error.detail or "")
+    return None
+
+
 def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
     """Return what is wrong with the changes of a batch that is written in part: where the publisher
     does not have them any more, it cannot be finished."""
@@ -160,7 +174,7 @@ def _restart(
     assert subscription.slot_name is not None
     try:
         publisher.slot_position(subscription.slot_name)
-    except UndefinedObject:  # it was made after the backup
+    except (UndefinedObject, SlotInvalidated):  # the first: it was made after the backup
         publisher.create_slot(
             subscription.slot_name,
             two_phase=subscription.two_phase_state == "e",

@@ -207,7 +207,11 @@ class Publisher(Protocol):
 
     def applied_lsn(self, slot_name: str) -> int:
         """How far the subscription of a slot has said to be; 0, if it has not, or there is no
-        slot."""
+        slot.
+
+        Raises:
+            SlotInvalidated: changes that it needs may be gone (55000).
+        """
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
         """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
@@ -231,8 +235,8 @@ class Publisher(Protocol):
     def create_slot(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
-        """Make a slot for who subscribes to some publications; the LSN that changes are sent
-        from."""
+        """Make a slot for who subscribes to some publications, in the place of one that was
+        invalidated; the LSN that changes are sent from."""
 
     def alter_slot(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None

@@ -13,6 +13,7 @@ from replctl.errors import (
     DiskFull,
     DivisionByZero,
     FeatureNotSupported,
+    FileAccessDenied,
     InternalError,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
@@ -79,6 +80,14 @@ _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 #: What the system says of a full disk; Java hands it on as text.
 _FULL = ("No space left on device", "Disk quota exceeded")
 
+#: What the system, or Hadoop, says of a file that may not be opened, with its path if that is said.
+_DENIED = re.compile(
+    r"(?:Mkdirs failed to create|AccessDeniedException:) (?:file:)?(?P<made>/[^\s(]+)"
+    r"|(?:file:)?(?P<path>/[^\n]*?) \((?P<reason>Permission denied|Operation not permitted"
+    r"|Read-only file system)\)"
+    r"|(?P<alone>Permission denied|Operation not permitted|Read-only file system)"
+)
+
 #: Delta's conditions for "somebody else committed in between": the statement can be tried again.
 _CONCURRENT = (
     "DELTA_CONCURRENT_APPEND",
@@ -104,7 +113,7 @@ def translated(error: Exception) -> PostgresError:
     if isinstance(error, PostgresError):
         return error
     told = _told(error)
-    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted)):
+    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted, DiskFull)):
         told.path = _path(error)
     return told
 
@@ -177,6 +186,8 @@ def _told(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint="Check free disk space.",
         )
+    if not condition.startswith(_UNREADABLE) and (found := _DENIED.search(message)):
+        return _denied(found, message)
     if "java.lang.OutOfMemoryError" in message:
         return OutOfMemory(
             "out of memory",
@@ -198,6 +209,16 @@ def _told(error: Exception) -> PostgresError:
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))
     return InternalError(f"Spark failed: {_first_line(message)}")
+
+
+def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
+    """Return the error of a file that Spark may not open, in PostgreSQL's words."""
+    path = found["made"] or found["path"]
+    reason = found["reason"] or found["alone"] or "Permission denied"
+    shown = "a file" if path is None else f'file "{path}"'
+    denied = FileAccessDenied(f"could not open {shown}: {reason}", detail=_first_line(message))
+    denied.path = path
+    return denied
 
 
 def _path(error: Exception) -> str | None:

@@ -12,6 +12,7 @@ from replctl.catalog.cluster import Cluster
 from replctl.errors import ObjectInUse, UndefinedObject
 from replctl.execute import execute
 from replctl.lake import logical_decoding
+from replctl.lake.publisher import LakePublisher
 from replctl.replication.output_plugin import DecodedTransaction
 from replctl.session import Session
 
@@ -99,3 +100,55 @@ def test_an_origin_is_set_up_in_one_session(session: Session, other: Session) ->
         _rows(other, "SELECT pg_replication_origin_drop('o')")
     session.close()
     _rows(other, "SELECT pg_replication_origin_drop('o')")
+
+
+def _clock(monkeypatch: pytest.MonkeyPatch, second: int) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: (1_800_000_000 + second) * 1_000_000_000)
+
+
+def _inactive_since(session: Session) -> int | None:
+    (row,) = _rows(session, "SELECT extract(epoch FROM inactive_since) FROM pg_replication_slots")
+    return None if row[0] is None else int(float(row[0])) - 1_800_000_000
+
+
+def test_a_slot_is_inactive_since_its_last_release(
+    session: Session, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _clock(monkeypatch, 0)
+    _rows(session, "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'test_decoding')")
+    publisher = LakePublisher(session)
+    seen = []
+    for second in (10, 20):
+        _clock(monkeypatch, second)
+        publisher.start_replication("s", "1/1", "s", ["p"])
+        seen.append(_inactive_since(session))
+        publisher.end_replication("s", stays=True)
+        with monkeypatch.context() as ended:  # as `replctl sync` does, without a word
+            ended.setattr(cluster, "is_alive", lambda backend: False)
+            seen.append(_inactive_since(session))
+        publisher.end_replication("s", stays=False)
+    assert seen == [None, 10, None, 20]
+    statements = (
+        "SELECT pg_replication_slot_advance('s', pg_current_wal_lsn())",
+        "SELECT data FROM pg_logical_slot_peek_changes('s', NULL, NULL)",
+        "SELECT data FROM pg_logical_slot_get_changes('s', NULL, NULL)",
+    )
+    for second, statement in enumerate(statements, start=30):
+        _clock(monkeypatch, second)
+        _rows(session, statement)
+        assert _inactive_since(session) == second
+    _rows(session, "SELECT slot_name FROM pg_replication_slots")
+    assert _inactive_since(session) == 32
+
+
+def test_a_slot_is_inactive_since_its_reader_was_killed(
+    session: Session, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _clock(monkeypatch, 0)
+    _rows(session, "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'test_decoding')")
+    publisher = LakePublisher(session)
+    publisher.start_replication("s", "1/1", "s", ["p"])
+    _clock(monkeypatch, 60)
+    publisher.report_end("s")
+    monkeypatch.setattr(cluster, "is_alive", lambda backend: False)
+    assert _inactive_since(session) == 60

@@ -199,6 +199,24 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
         assert nodes[0].slot_position("s") > 0
 
 
+def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
+    assert pair.error() is None
+    pair.run(pair.publisher, "ALTER SYSTEM SET max_slot_wal_keep_size = 0; SELECT pg_switch_wal()")
+    pair.commit(1)
+    pair.run(pair.publisher, "CHECKPOINT; ALTER SYSTEM RESET max_slot_wal_keep_size")
+    error = pair.error()
+    assert error is not None
+    assert error.message == 'can no longer get changes from replication slot "s"'
+    assert error.hint == _REFRESH
+    pair.run(pair.subscriber, _REFRESH)
+    with pair.nodes() as nodes:
+        check_history(*nodes)
+        assert nodes[0].slot_position("s") == nodes[1].progress()
+    pair.put_states(state=RelState.READY)
+    pair.commit(2)
+    assert pair.error() is None
+
+
 def test_tables_that_the_backup_does_not_publish_leave_the_subscription(pair: Pair) -> None:
     """Their publications are of an earlier time, too."""
     pair.run(pair.publisher, "ALTER PUBLICATION p DROP TABLE u")

@@ -18,7 +18,7 @@ from replctl.errors import ConnectionFailure, DiskFull, Notice
 from replctl.lake import table_write
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import removing_leftovers, take_over
-from replctl.lake.table_write import recover, undo_or_leave, writing
+from replctl.lake.table_write import recover, undo_or_leave
 
 _NAME = "part-00000-0b1c2d3e-0000-4000-8000-{:012d}.c000.snappy.parquet"
 _LEFT = [_NAME.format(1), f"ab/{_NAME.format(2)}", f"_change_data/cdc{_NAME.format(3)[4:]}"]
@@ -163,16 +163,6 @@ def test_what_cannot_be_undone_now_is_undone_later(
     recover(session, [lake.oid])
     with cluster.begin(write=False) as connection:
         assert intents_of(connection, xid) == []
-
-
-def test_an_unfinished_batch_keeps_only_its_own_tables_from_writers(lake: Lake) -> None:
-    (relation,) = _relations(lake).values()
-    lake.session.unfinished = {lake.oid + 1: DiskFull("x")}
-    with writing(lake.session, [relation], is_whole=True):
-        pass
-    lake.session.unfinished = {lake.oid: DiskFull("x")}
-    with pytest.raises(DiskFull), writing(lake.session, [relation], is_whole=True):
-        pass
 
 
 @pytest.mark.parametrize("is_begun", [False, True])

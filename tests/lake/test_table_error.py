@@ -11,7 +11,14 @@ from fix_lake import Lake
 from golden_script import answer_of
 from test_target_fault import subscribe
 
-from replctl.errors import DataCorrupted, InternalError, PostgresError, UndefinedFile
+from replctl.errors import (
+    DataCorrupted,
+    DiskFull,
+    FileAccessDenied,
+    InternalError,
+    PostgresError,
+    UndefinedFile,
+)
 from replctl.lake.table_error import named
 
 
@@ -86,3 +93,12 @@ def test_statements_tell_it(lake: Lake) -> None:
     answer = answer_of(lake.session, "select * from t")
     assert answer[0].startswith('ERROR XX001: could not read file "')
     assert 'of table "public.t" of database "postgres"' in answer[0]
+
+
+@pytest.mark.parametrize("error", [DiskFull("x", hint="y"), FileAccessDenied("x")])
+def test_what_cannot_be_written_is_told_with_its_cause(lake: Lake, error: PostgresError) -> None:
+    allowed = f'Let replctl, and its Spark, write the files in "{lake.location}".'
+    hint = error.hint or allowed
+    told = named(lake.session, about(f"{lake.location}/part-9.parquet", error), subscribe(lake))
+    assert (told.sqlstate, told.message, told.hint) == (error.sqlstate, "x", hint)
+    assert told.detail == 'It concerns table "public.t" of database "postgres".'

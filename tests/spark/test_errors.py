@@ -116,3 +116,30 @@ def test_a_session_that_its_server_has_ended() -> None:
     assert (type(told), told.detail) == (SessionEnded, message)
     assert told.sqlstate == "08006"
     assert told.hint == "Try again: the next statement has a new session."
+
+
+_PLACE = "/home/base/5/16384/part-1.parquet"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (f"FileNotFoundException: {_PLACE} (Permission denied)", "Permission denied"),
+        (f"FileNotFoundException: file:{_PLACE} (Operation not permitted)",
+         "Operation not permitted"),
+        (f"FileNotFoundException: {_PLACE} (Read-only file system)", "Read-only file system"),
+        (f"Mkdirs failed to create file:{_PLACE} (exists=false)", "Permission denied"),
+        (f"java.nio.file.AccessDeniedException: {_PLACE}", "Permission denied"),
+    ],
+)  # fmt: skip
+def test_a_file_that_may_not_be_written(message: str, reason: str) -> None:
+    told = translated(RuntimeError(f"Job aborted.\nCaused by: java.io.{message}\n\tat x"))
+    assert told.sqlstate == "42501"
+    assert told.message == f'could not open file "{_PLACE}": {reason}'
+    assert told.path == _PLACE
+
+
+def test_a_place_that_may_not_be_written() -> None:
+    told = translated(RuntimeError("Generic error: Permission denied (os error 13)"))
+    assert (told.sqlstate, told.path) == ("42501", None)
+    assert told.message == "could not open a file: Permission denied"

@@ -134,7 +134,8 @@ def test_subscriptions_that_are_made_again(
         assert len(subscriber.sync()) == 1
     alter = 'ALTER TABLE "My t" ALTER COLUMN id TYPE bigint'
     hint = pair.refused('DROP SUBSCRIPTION "My s"')
-    assert hint == "Finish them with \\sync, then repeat the command."
+    assert hint is not None
+    assert hint.startswith("Finish them with \\sync, or give them up")
     assert pair.refused(alter) == "Synchronize the subscription before."
     assert subscriber.sync() == []
     subscriber.run(alter)

@@ -1,0 +1,191 @@
+"""A cluster in a directory that cannot be written: read-only, full, or another user's.
+
+Its catalogs can be read; what would write says which directory, and why not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from copy import copy
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, select, text
+
+from replctl.catalog import schema
+from replctl.catalog.catalog_file import CatalogFiles
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.home_directory import CATALOG
+from replctl.catalog.server_log import ServerLog
+from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
+from replctl.file_lock import is_locked
+
+_COPIES = 3
+
+
+class ReadOnlyCluster(Cluster):
+    """An open cluster directory, of which catalogs can be read.
+
+    Attributes:
+        refusal: why it cannot be written.
+    """
+
+    refusal: PostgresError
+
+    def __init__(self, path: Path, refusal: PostgresError) -> None:
+        self.path = path
+        self.refusal = refusal
+        self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.log = ServerLog(self.log_file, lambda: self.lock("log"))
+        self.is_new = False
+        self.upgraded_from = None
+        # Who writes it elsewhere may remove -wal and -shm
+        self._files = CatalogFiles(CatalogFiles.at(path).catalog, None, None)
+        self._stored_lsn = None
+        self._is_overwritten = False
+        self.abandoned = set()
+        self._locks = ExitStack()
+        self._others = {}
+        self._opening_other = Lock()
+        self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
+        with self.begin(write=False) as connection:
+            _check_revision(connection, path, refusal)
+            control = schema.pg_control
+            row = connection.execute(
+                select(control.c.system_identifier, control.c.signing_key)
+            ).one()
+        self.system_identifier = int(row.system_identifier)
+        self.signing_key = bytes.fromhex(row.signing_key)
+
+    @contextmanager
+    def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
+        """As Cluster.begin.
+
+        Raises:
+            DiskFull, FileAccessDenied, IoError: it is to write.
+        """
+        if write:
+            raise copy(self.refusal)
+        with super().begin(write=False) as connection:
+            yield connection
+
+    @contextmanager
+    def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
+        """Raise why there can be no lock: what is going to write needs it."""
+        raise copy(self.refusal)
+        yield
+
+    def is_alive(self, backend: str) -> bool:
+        """As Cluster.is_alive; locks of dead processes stay."""
+        try:
+            return backend == self.backend or is_locked(
+                self.path / "lock" / f"backend-{backend}.lock"
+            )
+        except PermissionError:  # another user's
+            return True
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        for cluster in list(self._others.values()):
+            cluster.close()
+        self.engine.dispose()
+        self._locks.close()
+
+
+def _check_revision(connection: Connection, path: Path, refusal: PostgresError) -> None:
+    """
+    Raises:
+        PostgresError: `refusal`, if the catalog was never complete.
+        ObjectNotInPrerequisiteState: it is of another replctl.
+    """
+    if not inspect(connection).has_table("alembic_version"):
+        raise copy(refusal)
+    query = text("SELECT version_num FROM alembic_version")
+    revision = connection.execute(query).scalar_one_or_none()
+    if revision != schema.REVISION:
+        raise ObjectNotInPrerequisiteState(
+            f'catalog of cluster "{path}" has revision {revision}, which this replctl does not'
+            " support",
+            detail=f"This replctl supports revision {schema.REVISION}. {refusal.message}.",
+        )
+
+
+def _read_only_engine(catalog: Path, stack: ExitStack, refusal: PostgresError) -> Engine:
+    """Return SQLAlchemy's engine over a catalog that cannot be written.
+
+    Args:
+        stack: keeps a copy of the catalog, if there has to be one.
+
+    Raises:
+        PostgresError: `refusal`, if it cannot be read, either.
+    """
+    try:
+        uri = _readable(catalog, stack)
+    except (OSError, sqlite3.Error) as error:
+        raise copy(refusal) from error
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: sqlite3.connect(uri, uri=True, check_same_thread=False),
+        poolclass=QueuePool,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(dbapi_connection: Any, record: object) -> None:
+        dbapi_connection.isolation_level = None
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
+
+
+def _readable(catalog: Path, stack: ExitStack) -> str:
+    """Return the URI by which SQLite reads a catalog.
+
+    SQLite needs files next to it to read what is in its write-ahead log: if it cannot make them,
+    it reads a copy; without such a log, it reads the catalog as one that does not change.
+    """
+    plain = f"{catalog.as_uri()}?mode=ro"
+    if _is_readable(plain):
+        return plain
+    log = catalog.with_name(f"{catalog.name}-wal")
+    if not log.exists() or not log.stat().st_size:
+        fixed = f"{plain}&immutable=1"
+        _check_readable(fixed)
+        return fixed
+    copied = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="replctl-")))
+    for _attempt in range(_COPIES):
+        before = [_state(path) for path in (catalog, log)]
+        for path in (catalog, log):
+            shutil.copyfile(path, copied / path.name)
+        if before == [_state(path) for path in (catalog, log)]:
+            break
+    uri = (copied / catalog.name).as_uri()
+    _check_readable(uri)
+    return uri
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _is_readable(uri: str) -> bool:
+    try:
+        _check_readable(uri)
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def _check_readable(uri: str) -> None:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,0 +1,158 @@
+"""Batches of changes that a subscription has written in part and cannot finish: what is said of
+them, and tables that leave them.
+
+Such a batch concerns its subscription and who writes its tables, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from copy import copy
+from dataclasses import replace
+
+from replctl.catalog.commit_nonce import hand_over_nonces
+from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_subscription import (
+    ApplyBatch,
+    Subscription,
+    delete_apply_batch,
+    get_apply_batch,
+    insert_apply_batch,
+    list_apply_batches,
+    subscription_relations,
+)
+from replctl.catalog.transaction import (
+    Catalog,
+    abort_transaction,
+    begin_transaction,
+    commit_transaction,
+)
+from replctl.errors import (
+    ConnectionFailure,
+    DiskFull,
+    FileAccessDenied,
+    ObjectNotInPrerequisiteState,
+    PostgresError,
+)
+from replctl.lake import commit_log
+from replctl.replication.refresh_hint import refresh_hint
+from replctl.session import Session
+
+
+def unfinished_error(
+    session: Session,
+    subscription: Subscription,
+    relids: Collection[int],
+    cause: PostgresError | None,
+) -> PostgresError:
+    """Return the error of a statement that writes tables with changes that cannot be finished.
+
+    Args:
+        relids: the tables.
+        cause: why not; None: the statement's own transaction has locked one of them.
+    """
+    with session.cluster.read(subscription.database_oid) as catalog:
+        leaf = load_relations(catalog, relids)[min(relids)]
+        member = next(iter(_members(catalog, subscription, relids)), leaf)
+    error = ObjectNotInPrerequisiteState(
+        f'cannot write table "{leaf.qualified_name}": subscription "{subscription.name}" has'
+        " written changes into it in part"
+    )
+    if cause is None:
+        error.hint = "End the transaction, then repeat it."
+        return error
+    error.detail = _sentences(f"They cannot be finished: {cause.message}", cause.detail)
+    error.hint = cause.hint or _help(subscription, member, cause, "repeat the statement")
+    return error
+
+
+def note_part_written(
+    session: Session, subscription: Subscription, error: PostgresError
+) -> PostgresError:
+    """Return the error that has stopped a subscription, with the tables into which its changes are
+    written in part, if there are any, and what helps."""
+    with session.cluster.read(subscription.database_oid) as catalog:
+        batches = list_apply_batches(catalog, subscription.oid)
+        relids = {relid for batch in batches for relid in batch.targets}
+        members = _members(catalog, subscription, relids)
+    if not members:
+        return error
+    database = session.cluster.database_name(subscription.database_oid)
+    names = ", ".join(f'"{member.qualified_name}"' for member in members)
+    noun = "table" if len(members) == 1 else "tables"
+    told = copy(error)
+    told.detail = _sentences(
+        error.detail, f'Changes of {noun} {names} of database "{database}" are written in part'
+    )
+    told.hint = error.hint or _help(subscription, members[0], error, 'run "replctl sync"')
+    return told
+
+
+def leave_batch(
+    catalog: Catalog, session: Session, subscription: Subscription, leaves: Collection[int]
+) -> None:
+    """Take tables, which are going to be reconciled or copied, out of the subscription's batch that
+    is written in part; what it has written into them stays, as a transaction of its own.
+
+    Nobody else runs the subscription meanwhile.
+
+    Args:
+        leaves: OIDs.
+    """
+    batch = get_apply_batch(catalog, subscription.oid)
+    if batch is None or batch.targets.keys().isdisjoint(leaves):
+        return
+    _end_for(catalog, session, subscription, batch, batch.targets.keys() & set(leaves))
+    left = {relid: step for relid, step in batch.targets.items() if relid not in leaves}
+    delete_apply_batch(catalog, subscription.oid)
+    if left:
+        insert_apply_batch(catalog, replace(batch, targets=left))
+    else:
+        abort_transaction(catalog.connection, batch.xid)
+
+
+def _end_for(
+    catalog: Catalog,
+    session: Session,
+    subscription: Subscription,
+    batch: ApplyBatch,
+    relids: Collection[int],
+) -> None:
+    """Enter what a batch has written into some tables, in a transaction that is committed."""
+    connection, cluster = catalog.connection, session.cluster
+    xid = begin_transaction(connection, catalog.database_oid, cluster.backend)
+    hand_over_nonces(connection, batch.xid, xid, relids)
+    relations = load_relations(catalog, relids).values()
+    commit_log.enter_readable(catalog, cluster, relations, xid, ends=True)
+    commit_transaction(
+        connection,
+        xid,
+        changes_catalog=False,
+        origin=subscription.origin_name,
+        origin_lsn=batch.from_lsn,
+    )
+
+
+def _members(
+    catalog: Catalog, subscription: Subscription, relids: Collection[int]
+) -> list[Relation]:
+    """Return the tables of a subscription that some tables are, or are parts of."""
+    known = {member.relid for member in subscription_relations(catalog, subscription.oid)}
+    above = {oid for relid in relids for oid in (relid, *ancestors_of(catalog, relid))}
+    return [relation for _oid, relation in sorted(load_relations(catalog, known & above).items())]
+
+
+def _help(
+    subscription: Subscription, member: Relation, cause: PostgresError, then: str
+) -> str | None:
+    """Return what helps against a cause that says nothing of that itself."""
+    if isinstance(cause, ConnectionFailure):
+        return None
+    if isinstance(cause, (DiskFull, FileAccessDenied)):
+        return f"Let replctl write the table's files, then {then}."
+    return refresh_hint(subscription, member.schema, member.name)
+
+
+def _sentences(*texts: str | None) -> str:
+    """("it fails", None, "It is full.") -> "it fails. It is full." """
+    return " ".join(text if text.endswith(".") else f"{text}." for text in texts if text)

@@ -1,0 +1,241 @@
+"""A home that is read-only, full, or without permission: what works, and what is said; without
+Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+#: Carries out commands of replctl, one a line, and answers each with exit code, stdout and stderr.
+_COMMANDS = """
+import io, json, sys
+from replctl.psql.main import run
+answers, commands = sys.stdout, sys.stdin
+for line in commands:
+    out, err = io.BytesIO(), io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO())
+    sys.stdout, sys.stderr = io.TextIOWrapper(out), io.TextIOWrapper(err)
+    code = run(json.loads(line))
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    print(json.dumps([code, out.getvalue().decode(), err.getvalue().decode()]), file=answers)
+    answers.flush()
+"""
+#: Root may do everything: these commands are another user's, who may read what Python needs.
+_CAPABILITY = "dac_read_search"
+_QUERIES = (
+    "SELECT 1",
+    "SELECT relname FROM pg_class WHERE relname = 't'",
+    "SELECT slot_name, wal_status FROM pg_replication_slots",
+    r"\d t",
+    r"\dRp+",
+    r"\dRs+",
+)
+_READS: tuple[tuple[str, ...], ...] = (
+    ("status", "--json"),
+    ("-X", "-v", "ON_ERROR_STOP=1", *(word for query in _QUERIES for word in ("-c", query))),
+)
+_SQL = ("CREATE TABLE u (a int)", "SELECT nextval('q')")
+_WRITES: tuple[tuple[str, ...], ...] = (
+    ("sync",),
+    ("sync", "--watch"),
+    *(("-X", "-c", statement) for statement in _SQL),
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has ended with."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Home:
+    """A cluster's directory, and a process that uses it: another user's, if this one is root's.
+
+    Args:
+        capability: what that user may do although the files are not his; None for this user.
+    """
+
+    def __init__(self, path: Path, capability: str | None = None) -> None:
+        self.path = path
+        command = [sys.executable, "-c", _COMMANDS]
+        if capability is not None and os.getuid() == 0:
+            user = pwd.getpwnam("nobody")
+            command = [
+                "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
+                "--clear-groups", "--inh-caps", capability, "--ambient-caps", capability,
+                "--bounding-set", capability, *command,
+            ]  # fmt: skip
+        environment = {**os.environ, "REPLCTL_HOME": str(path), "HOME": str(path.parent)}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    def run(self, *arguments: str) -> Answer:
+        """Run the command."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(f"{json.dumps(arguments)}\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            pytest.skip("the other user may not read the interpreter")
+        return Answer(*json.loads(line))
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=60)
+
+    def fill(self) -> None:
+        """Make a cluster with a subscription."""
+        for database, statements in (
+            (
+                "postgres",
+                "CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION p FOR TABLE t;"
+                " CREATE SEQUENCE q; CREATE DATABASE sub",
+            ),
+            (
+                "sub",
+                "CREATE TABLE t (id int PRIMARY KEY); CREATE SUBSCRIPTION s CONNECTION"
+                " 'dbname=postgres' PUBLICATION p WITH (copy_data = false)",
+            ),
+        ):
+            commands = [word for text in statements.split("; ") for word in ("-c", text)]
+            done = self.run("-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", database, *commands)
+            assert done.returncode == 0, done
+
+    def check(self, reason: str, reads: Sequence[Sequence[str]] = _READS) -> None:
+        """Check what works, and that all else says the directory and the reason."""
+        for arguments in reads:
+            done = self.run(*arguments)
+            assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stderr)
+            assert '"state": "inactive"' in done.stdout or 'Table "public.t"' in done.stdout
+        for arguments in _WRITES:
+            done = self.run(*arguments)
+            assert done.returncode == 1, (arguments, done)
+            assert f'"{self.path}' in done.stderr
+            assert reason in done.stderr
+            assert "Traceback" not in done.stderr
+            assert "HINT:  Until it can be written, only status and queries" in done.stderr
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that any user may enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory(prefix="replctl-home-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        for path in folder.rglob("*"):
+            if path.is_dir():
+                path.chmod(0o700)
+
+
+@pytest.fixture
+def home(place: Path) -> Iterator[Home]:
+    """The cluster of a user who is not root."""
+    parent = place / "own"
+    parent.mkdir()
+    if os.getuid() == 0:
+        user = pwd.getpwnam("nobody")
+        os.chown(parent, user.pw_uid, user.pw_gid)
+    made = Home(parent / "home", f"-all,+{_CAPABILITY}")
+    made.fill()
+    yield made
+    made.stop()
+
+
+def _close(home: Home, mode: int = 0o500) -> None:
+    home.path.chmod(mode)
+    (home.path / "lock").chmod(mode)
+
+
+def _open(home: Home) -> None:
+    home.path.chmod(0o700)
+    (home.path / "lock").chmod(0o700)
+
+
+def test_a_read_only_home_can_be_read(home: Home) -> None:
+    _close(home)
+    home.check("Permission denied")
+    _open(home)
+    for arguments in (*_READS, *_WRITES[2:]):
+        assert home.run(*arguments).returncode == 0
+
+
+def test_a_log_of_sqlite_that_a_crash_has_left_is_read(home: Home) -> None:
+    """It is in the directory, which nobody can write."""
+    script = (
+        "import os\nfrom replctl.catalog.cluster import Cluster\n"
+        "from replctl.session import Session\nfrom replctl.execute import execute\n"
+        "cluster = Cluster.open()\nsession = Session.connect(cluster, 'postgres', 'postgres')\n"
+        "list(execute(session, 'create table left_there (a int)'))\nos._exit(0)\n"
+    )
+    environment = {**os.environ, "REPLCTL_HOME": str(home.path)}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=60)
+    assert (home.path / "catalog.db-wal").stat().st_size
+    _close(home)
+    query = "SELECT relname FROM pg_class WHERE relname = 'left_there'"
+    assert "left_there" in home.run("-X", "-c", query).stdout
+    for shared in home.path.glob("catalog.db-shm"):
+        shared.unlink()
+    assert "left_there" in home.run("-X", "-c", query).stdout
+
+
+def test_a_home_that_may_not_be_entered_is_named(home: Home) -> None:
+    home.path.chmod(0)
+    other = Home(home.path, "-all")
+    for arguments in (("status",), ("sync",), ("-X", "-c", "SELECT 1"), ("cluster", "identify")):
+        done = other.run(*arguments)
+        assert done.returncode == 2, done
+        assert f'could not use directory "{home.path}": Permission denied' in done.stderr
+    other.stop()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", str(path)]
+    if os.getuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only who may mount a file system has a small one")
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def test_a_full_home_can_be_read(disk: Path) -> None:
+    home = Home(disk / "home")
+    home.fill()
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    home.check("No space left on device")
+    filler.unlink()
+    assert home.run("-X", "-c", _SQL[0]).returncode == 0
+    home.stop()
+
+
+def test_a_home_on_a_read_only_file_system_can_be_read(disk: Path) -> None:
+    home = Home(disk / "home")
+    home.fill()
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    home.check("Read-only file system")
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert home.run("-X", "-c", _SQL[0]).returncode == 0
+    home.stop()
