@@ -42,9 +42,9 @@ class ServerMemory:
         """Return what has grown without bound, as sentences: caches and pools of threads fill up
         while the first work is done, and no further."""
         found = {
-            "the heap has grown": self.heap > 1.2 * earlier.heap + 64,
-            "classes have grown": self.metaspace > 1.2 * earlier.metaspace + 32,
-            "threads are left": self.threads > earlier.threads + 40,
+            "the heap has grown": self.heap > 1.5 * earlier.heap + 128,
+            "classes have grown": self.metaspace > 1.5 * earlier.metaspace + 64,
+            "threads are left": self.threads > earlier.threads + 100,
             "views are left": self.views > earlier.views,
         }
         return [what for what, is_so in found.items() if is_so]
