@@ -554,7 +554,8 @@ def _create_engine(path: Path) -> Engine:
     def configure(dbapi_connection: Any, record: object) -> None:
         dbapi_connection.isolation_level = None  # BEGIN is ours to say (see the handler below)
         cursor = dbapi_connection.cursor()
-        cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; see trim in horizon.py
+        if not (path.exists() and path.stat().st_size):  # it can only be said of a new file
+            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # trim in horizon.py
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = OFF")

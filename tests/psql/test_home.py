@@ -68,7 +68,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
         homes.append(cluster)
-        return Server(1, 2, "token", "now", "log", conf), True
+        return Server(1, 2, 3, "token", "now", "log", conf), True
 
     monkeypatch.setattr(replctl.spark, "start_server", start_server)
     return homes

@@ -70,7 +70,7 @@ def test_a_jvm_that_was_killed() -> None:
 def test_a_server_that_was_killed_is_told_of_once(tmp_path: Path) -> None:
     folder = _Folder(tmp_path)
     folder.path.mkdir()
-    server = Server(1, 2, "t", "2026-01-01T00:00:00+00:00", str(folder.log), ServerConf())
+    server = Server(1, 2, 3, "t", "2026-01-01T00:00:00+00:00", str(folder.log), ServerConf())
     folder.write(server)
     folder.note_ending(ending(-9))
     with pytest.raises(ConnectionFailure) as caught:
