@@ -1,5 +1,5 @@
-"""A subscriber of which the catalog, the tables, or both were put back from backups of different
-days, in a cluster of its own: the HINTs, followed word for word, make the rows equal."""
+"""A subscriber whose catalog, alone or with its tables, was put back from backups of other days, in
+a cluster of its own: the HINTs, followed word for word, make the rows equal."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_subscriber_that_was_put_back_gets_equal_rows(tmp_path: Path, engine: 
             day(number)
         expected = publisher.rows(_ALL)
 
-        for catalog_day, tables_day in ((2, 3), (3, 2), (2, 1)):
+        for catalog_day, tables_day in ((2, 3), (2, 1)):
             _put_back(home, days / str(catalog_day), catalog=True, tables=False)
             _put_back(home, days / str(tables_day), catalog=False, tables=True)
 
