@@ -175,8 +175,11 @@ class Engine:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_not_raised)
         with _translating():
-            first = self._connect() if conf.remote else self._start(log)
-            self._configure(first)
+            if conf.remote:
+                first = self._connect()
+                self._configure(first)
+            else:
+                first = self._start(log)
         self._first = first
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
@@ -687,10 +690,11 @@ class Engine:
         try:
             with jvm.gateway(properties, scratch, log), _keeping_handler(signal.SIGINT):
                 session = builder.getOrCreate()
+                session.sparkContext.setLogLevel("ERROR")  # fails where Spark has given up
+                self._configure(session)
         except BaseException:
             SparkContext._gateway = None  # its JVM has ended: the next start would wait for it
             raise
-        session.sparkContext.setLogLevel("ERROR")
         return session
 
     def _configure(self, session: SparkSession) -> None:

@@ -26,7 +26,7 @@ from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
-from replctl.spark.start_failure import cause, ending, memory_hint, reason
+from replctl.spark.start_failure import cause, memory_hint, reason
 
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 _END_TIMEOUT = 30.0
@@ -223,16 +223,35 @@ def gateway(
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_ENDING)
             code = process.poll()
+            told = _told(error) if code is None else None
             _kill(process, folder)
-            why = ending(code) if code else cause(str(error), _written(log))
+            if told is None:
+                raise ConnectionFailure(
+                    "could not start Spark",
+                    detail=reason(_written(log), code),
+                    hint=memory_hint(code),
+                ) from error
+            text, translated = told
+            why = cause(text, _written(log))
             if why is None:
-                raise
-            raise ConnectionFailure(
-                "could not start Spark", detail=why, hint=memory_hint(code)
-            ) from error
+                raise translated from error
+            raise ConnectionFailure("could not start Spark", detail=why) from error
         except BaseException:
             _kill(process, folder)
             raise
+
+
+def _told(error: Exception) -> tuple[str, PostgresError] | None:
+    """Return the text of an exception of pyspark, and what a user is told of it; None if the JVM,
+    which must live for that, no longer answers."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    from replctl.spark.errors import translated
+
+    try:
+        return str(error), translated(error)
+    except (OSError, Py4JError):
+        return None
 
 
 def _working_directory(scratch: Scratch) -> Path | None:

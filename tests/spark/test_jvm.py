@@ -196,10 +196,22 @@ def test_a_jvm_ends_with_a_start_that_fails(
     assert os.environ["PYSPARK_PIN_THREAD"] == "false"
 
 
-def test_a_jvm_that_is_killed_while_spark_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("end", "detail", "has_hint"),
+    [
+        (
+            "kill -9 $$",
+            "The JVM was killed (signal 9), as the system does where memory is short.",
+            True,
+        ),
+        ("exit 1", "All masters are unresponsive!", False),
+        ("exit 0", "All masters are unresponsive!", False),
+    ],
+)
+def test_a_jvm_that_ends_while_spark_starts(
+    end: str, detail: str, has_hint: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = _ANSWERS.replace("exec cat", "read line; kill -9 $$")
+    script = _ANSWERS.replace("exec cat", f"read line; {end}")
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", script)))
     monkeypatch.setenv("REPORT", str(tmp_path / "pid"))
     monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
@@ -214,8 +226,34 @@ def test_a_jvm_that_is_killed_while_spark_starts(
 
     with pytest.raises(ConnectionFailure) as caught:
         start()
-    assert "was killed (signal 9)" in (caught.value.detail or "")
-    assert "spark.driver.memory" in (caught.value.hint or "")
+    assert (caught.value.message, caught.value.detail) == ("could not start Spark", detail)
+    assert ("spark.driver.memory" in (caught.value.hint or "")) is has_hint
+
+
+class _AsksItsJvm(Exception):
+    """As an exception of Py4J: the JVM has its text."""
+
+    def __init__(self, pid: Path) -> None:
+        super().__init__()
+        self._pid = pid
+
+    def __str__(self) -> str:
+        if not Path(f"/proc/{self._pid.read_text('utf-8').strip()}/exe").exists():
+            raise ConnectionRefusedError
+        return "stopped\nCaused by: java.lang.Error: no luck"
+
+
+def test_a_jvm_is_asked_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = tmp_path / "pid"
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "jdk", _ANSWERS)))
+    monkeypatch.setenv("REPORT", str(pid))
+    monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
+    with (
+        pytest.raises(ConnectionFailure) as caught,
+        jvm.gateway({}, make_scratch(tmp_path)),
+    ):
+        raise _AsksItsJvm(pid)
+    assert caught.value.detail == "Error: no luck"
 
 
 def test_a_jvm_reads_the_conf_of_no_other_installation(
