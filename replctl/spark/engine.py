@@ -79,7 +79,6 @@ from replctl.spark.values import (
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
-    from pyspark import SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
@@ -693,7 +692,7 @@ class Engine:
                 session.sparkContext.setLogLevel("ERROR")  # fails where Spark has given up
                 self._configure(session)
         except BaseException:
-            SparkContext._gateway = None  # its JVM has ended: the next start would wait for it
+            jvm.forget()  # it has ended: the next start would wait for it, or use what it had
             raise
         return session
 

@@ -57,6 +57,8 @@ def test_reason(output: str, code: int | None, expected: str) -> None:
 def test_cause() -> None:
     stopped = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
     assert cause(stopped, _LOG) == "All masters are unresponsive! Giving up."
+    ignored = "26/11/26 10:01:02 ERROR Inbox: Ignoring error\n"
+    assert cause(stopped, _LOG + ignored) == "All masters are unresponsive! Giving up."
     assert cause(stopped, "") is None
     assert cause(_TRACE, _LOG) == "UnknownHostException: no-such-host: Name or service not known"
 
