@@ -16,6 +16,8 @@ from replctl.catalog.ruleutils import get_expr
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes
 from replctl.lake.adopt import DeltaColumn
+from replctl.lake.commit_log import has_foreign_files
+from replctl.lake.delta_files import has_files_elsewhere
 from replctl.lake.widened_column import is_wider
 from replctl.record import dataclass
 from replctl.replication.refresh_hint import publication_refresh, refresh_hint
@@ -182,15 +184,26 @@ def made_again(
     session: Session, catalog: Catalog, relation: Relation, column: Column
 ) -> str | None:
     """Return the hint that makes a column of a subscription's target again, with its values; None,
-    if the table is none."""
+    if the table is none.  A table whose rows lie elsewhere, as in a shallow clone, is replaced: it
+    is not to be read."""
     oids = set(subscriptions_of_relation(catalog, relation.oid))
     subscriptions = [s for s in list_subscriptions(catalog) if s.oid in oids]
     if not subscriptions:
         return None
     type_ = session.environment(catalog).format_type(column.type, column.typmod)
     add = f"{_alter(relation)} ADD COLUMN {quote_identifier(column.name)} {type_};"
-    refreshes = [refresh_hint(s, relation.schema, relation.name) for s in subscriptions]
+    option = "replace = true" if _lies_elsewhere(relation) else ""
+    refreshes = [refresh_hint(s, relation.schema, relation.name, option) for s in subscriptions]
     return " ".join(["Use", drop_column(relation, column), add, *refreshes])
+
+
+def _lies_elsewhere(relation: Relation) -> bool:
+    storage = relation.storage
+    return (
+        storage is not None
+        and not has_foreign_files(relation)
+        and has_files_elsewhere(storage.location)
+    )
 
 
 def _alter(relation: Relation) -> str:

@@ -53,9 +53,6 @@ _MATRIX = [
 ]
 
 
-#: A known fault: the copy's own column is gone, and no statement makes it again in a table whose
-#: files lie elsewhere; WITH (replace = true) wants it.
-_NOT_MENDED = ("target", "clone into the emptied table")
 #: What helps where the owner has made a shallow clone, which the subscriber cannot know.
 _TRUSTED = re.compile(r"If the table is a shallow clone.+, or use (ALTER TABLE .+)\.")
 
@@ -88,8 +85,6 @@ class History:
     def act(self) -> None:
         """Do an action by chance.  What Spark refuses is done in part, or not at all."""
         side, action, stops = self.random.choice(_MATRIX)
-        if (side, action.name) == _NOT_MENDED:
-            return
         self.steps.append(f"{action.name} ({side})")
         self.may_stop |= stops or (action.name == "log cleaned" and self.is_behind)
         owned = self.table.source if side == "source" else self.table.target
