@@ -161,11 +161,11 @@ HINTS: dict[str, str] = {
     "Give Spark more: --conf spark.driver.memory=4g.": MACHINE,
     'Start it again with "replctl spark start".': "psql/test_spark_server.py::"
     "test_a_server_is_started_once_and_found",
-    "Start the server with {}={}.": "spark/test_settings.py::"
+    "Start the server with {}={}.": "spark/test_spark_settings.py::"
     "test_a_server_with_another_setting_is_refused",
-    "Start the server without {}.": "spark/test_settings.py::"
+    "Start the server without {}.": "spark/test_spark_settings.py::"
     "test_a_server_with_another_setting_is_refused",
-    "Start it with {}.": "spark/test_settings.py::test_a_server_without_delta_is_refused",
+    "Start it with {}.": "spark/test_spark_settings.py::test_a_server_without_delta_is_refused",
     "Run: pip install 'pyspark[connect]~={}.0'": MACHINE,
     "Remove its directory from PYTHONPATH, or install the right one: pip install"
     " 'pyspark[connect]~={}.0'": "spark/test_installation.py::test_one_that_pythonpath_names",

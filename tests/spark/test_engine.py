@@ -42,10 +42,19 @@ def test_a_start_that_failed_is_forgotten(
 ) -> None:
     """pyspark keeps the gateway to a JVM that has ended: the next start would wait for it."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     from replctl.spark import SparkConf, jvm
     from replctl.spark.engine import Engine
 
+    # The session that other tests share is there again afterwards
+    for owner, name in (
+        (SparkContext, "_jvm"),
+        (SparkContext, "_active_spark_context"),
+        (SparkSession, "_instantiatedSession"),
+        (SparkSession, "_activeSession"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
     given: list[dict[str, str]] = []
 
     def fail(properties: dict[str, str], *_arguments: object) -> NoReturn:
