@@ -45,8 +45,8 @@ class ServerMemory:
         has softly reachable objects, too, which Java keeps for a second for each free megabyte.
         """
         found = {
-            "the heap has grown": self.heap > 3 * earlier.heap + 256,
-            "classes have grown": self.metaspace > 3 * earlier.metaspace + 128,
+            "the heap has grown": self.heap > 4 * earlier.heap + 256,
+            "classes have grown": self.metaspace > 4 * earlier.metaspace + 128,
             "threads are left": self.threads > earlier.threads + 100,
             "views are left": self.views > earlier.views,
         }
