@@ -15,24 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from other_user import READS_ALL, replctl_process
 
-#: Carries out commands of replctl, one a line, and answers each with exit code, stdout and stderr.
-_COMMANDS = """
-import io, json, sys
-from replctl.psql.main import run
-answers, commands = sys.stdout, sys.stdin
-for line in commands:
-    out, err = io.BytesIO(), io.BytesIO()
-    sys.stdin = io.TextIOWrapper(io.BytesIO())
-    sys.stdout, sys.stderr = io.TextIOWrapper(out), io.TextIOWrapper(err)
-    code = run(json.loads(line))
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    print(json.dumps([code, out.getvalue().decode(), err.getvalue().decode()]), file=answers)
-    answers.flush()
-"""
-#: Root may do everything: these commands are another user's, who may read what Python needs.
-_CAPABILITY = "dac_read_search"
 _QUERIES = (
     "SELECT 1",
     "SELECT relname FROM pg_class WHERE relname = 't'",
@@ -71,17 +55,13 @@ class Home:
 
     def __init__(self, path: Path, capability: str | None = None) -> None:
         self.path = path
-        command = [sys.executable, "-c", _COMMANDS]
-        if capability is not None and os.getuid() == 0:
-            user = pwd.getpwnam("nobody")
-            command = [
-                "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
-                "--clear-groups", "--inh-caps", capability, "--ambient-caps", capability,
-                "--bounding-set", capability, *command,
-            ]  # fmt: skip
         environment = {**os.environ, "REPLCTL_HOME": str(path), "HOME": str(path.parent)}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            replctl_process(capability),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
 
     def run(self, *arguments: str) -> Answer:
@@ -153,7 +133,7 @@ def home(place: Path) -> Iterator[Home]:
     if os.getuid() == 0:
         user = pwd.getpwnam("nobody")
         os.chown(parent, user.pw_uid, user.pw_gid)
-    made = Home(parent / "home", f"-all,+{_CAPABILITY}")
+    made = Home(parent / "home", READS_ALL)
     made.fill()
     yield made
     made.stop()

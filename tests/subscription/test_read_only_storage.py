@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,29 +17,13 @@ from typing import IO
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from other_user import READS_ALL, replctl_process
 
 from replctl.spark.java import find_java
 from replctl.spark.maven import delta_jars
 
 pytestmark = pytest.mark.spark
 
-#: Carries out commands of replctl, one a line, and answers each with exit code, stdout and stderr.
-_COMMANDS = """
-import io, json, sys
-from replctl.psql.main import run
-answers, commands = sys.stdout, sys.stdin
-for line in commands:
-    out, err = io.BytesIO(), io.BytesIO()
-    sys.stdin = io.TextIOWrapper(io.BytesIO())
-    sys.stdout, sys.stderr = io.TextIOWrapper(out), io.TextIOWrapper(err)
-    code = run(json.loads(line))
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    print(json.dumps([code, out.getvalue().decode(), err.getvalue().decode()]), file=answers)
-    answers.flush()
-"""
-#: May read what the interpreter and this test need, wherever it lies, and write nothing by it.
-_CAPABILITY = "dac_read_search"
 _SPARK = ("--master", "local[2]")
 _TABLES = ("fed", "bare")
 
@@ -52,21 +35,14 @@ class Reader:
         self.home = home
         cached = delta_jars(find_java())[0].parent
         shutil.copytree(cached, home / ".cache" / "replctl" / cached.name)
-        arguments = [sys.executable, "-c", _COMMANDS]
         if os.getuid() == 0:
             user = pwd.getpwnam("nobody")
             subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", home], check=True)
-            only = f"-all,+{_CAPABILITY}"
-            arguments = [
-                "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
-                "--clear-groups", "--inh-caps", only, "--ambient-caps", only,
-                "--bounding-set", only, *arguments,
-            ]  # fmt: skip
         kept = ("PATH", "PYTHONPATH", "JAVA_HOME", "LANG")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         environment |= {"HOME": str(home), "REPLCTL_HOME": str(home / "cluster")}
         self._process = subprocess.Popen(
-            arguments,
+            replctl_process(READS_ALL),
             cwd=home,
             env=environment,
             stdin=subprocess.PIPE,

@@ -1,0 +1,44 @@
+"""A process that carries out commands of replctl, as another user than root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+
+#: Carries out commands of replctl, one a line, and answers each with exit code, stdout and stderr.
+_COMMANDS = """
+import io, json, sys
+from replctl.psql.main import run
+answers, commands = sys.stdout, sys.stdin
+for line in commands:
+    out, err = io.BytesIO(), io.BytesIO()
+    sys.stdin = io.TextIOWrapper(io.BytesIO())
+    sys.stdout, sys.stderr = io.TextIOWrapper(out), io.TextIOWrapper(err)
+    code = run(json.loads(line))
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    print(json.dumps([code, out.getvalue().decode(), err.getvalue().decode()]), file=answers)
+    answers.flush()
+"""
+#: May read what the interpreter and a test need, wherever it lies, and write nothing by it.
+READS_ALL = "-all,+dac_read_search"
+
+
+def replctl_process(capabilities: str | None) -> list[str]:
+    """Return the arguments of a process that reads commands of replctl, each a line with its
+    arguments as JSON, and answers each with a line: exit code, stdout and stderr as JSON.
+
+    Args:
+        capabilities: what the other user may do although the files are not his, as setpriv has it;
+            None: the process is this user's, as it is where this one is not root.
+    """
+    command = [sys.executable, "-c", _COMMANDS]
+    if capabilities is None or os.getuid() != 0:
+        return command
+    user = pwd.getpwnam("nobody")
+    return [
+        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
+        "--clear-groups", "--inh-caps", capabilities, "--ambient-caps", capabilities,
+        "--bounding-set", capabilities, *command,
+    ]  # fmt: skip
