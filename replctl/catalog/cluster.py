@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import secrets
 import sqlite3
 import time
@@ -17,11 +16,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 from sqlalchemy import (
-    URL,
     Connection,
-    Engine,
-    create_engine,
-    event,
     exc,
     insert,
     select,
@@ -30,6 +25,7 @@ from sqlalchemy import (
 from replctl.cache_directory import has_home
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
+from replctl.catalog.catalog_engine import catalog_engine
 from replctl.catalog.catalog_file import (
     CatalogFiles,
     abandon,
@@ -39,7 +35,6 @@ from replctl.catalog.catalog_file import (
     replaced,
     stored_lsn,
 )
-from replctl.catalog.commit_digest import begin_random
 from replctl.catalog.home_directory import (
     CATALOG,
     check_holds_nothing_else,
@@ -59,7 +54,7 @@ from replctl.catalog.pg_control import (
 )
 from replctl.catalog.revision import check_upgradable, keep_copy, migrate, stored_revision
 from replctl.catalog.server_log import ServerLog
-from replctl.catalog.sqlite_error import is_busy, translated
+from replctl.catalog.sqlite_error import translated
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
     DatabaseDoesNotExist,
@@ -83,9 +78,7 @@ PUBLIC_NAMESPACE = 2200
 _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
-_BUSY_TIMEOUT = 30.0  # seconds that a transaction waits for another process's short one
 _LOCK_MODE = 0o600
-_BUSY_INTERVAL = (0.001, 0.01)  # seconds between two attempts
 
 
 class Cluster:
@@ -109,7 +102,7 @@ class Cluster:
     def __init__(self, path: Path, *, is_checked: bool = True) -> None:
         self.path = path
         make_home_private(path)
-        self.engine = _create_engine(path / CATALOG)
+        self.engine = catalog_engine(path / CATALOG)
         self._locks = ExitStack()
         self._others: dict[Path, Cluster] = {}
         self._opening_other = Lock()
@@ -543,54 +536,6 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
         {"dbid": database_oid, "objoid": oid, "classoid": _PG_NAMESPACE, "description": text}
         for oid, text in texts.items()
     ]
-
-
-def _create_engine(path: Path) -> Engine:
-    url = URL.create("sqlite", database=str(path))
-    connect_args = {"timeout": _BUSY_TIMEOUT, "check_same_thread": False, "uri": True}
-    engine = create_engine(url, connect_args=connect_args)
-
-    @event.listens_for(engine, "connect")
-    def configure(dbapi_connection: Any, record: object) -> None:
-        dbapi_connection.isolation_level = None  # BEGIN is ours to say (see the handler below)
-        cursor = dbapi_connection.cursor()
-        if not (path.exists() and path.stat().st_size):  # it can only be said of a new file
-            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # trim in horizon.py
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = FULL")
-        cursor.execute("PRAGMA foreign_keys = OFF")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        begin_random(connection)
-        if connection.get_execution_options().get("replctl_write", False):
-            _begin_immediate(connection)
-        else:
-            connection.exec_driver_sql("BEGIN")
-
-    return engine
-
-
-def _begin_immediate(connection: Connection) -> None:
-    """Begin to write when nobody else does.
-
-    SQLite itself sleeps the longer the oftener it has tried in vain: among many writers, who has
-    waited longest would be the last to get through.  Here all have the same chance.
-    """
-    deadline = time.monotonic() + _BUSY_TIMEOUT
-    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
-    try:
-        while True:
-            try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                return
-            except exc.OperationalError as error:
-                if not is_busy(error) or time.monotonic() > deadline:
-                    raise
-            time.sleep(random.uniform(*_BUSY_INTERVAL))
-    finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(_BUSY_TIMEOUT * 1000)}")
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
