@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Any
 
 from filelock import FileLock, Timeout
-from platformdirs import user_data_path
 from sqlalchemy import (
     Connection,
     exc,
@@ -22,7 +21,6 @@ from sqlalchemy import (
     select,
 )
 
-from replctl.cache_directory import has_home
 from replctl.catalog import schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.catalog_engine import catalog_engine
@@ -68,6 +66,7 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.file_lock import is_locked
+from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
 
 BOOTSTRAP_SUPERUSER = 10  # as BOOTSTRAP_SUPERUSERID in pg_authid.h
@@ -139,13 +138,13 @@ class Cluster:
         Raises:
             ObjectNotInPrerequisiteState: none is named, and the user has no home directory.
         """
-        chosen = path or os.environ.get("REPLCTL_HOME")
-        if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
+        chosen = Path(path).absolute() if path else default_home()
+        if chosen is None:
             raise ObjectNotInPrerequisiteState(
                 f"user ID {os.geteuid()} has no home directory",
                 hint="Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.",
             )
-        return Path(chosen or user_data_path("replctl")).absolute()
+        return chosen
 
     @staticmethod
     def exists(path: Path) -> bool:

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from replctl.own_command import own_command
 from replctl.psql.command_group import command_group, existing_home, run_command_group
 from replctl.psql.messages import Messages, report_new
 from replctl.psql.subcommand import Conf, Home, Master, spark_properties
@@ -87,7 +88,8 @@ def _start(
         print(f"Spark server is running already (PID: {server.pid})")
         if server.conf.misses(wanted):
             print("replctl: warning: it was started with other options", file=sys.stderr)
-            print('replctl: hint: Use "replctl spark stop" first.', file=sys.stderr)
+            stop = own_command("spark", "stop", home=cluster.path)
+            print(f'replctl: hint: Use "{stop}" first.', file=sys.stderr)
         return
     if warm_up:
         _warm_up_in_background(server.remote)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 
@@ -24,6 +26,8 @@ from replctl.errors import (
     SerializationFailure,
     UndefinedFile,
 )
+from replctl.own_command import own_command
+from replctl.spark.server import attached_clusters
 from replctl.spark.sql_value import raised_error
 from replctl.types.numeric import field_overflow
 
@@ -108,6 +112,21 @@ class SessionEnded(ConnectionFailure):
     """A Connect server has ended a session, and has others."""
 
 
+def _unreachable_hint(clusters: Sequence[Path]) -> str:
+    """Return what helps where a server does not answer.
+
+    Args:
+        clusters: those whose servers this process has found by itself.
+    """
+    if not clusters:
+        return (
+            "Start the server, or leave --remote and SPARK_REMOTE out: replctl then runs Spark"
+            " itself."
+        )
+    stop = own_command("spark", "stop", home=clusters[0])
+    return f'Run "{stop}", which also ends a server that does not answer; then try again.'
+
+
 def translated(error: Exception) -> PostgresError:
     """What a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
@@ -166,7 +185,7 @@ def _told(error: Exception) -> PostgresError:
         return ConnectionFailure(
             "could not connect to the Spark Connect server",
             detail=_first_line(message),
-            hint='A server of this cluster that does not answer ends with "replctl spark stop".',
+            hint=_unreachable_hint(attached_clusters()),
         )
     if "[INVALID_HANDLE.SESSION_" in message:  # idle for an hour, or of a server before this one
         return SessionEnded(

@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 
 from replctl.errors import ConnectionFailure, PostgresError
 from replctl.file_lock import is_locked
+from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
@@ -230,7 +231,7 @@ def attach_server(cluster: Path) -> Server | None:
     fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is about to end
     server = find_server(cluster)
     if server is not None:
-        _attached.append(lock)
+        _attached[folder.cluster] = lock
         return server
     os.close(lock)
     dead = folder.read()
@@ -240,7 +241,7 @@ def attach_server(cluster: Path) -> Server | None:
     raise ConnectionFailure(
         f"the Spark server of this cluster (PID {dead.pid}) has died",
         detail=f'{folder.read_ending()}Its log is "{dead.log}".',
-        hint='Start it again with "replctl spark start".',
+        hint=f'Start it again with "{own_command("spark", "start", home=folder.cluster)}".',
     )
 
 
@@ -274,8 +275,13 @@ def temporary_server(
             stop_server(place)
 
 
-#: Descriptors of the locks that this process holds as a user of servers.
-_attached: list[int] = []
+#: Descriptors of the locks that this process holds as a user of servers, by their clusters.
+_attached: dict[Path, int] = {}
+
+
+def attached_clusters() -> tuple[Path, ...]:
+    """Return the directories of the clusters whose servers this process uses."""
+    return tuple(_attached)
 
 
 class _Folder:

@@ -42,6 +42,7 @@ from replctl.lake.table_write import recover, writing
 from replctl.lake.unfinished_batch import leave_batch, note_part_written, unfinished_error
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
+from replctl.own_command import own_command
 
 _FROM_LSN = 7
 
@@ -207,7 +208,8 @@ def test_the_hint_is_the_cause_s(lake: Lake, cause: PostgresError, hint: str | N
     shown = None if hint is None else hint.format("repeat the statement")
     error = unfinished_error(lake.session, batch.subscription, [lake.oid], cause)
     assert (error.detail, error.hint) == ("They cannot be finished: x.", shown)
-    shown = None if hint is None else hint.format('run "replctl sync"')
+    command = own_command("sync", home=lake.session.cluster.path)
+    shown = None if hint is None else hint.format(f'run "{command}"')
     error = note_part_written(lake.session, batch.subscription, cause)
     assert (error.message, error.hint) == ("x", shown)
     assert error.detail == (
