@@ -175,8 +175,7 @@ class Engine:
         logging.getLogger().addFilter(_is_not_raised)
         with _translating():
             if conf.remote:
-                first = self._connect()
-                self._configure(first)
+                first = self._connected_session()
             else:
                 first = self._start(log)
         self._first = first
@@ -184,7 +183,9 @@ class Engine:
         self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
         self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
-        self._sessions = SessionPool(first, self._configured_session, self._has_session)
+        self._sessions = SessionPool(
+            first, self._configured_session, self._has_session, self._end_session
+        )
 
     @property
     def session(self) -> SparkSession:
@@ -203,10 +204,32 @@ class Engine:
             return self._connect() if self._conf.remote else self._first.newSession()
 
     def _configured_session(self) -> SparkSession:
-        session = self.new_session()
         with _translating():
+            if self._conf.remote:
+                return self._connected_session()
+            session = self._first.newSession()
             self._configure(session)
+            return session
+
+    def _connected_session(self) -> SparkSession:
+        session = self._connect()
+        try:
+            self._configure(session)
+        except BaseException:  # a server that is refused, or that has gone
+            self._end_session(session)
+            raise
         return session
+
+    def _end_session(self, session: SparkSession) -> None:
+        """Close the connection of a session with a Connect server; others end with the JVM."""
+        if session not in self._connected:
+            return
+        self._connected.remove(session)
+        session.client.set_retry_policies([])  # a server that has gone knows no session
+        session.stop()
+        # What outlives this, in a traceback say, would close its channel once more when the
+        # interpreter ends, and wait for ever.
+        session._client = None  # type: ignore[attr-defined]
 
     def _has_session(self, session: SparkSession) -> bool:
         """Return whether Spark has not ended a session.
@@ -643,13 +666,8 @@ class Engine:
         if self.is_lost and not self._conf.remote:
             jvm.forget()
         self._log_folder.close()
-        connected, self._connected = self._connected, []
-        for session in connected:
-            session.client.set_retry_policies([])  # a server that has gone knows no session
-            session.stop()
-            # What outlives this, in a traceback say, would close its channel once more when the
-            # interpreter ends, and wait for ever.
-            session._client = None  # type: ignore[attr-defined]
+        for session in list(self._connected):
+            self._end_session(session)
 
     def _connect(self) -> SparkSession:
         from pyspark.sql.connect.client.retries import DefaultPolicy
