@@ -39,7 +39,7 @@ from replctl.spark import (
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
-from replctl.spark.errors import SessionEnded, translated
+from replctl.spark.errors import HostNotReached, SessionEnded, translated
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.memory import heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
@@ -330,6 +330,8 @@ class Engine:
     def _noting_loss(self) -> Iterator[None]:
         try:
             yield
+        except HostNotReached:
+            raise
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None or jvm.has_ended()
             raise
