@@ -13,7 +13,12 @@ from typing import Annotated
 
 import typer
 
-from replctl.psql.command_group import command_group, existing_home, run_command_group
+from replctl.psql.command_group import (
+    command_group,
+    existing_home,
+    opened_cluster,
+    run_command_group,
+)
 from replctl.psql.messages import Messages, report_new
 from replctl.psql.subcommand import Conf, Home, Master, spark_properties
 from replctl.psql.variables import Variables
@@ -72,14 +77,14 @@ def _start(
         typer.Option("--warm-up/--no-warm-up", help="Run a small replication in it at once."),
     ] = True,
 ) -> None:
-    from replctl.catalog.cluster import Cluster
     from replctl.psql.progress import starting_spark
     from replctl.spark import ServerConf, start_server
 
     properties = spark_properties(conf)
-    cluster = Cluster.open(home)
-    cluster.close()
-    report_new(cluster, home, Messages(Variables()))
+    with opened_cluster(home, is_made=True) as cluster:
+        report_new(cluster, home, Messages(Variables()))
+        if cluster.refusal is not None:
+            raise cluster.refusal
     wanted = ServerConf(master, properties, idle_timeout)
     with starting_spark():
         server, is_new = start_server(cluster.path, wanted)
