@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from replctl.errors import FileAccessDenied
 from replctl.psql.command_group import (
     command_group,
     existing_home,
@@ -149,11 +150,19 @@ def _prepare(
     from replctl.psql.progress import starting_spark
     from replctl.spark import archive_classes, bring_jars
 
+    with starting_spark():
+        jars = bring_jars()
     if not archive:
-        with starting_spark():
-            print(f"jars: {bring_jars()}")
+        print(f"jars: {jars}")
         return
-    with starting_spark(), tempfile.TemporaryDirectory() as home:
+    # On a machine that is read-only, files can perhaps be made next to the jars alone
+    if not os.access(jars.parent, os.W_OK):
+        raise FileAccessDenied(
+            f'could not write the archive of classes: "{jars.parent}" cannot be written',
+            hint='The jars are there: use "replctl spark prepare --no-archive". Or set'
+            " XDG_CACHE_HOME to a directory that this user can write.",
+        )
+    with starting_spark(), tempfile.TemporaryDirectory(dir=jars.parent) as home:
         made = archive_classes(lambda java_options: _run_warm_up(home, java_options))
     print(f"archive of classes: {made}")
 

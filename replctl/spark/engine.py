@@ -180,7 +180,9 @@ class Engine:
                 first = self._start(log)
         self._first = first
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
-        self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
+        self._python_functions = PythonFunctions(
+            is_remote=conf.remote is not None, scratch=conf.scratch
+        )
         self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
         self._sessions = SessionPool(
