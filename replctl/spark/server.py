@@ -28,7 +28,7 @@ from typing import IO, Any, NoReturn
 from filelock import FileLock, Timeout
 
 from replctl.errors import ConnectionFailure, PostgresError
-from replctl.file_lock import is_locked
+from replctl.file_lock import help_with, is_locked
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
@@ -135,7 +135,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    with FileLock(folder.path / "start.lock", mode=0o600):
+    with folder.starting():
         if (server := find_server(cluster)) is not None:
             return server, False
         check_user()
@@ -290,6 +290,30 @@ class _Folder:
         self.scratch = self.cluster / "tmp"
         self._failure = self.path / "failure.json"
         self._ending = self.path / "ending"
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Keep others from starting a server meanwhile.
+
+        Raises:
+            ConnectionFailure: somebody has been starting one for too long.
+        """
+        path = self.path / "start.lock"
+        lock = FileLock(path, mode=0o600)
+        try:
+            lock.acquire(timeout=_START_TIMEOUT)
+        except Timeout as error:
+            detail, hint = help_with(path)
+            raise ConnectionFailure(
+                "another program has been starting the Spark server for"
+                f" {_START_TIMEOUT:g} seconds",
+                detail=detail,
+                hint=hint,
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def is_locked(self) -> bool:
         """Whether the process that watches over a server lives, and its server answers."""
