@@ -36,7 +36,7 @@ from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
 from replctl.spark.maven import delta_jars
 from replctl.spark.memory import heap, memory_limit
-from replctl.spark.start_failure import ending, memory_hint, reason
+from replctl.spark.start_failure import ending, reason, start_hint
 
 _START_TIMEOUT = (
     180.0  # seconds until the server has to answer; Delta's jars may have to be brought
@@ -175,7 +175,7 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
         detail, hint = told
     else:
         output = folder.log.read_text("utf-8", "replace")
-        detail, hint = reason(output, code), memory_hint(code)
+        detail, hint = reason(output, code), start_hint(code)
     return ConnectionFailure("could not start the Spark server", detail=detail, hint=hint)
 
 
