@@ -187,7 +187,9 @@ HINTS: dict[str, str] = {
     " directory for temporary files: --conf"
     " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
     "_TRUST_HINT": MACHINE,
-    "memory_hint(code)": MACHINE,
+    "start_hint(code)": MACHINE,
+    "Try again when it answers. Where storage is, and how it is reached, Spark's properties say:"
+    " --conf spark.hadoop.NAME=VALUE.": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
     " 'replctl[java]'.": MACHINE,
 }

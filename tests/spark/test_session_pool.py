@@ -19,11 +19,17 @@ class Sessions:
     def __init__(self) -> None:
         self.now = 0.0
         self.made = 0
+        self.server_is_away = False
         self.ended: set[Any] = set()
         self.asked: list[Any] = []
-        self.pool = SessionPool(self._make(), self._make, self._is_open, lambda: self.now)
+        self.closed: list[Any] = []
+        self.pool = SessionPool(
+            self._make(), self._make, self._is_open, self.closed.append, lambda: self.now
+        )
 
     def _make(self) -> Any:
+        if self.server_is_away:
+            raise ConnectionError
         self.made += 1
         return f"session {self.made}"
 
@@ -60,10 +66,24 @@ def test_one_that_has_rested_is_asked_for() -> None:
     assert sessions.pool.current() == "session 1"
     assert sessions.asked == ["session 1"]
     sessions.ended = {"session 1"}
+    assert sessions.closed == []
     sessions.now = 300
     assert sessions.pool.current() == "session 2"
+    assert sessions.closed == ["session 1"]
     assert sessions.pool.current() == "session 2"
     assert sessions.pool.all() == ["session 2"]
+
+
+def test_one_that_has_ended_is_closed_although_there_is_no_other() -> None:
+    sessions = Sessions()
+    sessions.ended, sessions.now = {"session 1"}, 100
+    sessions.server_is_away = True
+    with pytest.raises(ConnectionError):
+        sessions.pool.current()
+    assert (sessions.closed, sessions.pool.all()) == (["session 1"], [])
+    sessions.server_is_away = False
+    assert sessions.pool.current() == "session 2"
+    assert sessions.closed == ["session 1"]
 
 
 _ENDED = """
@@ -80,8 +100,9 @@ except ConnectionFailure as error:
 print(open_engine(conf).rows("SELECT 2"))
 session_pool._IDLE = 0.0
 engine = open_engine(conf)
-engine.session.client.release_session()
-print(engine.rows("SELECT 3"))
+ended = engine.session.client
+ended.release_session()
+print(engine.rows("SELECT 3"), ended.is_closed, engine.session.client.is_closed)
 engine.stop()
 """
 
@@ -99,5 +120,5 @@ def test_a_session_that_the_server_has_ended(connect_server: str) -> None:
     assert done.stdout.splitlines() == [
         "the Spark Connect server has ended the session",
         "[(2,)]",
-        "[(3,)]",
+        "[(3,)] True False",
     ], done.stderr
