@@ -41,7 +41,7 @@ from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire,
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
 from replctl.spark.errors import HostNotReached, SessionEnded, translated
 from replctl.spark.log_folder import LogFolder
-from replctl.spark.memory import heap, memory_limit
+from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
@@ -147,6 +147,7 @@ _LEAN_SETTINGS = (
 )
 
 
+_CACHED_LOGS = "spark.databricks.delta.delta.log.cacheSize"
 #: Bytes of the driver's heap, where there is memory for it.
 _HEAP = 2 << 30
 
@@ -693,7 +694,8 @@ class Engine:
 
     def _start(self, log: Path | None) -> SparkSession:
         properties = _DEFAULT_PROPERTIES | without_legacy(dict(self._conf.properties))
-        properties.setdefault("spark.driver.memory", heap(_HEAP, memory_limit()))
+        memory = properties.setdefault("spark.driver.memory", heap(_HEAP, memory_limit()))
+        properties.setdefault(_CACHED_LOGS, str(cached_logs(memory)))
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
         if self._conf.is_brief:
             options = properties.get("spark.driver.extraJavaOptions", "")
