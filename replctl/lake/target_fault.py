@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from replctl.catalog.apply_step import written_steps
 from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -17,7 +18,6 @@ from replctl.catalog.pg_subscription import (
     is_copied_anywhere,
     note_fault,
     subscription_relations,
-    written_steps,
 )
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
+from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from replctl.catalog.apply_batch import ApplyBatch, insert_apply_batch
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
     find_subscription,
-    insert_apply_batch,
     subscription_relations,
     update_subscription_relation,
 )

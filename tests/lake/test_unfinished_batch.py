@@ -10,16 +10,14 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch, insert_apply_batch
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_abandoned
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     RelState,
     Subscription,
     SubscriptionRelation,
-    get_apply_batch,
-    insert_apply_batch,
     insert_subscription,
     insert_subscription_relation,
 )
