@@ -19,6 +19,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -192,9 +193,9 @@ def _own_programs() -> Path:
 
 
 MACHINES: dict[str, Callable[[], None]] = {
-    **{f"python-{release}": lambda release=release: other_python(release) for release in RELEASES},
+    **{f"python-{release}": partial(other_python, release) for release in RELEASES},
     "lowest": lowest_versions,
-    **{f"java-{release}": lambda release=release: other_java(release) for release in (17, 21, 25)},
+    **{f"java-{release}": partial(other_java, release) for release in (17, 21, 25)},
     "memory": little_memory,
 }
 

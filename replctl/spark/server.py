@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -247,26 +247,28 @@ def attach_server(cluster: Path) -> Server | None:
 
 @contextmanager
 def temporary_server(
-    memory: str, master: str = "local[2]", *, is_brief: bool = False, folder: Path | None = None
+    memory: str,
+    master: str = "local[2]",
+    *,
+    properties: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Iterator[str]:
     """Give the address, with the token, of a server that no cluster has, and that ends with the
     block.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
-        is_brief: as in SparkConf.
+        properties: further ones of Spark.
         folder: an empty one where `find_server` finds it.
 
     Raises:
         As `start_server`.
     """
-    properties = {"spark.driver.memory": memory}
-    if is_brief:
-        properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
+    chosen = {"spark.driver.memory": memory, **(properties or {})}
     with tempfile.TemporaryDirectory() as other:
         place = folder or Path(other)
         # Its time-out counts from the end of this process, were that killed
-        conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
+        conf = ServerConf(master, tuple(chosen.items()), idle_timeout=5.0)
         server, _is_new = start_server(place, conf)
         attach_server(place)
         try:
