@@ -373,9 +373,8 @@ class _Worker:
                 try:
                     to = self._position(to_lsn)
                     rows = self._subscriber.apply(batch, first, last, from_lsn, to)
-                except ReplicationConflict as conflict:
-                    if not batch.is_joined:
-                        raise self._error(batch, conflict) from conflict
+                except ReplicationConflict:  # it was undone: its transactions are applied anew
+                    return
                 else:
                     self._on_applied(batch.transactions, rows)
                     return
@@ -437,7 +436,12 @@ class _Worker:
         self._subscriber.report(Notice(severity, message, sqlstate, detail=detail, context=context))
 
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
-        """Apply a group; if that fails, what precedes the transaction that fails."""
+        """Apply a group; if that fails, what precedes the transaction that fails.
+
+        Raises:
+            PostgresError: a transaction cannot be applied, or a part of the group is written, and
+                the rest cannot be: then only the whole group can be finished.
+        """
         try:
             to = self._position(group.to_lsn)
             rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, to)
@@ -449,9 +453,8 @@ class _Worker:
         except QueryCanceled:
             raise
         except PostgresError as error:
-            if len(group.transactions) == 1:
-                (transaction,) = group.transactions
-                error.context = error_context(self._origin, transaction)
+            if len(group.transactions) == 1 or self._subscriber.unfinished_batch() is not None:
+                error.context = error_context(self._origin, group.transactions[-1])
                 raise
             middle = len(group.transactions) // 2
             left, right = Group(group.transactions[:middle]), Group(group.transactions[middle:])
