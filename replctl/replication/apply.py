@@ -28,6 +28,7 @@ from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
 from replctl.replication.conflict import (
+    ConflictType,
     DecodingFailure,
     ReplicationConflict,
     decoding_context,
@@ -39,6 +40,14 @@ from replctl.replication.node import (
     RemoteTransaction,
     RowCounts,
     Subscriber,
+)
+from replctl.replication.refresh_hint import unique_key_hint
+
+#: Conflicts that a key which the published table has twice leads to.
+_EXISTS = (
+    ConflictType.INSERT_EXISTS,
+    ConflictType.UPDATE_EXISTS,
+    ConflictType.MULTIPLE_UNIQUE_CONFLICTS,
 )
 
 OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
@@ -475,7 +484,18 @@ class _Worker:
         """A conflict as PostgreSQL reports it; it is counted."""
         if conflict.type is not None:
             self._subscriber.count_conflicts({conflict.type: 1})
-        return conflict_error(self._origin, batch, conflict)
+        error = conflict_error(self._origin, batch, conflict)
+        if error.hint is None and conflict.type in _EXISTS:
+            error.hint = self._key_hint(batch, conflict)
+        return error
+
+    def _key_hint(self, batch: ChangeBatch, conflict: ReplicationConflict) -> str | None:
+        """Return what helps if a row exists because the published table has its key twice."""
+        for item in batch.changes:
+            remote = item.relation
+            if remote.has_other_writers and remote.qualified_name == conflict.relation:
+                return unique_key_hint(self._subscription, remote.schema, remote.name)
+        return None
 
 
 def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
