@@ -942,7 +942,7 @@ def delete_index(catalog: Catalog, oid: int) -> None:
 
 
 def encode_attnums(attnums: Iterable[int]) -> str:
-    """(1, 3) -> `1 3`, the text of an int2vector."""
+    """(1, 3) -> `1 3`: the text of an int2vector."""
     return " ".join(map(str, attnums))
 
 
