@@ -17,7 +17,7 @@ from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.pg_type import type_name, type_oid
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.types import builtin
 
@@ -449,7 +449,7 @@ def _load_columns(
 ) -> dict[int, list[Column]]:
     pg_attrdef = schema.pg_attrdef
     defaults = {
-        (int(row.adrelid), int(row.adnum)): nodes.loads(row.adbin)
+        (int(row.adrelid), int(row.adnum)): pg_node_tree.loads(row.adbin)
         for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
@@ -504,7 +504,7 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
                 is_primary=bool(row.indisprimary),
                 is_replica_identity=bool(row.indisreplident),
                 nulls_not_distinct=bool(row.indnullsnotdistinct),
-                predicate=None if row.indpred is None else nodes.loads(row.indpred),
+                predicate=None if row.indpred is None else pg_node_tree.loads(row.indpred),
                 parent_oid=parents.get(oid, 0),
             )
         )
@@ -525,7 +525,7 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
                 columns=decode_attnums(row.conkey or ""),
                 index_oid=int(row.conindid),
                 parent_oid=int(row.conparentid),
-                check=None if row.conbin is None else nodes.loads(row.conbin),
+                check=None if row.conbin is None else pg_node_tree.loads(row.conbin),
                 ref_relid=int(row.confrelid),
                 ref_columns=decode_attnums(row.confkey or ""),
                 on_update=str(row.confupdtype),
@@ -556,7 +556,9 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
         int(row.partrelid): PartitionKey(
             row.partstrat,
             decode_attnums(row.partattrs),
-            tuple(nodes.loads(text) for text in json.loads(row.partexprs)) if row.partexprs else (),
+            tuple(pg_node_tree.loads(text) for text in json.loads(row.partexprs))
+            if row.partexprs
+            else (),
         )
         for row in catalog.select(table, table.c.partrelid.in_(oids))
     }
@@ -663,7 +665,9 @@ def insert_relation(catalog: Catalog, relation: Relation) -> None:
             partrelid=relation.oid,
             partstrat=key.strategy,
             partattrs=encode_attnums(key.attnums),
-            partexprs=json.dumps([nodes.dumps(expr) for expr in key.exprs]) if key.exprs else None,
+            partexprs=json.dumps([pg_node_tree.dumps(expr) for expr in key.exprs])
+            if key.exprs
+            else None,
         )
 
 
@@ -712,7 +716,7 @@ def _insert_default(catalog: Catalog, relid: int, column: Column) -> None:
             oid=catalog.new_oid(),
             adrelid=relid,
             adnum=column.attnum,
-            adbin=nodes.dumps(column.default),
+            adbin=pg_node_tree.dumps(column.default),
         )
 
 
@@ -734,7 +738,7 @@ def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
         indisreplident=index.is_replica_identity,
         indnullsnotdistinct=index.nulls_not_distinct,
         indkey=encode_attnums(index.key + index.including),
-        indpred=None if index.predicate is None else nodes.dumps(index.predicate),
+        indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
     if index.parent_oid:
         insert_parent(catalog, index.oid, index.parent_oid, 1)
@@ -758,7 +762,7 @@ def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constrai
         confmatchtype=constraint.match if is_foreign else " ",
         conkey=encode_attnums(constraint.columns) if constraint.columns else None,
         confkey=encode_attnums(constraint.ref_columns) if is_foreign else None,
-        conbin=None if constraint.check is None else nodes.dumps(constraint.check),
+        conbin=None if constraint.check is None else pg_node_tree.dumps(constraint.check),
         connoinherit=constraint.no_inherit,
         conenforced=constraint.is_enforced,
         conislocal=constraint.is_local,
@@ -775,7 +779,7 @@ def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
         conname=constraint.name,
         conindid=constraint.index_oid,
         conparentid=constraint.parent_oid,
-        conbin=None if constraint.check is None else nodes.dumps(constraint.check),
+        conbin=None if constraint.check is None else pg_node_tree.dumps(constraint.check),
         conislocal=constraint.is_local,
         coninhcount=constraint.inherited_count,
     )
@@ -794,7 +798,7 @@ def update_index(catalog: Catalog, index: Index) -> None:
         pg_index.c.indexrelid == index.oid,
         indisprimary=index.is_primary,
         indisreplident=index.is_replica_identity,
-        indpred=None if index.predicate is None else nodes.dumps(index.predicate),
+        indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
     )
     catalog.update(
         pg_class,

@@ -73,7 +73,7 @@ from replctl.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.column_fault import check_copyable, check_decodable
 from replctl.lake.delta_files import table_size
@@ -435,7 +435,7 @@ class LakePublisher:
         context = self._session.function_context(catalog)
         tests = {
             is_permissive: [
-                nodes.transform(nodes.loads(policy.using), partial(session_value, context))
+                nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))
                 for policy in policies
                 if policy.is_permissive == is_permissive and policy.using is not None
             ]

@@ -20,7 +20,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.replication.column_list import published_columns
 from replctl.replication.update_transformation import Action
@@ -224,7 +224,7 @@ def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
     columns = [column for column in relation.columns if column.attnum in used]
     numbers = {column.attnum: i for i, column in enumerate(columns, start=1)}
     return AppliedFilter(
-        nodes.dumps(nodes.renumber(row_filter, numbers)),
+        pg_node_tree.dumps(nodes.renumber(row_filter, numbers)),
         tuple((column.name, column.type, column.typmod) for column in columns),
     )
 
