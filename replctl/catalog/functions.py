@@ -30,9 +30,10 @@ from replctl.catalog import (
 )
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import ancestors_of, get_relation, load_relations
+from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name

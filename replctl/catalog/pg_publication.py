@@ -9,13 +9,13 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
     Relation,
-    ancestors_of,
     decode_attnums,
     encode_attnums,
     leaf_partitions,
     load_relations,
     relation_oids,
 )
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.transaction import Catalog
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass

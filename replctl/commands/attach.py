@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Relation,
-    children_of,
-    delete_parent,
-    descendants_of,
-    insert_parent,
-    update_column,
-    update_constraint,
-    update_index,
-    update_relation,
-)
+from replctl.catalog.heap import update_column, update_constraint, update_index, update_relation
+from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import references_to

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Column, Constraint, Relation, children_of, insert_constraint
+from replctl.catalog.heap import insert_constraint
+from replctl.catalog.pg_class import Column, Constraint, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.naming import constraint_name
 from replctl.errors import (

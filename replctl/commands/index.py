@@ -10,20 +10,22 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
-    Column,
-    Constraint,
-    Index,
-    Relation,
-    children_of,
-    find_relation_oid,
+from replctl.catalog.heap import (
     insert_constraint,
     insert_index,
     update_column,
     update_constraint,
     update_index,
 )
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    Column,
+    Constraint,
+    Index,
+    Relation,
+    find_relation_oid,
+)
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.expression import columns_used, index_predicate
 from replctl.commands.naming import relation_name

@@ -5,13 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    PartitionBound,
-    PartitionKey,
-    Relation,
-    children_of,
-    leaf_partitions,
-)
+from replctl.catalog.pg_class import PartitionBound, PartitionKey, Relation, leaf_partitions
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl
 from replctl.commands.foreign_key import clone_foreign_key

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog.acl import PUBLIC
-from replctl.catalog.pg_class import Relation, get_relation, update_relation
+from replctl.catalog.heap import update_relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_policy import Policy, find_policy, put_policy
 from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_object import find_relation

@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
-    Relation,
-    descendants_of,
-    get_relation,
-    load_relations,
-)
+from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_publication import (
     Publication,

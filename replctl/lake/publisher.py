@@ -13,14 +13,13 @@ from itertools import chain, groupby, pairwise
 from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
 from replctl.catalog.pg_class import (
     Relation,
-    ancestors_of,
-    descendants_of,
     find_relation_oid,
     leaf_partitions,
     load_relations,
     relation_names,
 )
 from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications

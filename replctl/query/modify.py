@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.adt.fold import simplified
-from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import Column, Relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
 from replctl.expr import nodes
