@@ -166,8 +166,8 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:
@@ -176,7 +176,7 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
         if slot is None:
-            return 0
+            return None
         check_not_invalidated(slot, has_subscription=True)
         return slot.applied_lsn
 

@@ -21,6 +21,7 @@ from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote, FeedVersion
+from replctl.types.quote import quote_qualified_identifier
 
 
 def undo_commits(
@@ -135,12 +136,19 @@ def _undoing(
 
 
 def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
-    """Warn of a transaction that cannot be undone now."""
+    """Warn of a transaction that cannot be undone now, with a statement that does it later."""
+    intents = written_tables(session, xid)[0]
+    with session.cluster.read(session.database_oid) as catalog:
+        relations = load_relations(catalog, [intent.relid for intent in intents])
+    writes = [
+        f"DELETE FROM {quote_qualified_identifier(item.schema, item.name)} WHERE false;"
+        for _oid, item in sorted(relations.items())
+    ]
     session.notice(
         f"transaction {xid} could not be undone yet",
         severity="WARNING",
         detail=error.message,
-        hint="It is undone before its tables are used again.",
+        hint=f"When the cause is gone, use {' '.join(writes)}" if writes else None,
     )
 
 

@@ -35,6 +35,7 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.lake import commit_log
+from replctl.own_command import own_command
 from replctl.replication.refresh_hint import refresh_hint
 from replctl.session import Session
 
@@ -84,7 +85,8 @@ def note_part_written(
     told.detail = _sentences(
         error.detail, f'Changes of {noun} {names} of database "{database}" are written in part'
     )
-    told.hint = error.hint or _help(subscription, members[0], error, 'run "replctl sync"')
+    sync = own_command("sync", home=session.cluster.path)
+    told.hint = error.hint or _help(subscription, members[0], error, f'run "{sync}"')
     return told
 
 

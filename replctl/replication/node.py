@@ -206,8 +206,8 @@ class Publisher(Protocol):
         """Whether its log was at a position: it reaches there, and has the same commits up to
         it."""
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:

@@ -75,7 +75,7 @@ def move_in(lake: Lake) -> None:
     shutil.move(other, lake.location)
 
 
-_FAULTS = {
+_FAULTS: dict[Callable[[Lake], None], str] = {
     restore: "Another program restored an earlier version of the table (RESTORE) in version 4 of",
     overwrite: "Another program overwrote the table without a predicate (WRITE) in version 4 of",
     create_or_replace: "Another program replaced the table (CREATE OR REPLACE TABLE) in version 4",

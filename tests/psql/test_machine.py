@@ -143,6 +143,11 @@ def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.Monke
     assert (first.stdout, first.exit_code) == (f"jars: {folder}\n", 0)
     assert first.stderr == f"replctl: bringing {folder.name} from Maven Central\n"
     assert psql("spark", "prepare", "--no-archive").stderr == ""
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != folder.parent)
+    refused = psql("spark", "prepare")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f'"{folder.parent}" cannot be written' in refused.stderr
+    assert "--no-archive" in refused.stderr
 
 
 def test_versions_that_do_not_work_are_not_asked_for() -> None:
