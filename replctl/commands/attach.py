@@ -29,7 +29,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.types.builtin import SystemRelation
 
 
@@ -146,7 +146,7 @@ def _check_own_inheritance(relation: Relation) -> None:
 
 def _table(ddl: Ddl, command: ast.AlterTableCmd) -> Relation:
     assert command.relation is not None
-    found = QueryAnalyzer(ddl.environment).relation(replace(command.relation, pos=-1))
+    found = open_relation(ddl.environment, replace(command.relation, pos=-1))
     if isinstance(found, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     return found

@@ -13,12 +13,12 @@ from replctl.expr.context import ExprContext
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.analyze import QueryAnalyzer
 from replctl.query.copy import column_numbers, copied_relation
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.next_value import check_defaults
 from replctl.query.permission import check_change
-from replctl.query.range_table import FromScope
+from replctl.query.range_table import FromScope, relation_entry
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn

@@ -15,6 +15,7 @@ from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.query.write import modified_relation
 from replctl.result import Result
 from replctl.session import Session
@@ -68,7 +69,7 @@ def empty(
 
 
 def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
-    relation = analyzer.relation(name, or_sequence=True)
+    relation = open_relation(analyzer.environment, name, or_sequence=True)
     if isinstance(relation, Relation) and relation.kind not in "rp":
         raise WrongObjectType(f'"{relation.name}" is not a table')
     return modified_relation(analyzer, name)
