@@ -43,6 +43,16 @@ def holder(path: Path, locks: Path = _LOCKS) -> int | None:
     return None
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a process has been stopped (SIGSTOP, a debugger); not if the system does not
+    tell."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] in ("T", "t")
+
+
 def help_with(path: Path) -> tuple[str | None, str]:
     """Return who holds the lock of a file, as DETAIL, and what helps against a holder that has been
     stopped, as HINT."""

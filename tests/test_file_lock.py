@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,7 +22,9 @@ from replctl.errors import (
     LockNotAvailable,
     ObjectNotInPrerequisiteState,
 )
+from replctl.execute import execute
 from replctl.file_lock import help_with, holder
+from replctl.session import Session
 from replctl.spark import ServerConf, maven, server, start_server
 from replctl.spark.installation import SPARK
 
@@ -135,3 +137,29 @@ def test_the_holder_of_a_lock(tmp_path: Path) -> None:
         assert holder(lock, locks) == expected
     assert holder(lock, tmp_path / "none") is None
     assert holder(tmp_path / "none", locks) is None
+
+
+def test_a_lock_whose_holder_is_stopped(
+    stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    opened = Cluster.open(tmp_path / "home")
+    session = Session.connect(opened, "postgres", "postgres")
+    pid = stopped(opened.path / "lock" / "subscription-1.lock")
+    writer = stopped(opened.path / "lock" / "relation-7.lock")
+    if sys.platform != "linux":
+        pytest.skip("the system does not tell who holds a lock")
+    with pytest.raises(LockNotAvailable) as caught, opened.lock("subscription-1"):
+        pass
+    assert caught.value.message == ('could not obtain lock "subscription-1": its holder is stopped')
+    assert f"kill -CONT {pid}" in (caught.value.hint or "")
+    with pytest.raises(LockNotAvailable, match="its holder is stopped"), ExitStack() as stack:
+        session.lock_relations([7], stack)
+    os.kill(writer, signal.SIGCONT)
+    list(execute(session, "SET lock_timeout = '1s'"))
+    with pytest.raises(LockNotAvailable, match="due to lock timeout"), ExitStack() as stack:
+        session.lock_relations([7], stack)
+    os.kill(pid, signal.SIGKILL)
+    with opened.lock("subscription-1"):
+        pass
+    opened.close()

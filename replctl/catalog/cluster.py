@@ -66,7 +66,7 @@ from replctl.errors import (
     PostgresError,
     UndefinedFile,
 )
-from replctl.file_lock import help_with, is_locked
+from replctl.file_lock import help_with, holder, is_locked, is_stopped
 from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
 
@@ -81,6 +81,8 @@ _KEY_BYTES = 32
 _LOCK_MODE = 0o600
 #: Seconds to wait for others that open the cluster, each for a moment.
 _OPENING_PATIENCE = 60.0
+#: Seconds after which who waits for a lock looks whether its holder is stopped.
+_PATIENCE = 30.0
 
 
 class Cluster:
@@ -370,24 +372,48 @@ class Cluster:
         """Hold a lock of this cluster; the system lets go of it when the process dies.
 
         Args:
-            timeout: seconds to wait; negative: for ever.
+            timeout: seconds to wait; negative: for ever, but for a process that is stopped.
 
         Raises:
             LockNotAvailable: somebody else holds it for longer (55P03).
         """
-        file_lock = FileLock(
-            self.path / "lock" / f"{name}.lock", mode=_LOCK_MODE, thread_local=False
-        )
-        try:
-            file_lock.acquire(timeout=timeout)
-        except Timeout as error:
-            raise LockNotAvailable(f'could not obtain lock "{name}"') from error
-        except OSError as error:
-            raise refusal_of(self.path / "lock", error) from error
+        path = self._lock_file(name)
+        file_lock = FileLock(path, mode=_LOCK_MODE, thread_local=False)
+        begun = time.monotonic()
+        while True:
+            try:
+                file_lock.acquire(timeout=_PATIENCE if timeout < 0 else timeout)
+                break
+            except Timeout as error:
+                if timeout >= 0:
+                    raise LockNotAvailable(f'could not obtain lock "{name}"') from error
+                self.check_holder(name, time.monotonic() - begun)
+            except OSError as error:
+                raise refusal_of(self.path / "lock", error) from error
         try:
             yield
         finally:
             file_lock.release()
+
+    def check_holder(self, name: str, waited: float) -> None:
+        """Check that the process that holds a lock may let go of it: that it is not stopped.
+
+        Args:
+            waited: seconds that this process has waited for it; at first nothing is checked.
+
+        Raises:
+            LockNotAvailable: it is stopped (55P03).
+        """
+        path = self._lock_file(name)
+        pid = holder(path) if waited >= _PATIENCE else None
+        if pid is not None and is_stopped(pid):
+            detail, hint = help_with(path)
+            raise LockNotAvailable(
+                f'could not obtain lock "{name}": its holder is stopped', detail=detail, hint=hint
+            )
+
+    def _lock_file(self, name: str) -> Path:
+        return self.path / "lock" / f"{name}.lock"
 
     def is_alive(self, backend: str) -> bool:
         """Whether the process that called itself `backend` still runs."""

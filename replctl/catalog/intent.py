@@ -136,6 +136,8 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
 
 
 def disown(connection: Connection, xid: int) -> None:
-    """Leave a transaction of this process to whoever uses its tables next."""
-    xact = schema.pg_xact
+    """Leave a transaction of this process, which has failed, to be undone by whoever uses its
+    tables next: all that it does may be there."""
+    xact, intent = schema.pg_xact, schema.intent
     connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))
+    connection.execute(update(intent).where(intent.c.xid == xid).values(is_whole=False))

@@ -19,6 +19,7 @@ from replctl.catalog.pg_class import (
     relation_names,
 )
 from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
@@ -67,6 +68,7 @@ from replctl.errors import (
     DataError,
     FeatureNotSupported,
     InsufficientPrivilege,
+    IntegrityError,
     ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedObject,
@@ -106,6 +108,7 @@ from replctl.replication.published_relation import (
     TableToCopy,
     applied_filters,
 )
+from replctl.replication.refresh_hint import unique_key_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
@@ -617,6 +620,12 @@ class LakePublisher:
             by_leaf[placed.entry.relid].append(placed)
         first = published[entries[0].entry.relid]
         remote = _remote_changes(first)
+        remote = replace(
+            remote,
+            has_other_writers=any(
+                _has_other_writers(published[relid].relation) for relid in by_leaf
+            ),
+        )
         sources = []
         retyped: set[str] = set()
         joined: tuple[int, ...] = ()
@@ -650,8 +659,18 @@ class LakePublisher:
                 )
             except DataError as error:
                 raise DecodingFailure(error) from error
+            except IntegrityError as error:  # rows that others have written
+                raise self._key_fault(error, remote) from error
             positions = joined or tuple(placed.position for placed in entries)
             yield RelationChanges(remote, Rows(rows), positions, lane), bool(joined)
+
+    def _key_fault(self, error: IntegrityError, remote: RemoteRelation) -> DecodingFailure:
+        """Return the failure of changes of rows that have no key, or one that others have, too."""
+        with self._session.read() as catalog:
+            database = current_database(catalog)
+        error.detail = f'{error.detail} The table is in database "{database}".'
+        hint = partial(unique_key_hint, schema=remote.schema, table=remote.name)
+        return DecodingFailure(error, hint=hint)
 
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
         """Refuse what cannot be evaluated exactly before a row is read."""
@@ -837,6 +856,11 @@ def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
         None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
     )
     return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def _has_other_writers(leaf: Relation) -> bool:
+    """Return whether programs write a table that do not keep its key."""
+    return leaf.storage is not None and (leaf.storage.is_adopted or leaf.storage.has_foreign)
 
 
 def _remote_table(table: TableToCopy) -> RemoteRelation:

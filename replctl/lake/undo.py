@@ -69,6 +69,7 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
             relation,
             [_feed_version(commit) for commit in pending],
             [_feed_version(c) for c in commits if c.changes_data and not c.is_of(xid)],
+            is_renamed=any(c.changes_schema for c in commits if not c.is_of(xid)),
         )
     injection_point("undo.after-restore")
 
@@ -79,12 +80,19 @@ def _undo_by_inverse(
     relation: Relation,
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
+    *,
+    is_renamed: bool,
 ) -> None:
     """Take back versions of a table with which others' lie: those at once of which the rows have
-    a key, else one by one, the newest first."""
+    a key, else one by one, the newest first.
+
+    Args:
+        is_renamed: others have changed the schema since.
+    """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
-    source = written_source(relation, versions[0])
+    read = [version.version for version in [*own, *foreign]] if is_renamed else []
+    source = written_source(relation, versions[0], read)
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]
     if key and numbers.issuperset(key):
@@ -93,7 +101,8 @@ def _undo_by_inverse(
         return
     for version in reversed(own):
         with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
-            engine.revert(written_source(relation, version.version), (), [version], (), note)
+            source = written_source(relation, version.version, read)
+            engine.revert(source, (), [version], (), note)
 
 
 def _feed_version(commit: DeltaCommit) -> FeedVersion:

@@ -44,6 +44,7 @@ class RemoteRelation:
         replica_identity: the names of the columns that identify old rows, None for FULL.
         filters: its rows have to pass one of them to be sent, or copied.
         actions: what is published of it, of I, U, D and T.
+        has_other_writers: programs write it that do not keep its key.
     """
 
     schema: str
@@ -52,6 +53,7 @@ class RemoteRelation:
     replica_identity: tuple[str, ...] | None
     filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
     actions: frozenset[str] = frozenset("IUDT")
+    has_other_writers: bool = False
 
     @property
     def qualified_name(self) -> str:

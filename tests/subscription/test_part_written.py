@@ -101,6 +101,6 @@ def test_what_cannot_be_undone_is_undone_later(
     stored = f"SELECT id FROM delta.`{path}` ORDER BY id"
     engine = subscriber.session.engine()
     assert engine.rows(stored) == [(1,), (2,)]
-    subscriber.run(warning.hint.partition("use ")[2])
+    subscriber.run(warning.hint.partition(", use ")[2])
     assert engine.rows(stored) == [(1,)]
     assert subscriber.rows('TABLE "My t"') == [("1",)]
