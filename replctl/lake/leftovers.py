@@ -9,8 +9,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from replctl.catalog.pg_class import Relation, Storage, load_relations
-from replctl.catalog.storage import note_takeover
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import Storage, note_takeover
 from replctl.catalog.transaction import backend_of
 from replctl.errors import ConnectionFailure, PostgresError
 from replctl.lake.commit_log import commits_since

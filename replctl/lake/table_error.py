@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from copy import copy
 
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.storage import storage_locations
 from replctl.errors import (

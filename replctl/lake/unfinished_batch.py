@@ -18,7 +18,8 @@ from replctl.catalog.apply_batch import (
     list_apply_batches,
 )
 from replctl.catalog.commit_nonce import hand_over_nonces
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.transaction import (
     Catalog,

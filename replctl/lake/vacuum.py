@@ -29,9 +29,9 @@ from replctl.catalog.horizon import (
     trim,
 )
 from replctl.catalog.intent import list_intents, oldest_intent
-from replctl.catalog.pg_class import Relation, Storage, get_relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_subscription import unfinished_copies
-from replctl.catalog.storage import forget_foreign_commit, relations_with_storage
+from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point
