@@ -226,8 +226,9 @@ def _check_is_cluster(directory: str, port: str) -> None:
             "could not connect to the publisher: "
             f"{_server(directory, port)} failed: No such file or directory",
             detail=f'There is no cluster in "{directory}".',
-            hint="A host that begins with a slash is the directory of a cluster. Sockets of"
-            " PostgreSQL servers are not supported yet.",
+            hint="A host that begins with a slash is the directory of a cluster. If that was moved,"
+            " use ALTER SUBSCRIPTION ... CONNECTION. Sockets of PostgreSQL servers are not"
+            " supported yet.",
         )
 
 

@@ -145,8 +145,8 @@ HINTS: dict[str, str] = {
     "Make their storage accessible at these places and promote again. --without-tables promotes"
     " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
     "test_promotion_without_the_primary_s_tables",
-    "A host that begins with a slash is the directory of a cluster. Sockets of PostgreSQL servers"
-    " are not supported yet.": UNTRIED,
+    "A host that begins with a slash is the directory of a cluster. If that was moved, use ALTER"
+    " SUBSCRIPTION ... CONNECTION. Sockets of PostgreSQL servers are not supported yet.": UNTRIED,
     # -- Spark
     "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
     "test_spark_server.py::test_a_watch_outlives_its_server",
