@@ -32,6 +32,7 @@ POINTS = (
     "tablesync.after-finishedcopy",
     "tablesync.before-syncdone",
     "tablesync.before-ready",
+    "resync.after-table",
     "apply.before-batch",
     "apply.after-batch",
     "apply.after-first-table",

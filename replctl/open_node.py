@@ -10,6 +10,7 @@ from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
 from replctl.catalog.pg_authid import get_role
 from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.conninfo import (
     command_line_settings,
     connection_target,
@@ -26,6 +27,7 @@ from replctl.errors import (
 )
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
+from replctl.own_command import own_command
 from replctl.replication.node import Publisher
 from replctl.session import Session
 from replctl.spark import SharedFeeds
@@ -71,6 +73,10 @@ def open_publisher(
     remote = _connected(session, parameters, user, password, is_leaving=is_leaving)
     try:
         yield LakePublisher(remote, feeds)
+    except SlotInvalidated as error:
+        command = own_command("sync", home=session.cluster.path, names=[subscription.name])
+        error.hint = f'Run "{command}": its error has the statement that reconciles the tables.'
+        raise
     finally:
         remote.close()
 
@@ -225,9 +231,9 @@ def _check_is_cluster(directory: str, port: str) -> None:
         raise ConnectionFailure(
             "could not connect to the publisher: "
             f"{_server(directory, port)} failed: No such file or directory",
-            detail=f'There is no cluster in "{directory}".',
-            hint="A host that begins with a slash is the directory of a cluster. Sockets of"
-            " PostgreSQL servers are not supported yet.",
+            detail=f'There is no cluster in "{directory}". Sockets of PostgreSQL servers are not'
+            " supported yet.",
+            hint="Name the directory of the publisher's cluster: host=DIRECTORY.",
         )
 
 

@@ -3,8 +3,8 @@ into a table."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation, list_subscriptions
 from replctl.catalog.table_verification import put_verification
@@ -18,10 +18,12 @@ from replctl.errors import (
 )
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.open_node import open_publisher, open_subscriber
+from replctl.own_command import own_command
 from replctl.record import dataclass
 from replctl.replication.node import Publisher
 from replctl.session import Session
 from replctl.spark import Comparison
+from replctl.types.quote import quote_qualified_identifier
 
 #: A table, by (schema, name).
 _Name = tuple[str, str]
@@ -106,7 +108,7 @@ def _verified(
     found = VerifiedSubscription(subscription.name, database)
     with open_subscriber(session, subscription) as subscriber:
         members = subscriber.relations()
-        names = _chosen(subscription, sorted(members), table)
+        names = _chosen(subscription, sorted(members), table, session.cluster.path)
         try:
             _check_origin(subscription)
             with open_publisher(session, subscription) as publisher:
@@ -120,9 +122,12 @@ def _verified(
 
 
 def _chosen(
-    subscription: Subscription, names: Sequence[_Name], table: Sequence[str]
+    subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
 ) -> Sequence[_Name]:
     """The tables that are asked for.
+
+    Args:
+        home: the cluster's directory.
 
     Raises:
         UndefinedTable: there is none of that name.
@@ -138,11 +143,9 @@ def _chosen(
             detail=_listed(subscription, names),
         )
     if len(found) > 1:
-        raise AmbiguousAlias(
-            f'table name "{shown}" is ambiguous',
-            hint=f"Run: replctl verify {shlex.quote(subscription.name)} "
-            f"{shlex.quote('.'.join(found[0]))}",
-        )
+        first = quote_qualified_identifier(*found[0])
+        command = own_command("verify", home=home, names=[subscription.name, first])
+        raise AmbiguousAlias(f'table name "{shown}" is ambiguous', hint=f"Run: {command}")
     return found
 
 

@@ -20,16 +20,19 @@ PLACES = (
     "lake", "replication", "spark", "launcher.py", "verify.py", "open_node.py",
     "catalog/wal_availability.py", "commands/adopt.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
-    "commands/subscription_table.py", "commands/alter_table.py",
+    "commands/subscription_table.py", "commands/alter_table.py", "catalog/identity.py",
+    "catalog/identify.py",
 )  # fmt: skip
 
-#: It is PostgreSQL's; it says what the machine lacks, which no test takes away; it comes from
-#: another error; or nothing has tried it yet.
-POSTGRESQL, MACHINE, PASSED_ON, UNTRIED = "PostgreSQL's", "the machine's", "another's", "untried"
+#: It is PostgreSQL's; it says what the machine lacks, which no test takes away; or it comes from
+#: another error.
+POSTGRESQL, MACHINE, PASSED_ON = "PostgreSQL's", "the machine's", "another's"
 
 _COLUMNS = (
     "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
 )
+_COPIED = "lake/test_copied.py::test_"
+_COMMANDS = "test_own_command.py::test_"
 _HINTS = "commands/test_hints.py::test_hints_of"
 _LOCATION = f"{_HINTS}_tables_with_a_location"
 _FOLLOWED = "subscription/test_hints_followed.py::"
@@ -46,13 +49,14 @@ HINTS: dict[str, str] = {
     "refresh_hint(subscription, schema, name, option)": _DISABLED,
     "refresh_hint(subscription, relation.schema, relation.name)": "subscription/test_resync.py::"
     "test_too_many_rows_are_not_deleted_without_being_asked",
-    'Run "replctl sync": its error has the statement that reconciles the tables.': "lake/"
-    "test_forked_log.py::test_a_slot_that_was_invalidated_is_made_again",
+    'Run "{}": its error has the statement that reconciles the tables.': f"{_COMMANDS}"
+    "a_subscription_whose_slot_is_lost",
     "publication_refresh(subscription, 'copy_data = reconcile')": "lake/test_forked_log.py::"
     "test_tables_that_the_backup_does_not_publish_leave_the_subscription",
     "refresh_all_hint(subscription, tables)": "lake/test_forked_log.py::"
     "test_a_publisher_that_was_put_back_stops_the_subscription",
     "self._refresh(catalog, relation) or error.hint": _TARGET,
+    "self._key_hint(batch, conflict)": "subscription/test_broken_keys.py::test_the_hint_ends_with_equal_rows",
     "_statement(subscription, relation, 'delete = none')": _RECONCILE,
     "_statement(subscription, relation, f'delete = {choice.value}')": "subscription/"
     "test_reconcile.py::test_the_statement_says_which_rows_are_deleted",
@@ -64,10 +68,8 @@ HINTS: dict[str, str] = {
     "test_reconcile.py::test_keys_that_are_there_twice",
     "Add copy_data = reconcile to the options.": f"{_HINTS}_options_of_a_subscription",
     "Available values: {}.": f"{_HINTS}_options_of_a_subscription",
-    "Run: replctl sync {}": "subscription/test_verify.py::"
+    "Run: {}": "subscription/test_verify.py::"
     "test_a_table_that_is_not_synchronized_cannot_be_compared",
-    "Run: replctl verify {} {}": "subscription/test_verify.py::"
-    "test_what_cannot_be_compared_is_exit_code_2",
     "Publications and subscriptions form a loop: origin = none keeps replicated changes from being"
     " sent on.": "subscription/test_rep_changes.py::test_a_loop_of_subscriptions_is_named",
     'You might need to increase "max_slot_wal_keep_size".': POSTGRESQL,
@@ -79,7 +81,8 @@ HINTS: dict[str, str] = {
     "Use SELECT pg_drop_replication_slot({}), then SELECT"
     " pg_create_logical_replication_slot({}, {}): changes before that are lost.": "lake/"
     "test_lost_slot.py::test_the_hint_is_for_who_reads_the_slot",
-    "Make the standby again: replctl standby create.": UNTRIED,
+    "At the primary, use SELECT pg_drop_replication_slot({}), then SELECT"
+    " pg_create_physical_replication_slot({}).": f"{_COMMANDS}a_standby_whose_slot_is_lost",
     # -- tables
     "put_back_hint(relation)": "lake/test_version_chain.py",
     "put_back_hint(place.relation)": "lake/test_version_chain.py",
@@ -88,10 +91,9 @@ HINTS: dict[str, str] = {
     "Put the file back from a backup; or take it out of Delta's log, with its rows, by"
     ' DeltaTable("{}").repair() of the Python package deltalake.': "lake/test_table_error.py::"
     "test_a_file_that_is_gone",
-    "If the table is a shallow clone, or its log is to be trusted for another reason, adopt it with"
-    " WITH ({} = on), or use ALTER TABLE {} SET ({} = on).": "lake/test_table_paths.py::"
-    "test_foreign_files_are_refused",
-    'If the catalog was put back from a backup, run "replctl cluster identify --restored". To take'
+    "_TRUST": "lake/test_table_paths.py::test_foreign_files_are_refused",
+    "_trust_hint(catalog, relation)": f"{_FOLLOWED}test_a_shallow_clone_at_a_source",
+    'If the catalog was put back from a backup, run "{}". To take'
     " the commits for another writer's, use SELECT replctl_accept_commits({}).": "lake/"
     "test_commit_mark.py::test_a_mark_of_an_unknown_nonce_stops_its_table",
     "Use GRANT {} TO {}.": f"{_HINTS}_roles_that_may_not_read_files",
@@ -108,7 +110,8 @@ HINTS: dict[str, str] = {
     "Use ALTER TABLE {} SET ({} = false).": f"{_HINTS}_keys_and_properties",
     "Make a new table with it, and copy the rows.": "commands/test_storage.py::"
     "test_a_table_without_deletion_vectors",
-    "It is undone before its tables are used again.": UNTRIED,
+    "f\"When the cause is gone, use {' '.join(writes)}\" if writes else None": "subscription/"
+    "test_part_written.py::test_what_cannot_be_undone_is_undone_later",
     "If rows may change, its owner can use Spark: ALTER TABLE {} SET TBLPROPERTIES ({} ="
     " 'false').": f"{_RULES}append_only_tables_take_new_rows",
     "If the format is not needed, its owner can use Spark: ALTER TABLE {} UNSET TBLPROPERTIES"
@@ -116,7 +119,7 @@ HINTS: dict[str, str] = {
     "If that was UTC, adopt the table with WITH ({} = 'UTC'), or use ALTER TABLE {} SET ({} ="
     " 'UTC'); else name the other time zone.": "lake/test_partition_zone.py::"
     "test_values_that_need_a_zone_later",
-    "Write the partition itself.": UNTRIED,
+    "_partition_hint(root, own)": f"{_RULES}partitions_with_identity_columns",
     "Delta would store NULL instead of ''. Use NULL, or a text that is not"
     " empty.": f"{_RULES}rules_hold_for_statements_copies_and_changes",
     'Truncate table "{}" at the same time, or use TRUNCATE ... CASCADE.': POSTGRESQL,
@@ -128,7 +131,7 @@ HINTS: dict[str, str] = {
     "test_a_block_that_has_locked_the_table_does_not_wait_for_itself",
     "cause.hint or _help(subscription, member, cause, 'repeat the statement')": "subscription/"
     "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
-    "error.hint or _help(subscription, members[0], error, 'run \"replctl sync\"')": "subscription/"
+    "error.hint or _help(subscription, members[0], error, f'run \"{sync}\"')": "subscription/"
     "test_part_written.py::test_an_unfinished_batch_stops_no_other_writer",
     "waiting.hint": PASSED_ON,
     "error.hint": PASSED_ON,
@@ -145,13 +148,20 @@ HINTS: dict[str, str] = {
     "Make their storage accessible at these places and promote again. --without-tables promotes"
     " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
     "test_promotion_without_the_primary_s_tables",
-    "A host that begins with a slash is the directory of a cluster. Sockets of PostgreSQL servers"
-    " are not supported yet.": UNTRIED,
+    "Name the directory of the publisher's cluster: host=DIRECTORY.": "test_open_node.py::"
+    "test_a_directory_without_a_cluster",
+    "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
+    'Put a copy of what it leads to in its place ("cp -rL" copies so).': f"{_COPIED}"
+    "links_out_of_a_copy_are_refused",
+    "Copy the cluster without hard links.": f"{_COPIED}"
+    "a_catalog_that_is_the_original_s_file_is_refused",
+    "Stop them first.": f"{_COPIED}who_is_in_use_is_not_identified",
+    'Copy its primary "{}" instead.': f"{_COMMANDS}a_copied_standby_is_no_cluster",
     # -- Spark
     "Try again: another one is started. What was not finished is finished, or undone.": "psql/"
     "test_spark_server.py::test_a_watch_outlives_its_server",
-    'A server of this cluster that does not answer ends with "replctl spark stop".': "psql/"
-    "test_spark_server.py::test_a_server_that_cannot_be_reached",
+    "_unreachable_hint(attached_clusters())": "psql/test_spark_server.py::"
+    "test_a_server_that_cannot_be_reached",
     "Try again: the next statement has a new session.": "spark/test_session_pool.py::"
     "test_a_session_that_the_server_has_ended",
     "Add the server's token to its address: sc://HOST:PORT/;token=...": "psql/"
@@ -159,7 +169,7 @@ HINTS: dict[str, str] = {
     "Check free disk space.": "crash/test_full_disk.py::"
     "test_a_full_disk_leaves_nothing_of_copy_and_apply",
     "Give Spark more: --conf spark.driver.memory=4g.": MACHINE,
-    'Start it again with "replctl spark start".': "psql/test_spark_server.py::"
+    'Start it again with "{}".': "psql/test_spark_server.py::"
     "test_a_server_is_started_once_and_found",
     "Start the server with {}={}.": "spark/test_spark_settings.py::"
     "test_a_server_with_another_setting_is_refused",
@@ -178,7 +188,9 @@ HINTS: dict[str, str] = {
     " directory for temporary files: --conf"
     " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
     "_TRUST_HINT": MACHINE,
-    "memory_hint(code)": MACHINE,
+    "start_hint(code)": MACHINE,
+    "Try again when it answers. Where storage is, and how it is reached, Spark's properties say:"
+    " --conf spark.hadoop.NAME=VALUE.": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
     " 'replctl[java]'.": MACHINE,
 }

@@ -43,8 +43,14 @@ def test_a_directory_without_a_cluster(session: Session, tmp_path: Path) -> None
         "could not connect to the publisher:"
         f' connection to server on socket "{other}/.s.PGSQL.5432" failed: No such file or directory'
     )
-    assert caught.value.detail == f'There is no cluster in "{other}".'
+    assert caught.value.detail == (
+        f'There is no cluster in "{other}". Sockets of PostgreSQL servers are not supported yet.'
+    )
     assert not other.exists()
+    assert caught.value.hint == "Name the directory of the publisher's cluster: host=DIRECTORY."
+    named = caught.value.hint.partition(": ")[2].replace("DIRECTORY.", str(tmp_path / "gone"))
+    with open_publisher(session, _subscription(f"{named} dbname=postgres")) as publisher:
+        assert publisher.missing_publications(["p"]) == ["p"]
 
 
 def test_a_server(session: Session) -> None:

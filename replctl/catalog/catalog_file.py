@@ -25,6 +25,7 @@ from replctl.catalog import schema
 from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
 from replctl.catalog.home_directory import CATALOG
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
+from replctl.own_command import own_command
 from replctl.record import dataclass
 
 _WAL, _SHM = f"{CATALOG}-wal", f"{CATALOG}-shm"
@@ -158,8 +159,8 @@ def check_wal(home: Path, users: Collection[Path]) -> None:
             f'"{_WAL}" in "{home}" does not belong to the "{CATALOG}" there',
             detail=f"{reason} {CATALOG} was put back without its {_WAL}.",
             hint=f"Stop all programs. Put back {CATALOG} with the {_WAL} and {_SHM} that it had. If"
-            f' it had none, remove "{home / _WAL}" and "{home / _SHM}", and run "replctl cluster'
-            ' identify --restored".',
+            f' it had none, remove "{home / _WAL}" and "{home / _SHM}", and run'
+            f' "{own_command("cluster", "identify", "--restored", home=home)}".',
         )
 
 

@@ -20,6 +20,7 @@ from replctl.catalog.pg_subscription import (
     list_subscriptions,
     update_subscription,
 )
+from replctl.catalog.primary import primary_home
 from replctl.catalog.storage import abandon_storage, keep_versions
 from replctl.catalog.table_home import BASE, TableHome, lies_at_home
 from replctl.catalog.transaction import Catalog, abort_transaction, commit_transaction
@@ -110,7 +111,7 @@ def check_is_copy(cluster: Cluster) -> None:
     if cluster.is_in_recovery:
         raise FeatureNotSupported(
             f'the cluster in "{path}" is a standby, which has no tables of its own',
-            hint='Copy its primary, or make another standby with "replctl standby create".',
+            hint=f'Copy its primary "{primary_home(cluster)}" instead.',
         )
     _check_not_in_use(cluster)
     home = path.resolve()

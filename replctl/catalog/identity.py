@@ -12,12 +12,9 @@ from sqlalchemy import Connection, select, update
 
 from replctl.catalog import schema
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.own_command import own_command
 
 _CATALOG = "catalog.db"
-_HINT = (
-    'To make the copy a cluster of its own, run "replctl cluster identify --copied".'
-    ' If the original is given up, run "replctl cluster identify --moved".'
-)
 
 
 def check_identity(connection: Connection, path: Path) -> None:
@@ -34,11 +31,16 @@ def check_identity(connection: Connection, path: Path) -> None:
     row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
     if is_at_home(row.home, path):
         return
-    if identifier_at(Path(row.home)) == int(row.system_identifier):
+    try:
+        found = identifier_at(Path(row.home))
+    except ObjectNotInPrerequisiteState as error:
+        error.hint = _identify_hint(path)
+        raise
+    if found == int(row.system_identifier):
         raise ObjectNotInPrerequisiteState(
             f'directory "{path}" is a copy of the cluster in "{row.home}"',
             detail=f"Both have the system identifier {row.system_identifier}.",
-            hint=_HINT,
+            hint=_identify_hint(path),
         )
     record_home(connection, path)
 
@@ -79,6 +81,16 @@ def identifier_at(home: Path) -> int | None:
         raise ObjectNotInPrerequisiteState(
             f'could not read the catalog in "{home}"',
             detail=f"The cluster was there before: {error}.",
-            hint=_HINT,
         ) from error
     return None if row is None else int(row[0])
+
+
+def _identify_hint(copy: Path) -> str:
+    """Return what ends the doubt about a directory."""
+    copied, moved = (
+        own_command("cluster", "identify", option, home=copy) for option in ("--copied", "--moved")
+    )
+    return (
+        f'To make the copy a cluster of its own, run "{copied}". If the original is given up, run'
+        f' "{moved}".'
+    )

@@ -12,6 +12,12 @@ from replctl.conninfo import parse_conninfo
 from replctl.errors import ConnectionFailure, PostgresError
 
 
+def primary_home(standby: Cluster) -> str:
+    """Return the directory of the cluster that a standby follows, or what else is named."""
+    conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
+    return parse_conninfo(conninfo).get("host", "")
+
+
 @contextmanager
 def open_primary(standby: Cluster) -> Iterator[Cluster]:
     """The cluster that a standby follows.
@@ -20,8 +26,7 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
         ConnectionFailure: it cannot be used, or is another one than that which the standby was
             made of (08006).
     """
-    conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
-    home = parse_conninfo(conninfo).get("host", "")
+    home = primary_home(standby)
     if not home.startswith("/"):
         raise ConnectionFailure(
             'could not connect to the primary server: "primary_conninfo" names no directory of a'

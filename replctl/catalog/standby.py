@@ -215,6 +215,7 @@ def _reserve_slot(connection: Connection, name: str, home: str) -> None:
         raise ObjectNotInPrerequisiteState(
             f'replication slot "{name}" is used by standby "{slot.standby_home}"'
         )
+    check_not_invalidated(slot)
     _take_slot(connection, name, home)
 
 

@@ -150,7 +150,7 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
     """Check that changes can be read from a slot.
 
     Args:
-        has_subscription: a subscription reads it.
+        has_subscription: a subscription reads it, which knows what helps.
 
     Raises:
         SlotInvalidated: it was invalidated (55000).
@@ -161,15 +161,15 @@ def check_not_invalidated(slot: ReplicationSlot, *, has_subscription: bool = Fal
         f'can no longer get changes from replication slot "{slot.name}"',
         detail="This slot has been invalidated because it exceeded the maximum reserved size.",
     )
-    name = quote_literal(slot.name)
-    if has_subscription:
-        error.hint = 'Run "replctl sync": its error has the statement that reconciles the tables.'
-    elif slot.is_logical:
-        plugin = quote_literal(slot.plugin)
+    name, plugin = quote_literal(slot.name), quote_literal(slot.plugin)
+    if not slot.is_logical:  # a standby takes over all that its primary has, whatever is lost
+        error.hint = (
+            f"At the primary, use SELECT pg_drop_replication_slot({name}), then SELECT"
+            f" pg_create_physical_replication_slot({name})."
+        )
+    elif not has_subscription:
         error.hint = (
             f"Use SELECT pg_drop_replication_slot({name}), then SELECT"
             f" pg_create_logical_replication_slot({name}, {plugin}): changes before that are lost."
         )
-    else:
-        error.hint = "Make the standby again: replctl standby create."
     raise error

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
+from replctl.catalog.heap import insert_relation
+from replctl.catalog.pg_class import Column
+from replctl.catalog.storage import (
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
-    Column,
-    insert_relation,
     insert_storage,
     insert_storage_column,
 )
@@ -40,6 +40,10 @@ from replctl.session import Session
 
 _TAG = "CREATE TABLE"
 _OPTIONS = (FOREIGN_FILES, PARTITION_TIMEZONE)
+_TRUST = (
+    "If the table is a shallow clone, or its log is to be trusted for another reason, adopt it with"
+    f" WITH ({FOREIGN_FILES} = on)."
+)
 
 
 def create_table_at(session: Session, statement: ast.CreateTable) -> str:
@@ -129,7 +133,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
                 ddl.catalog, relation.oid, attnum, known.name, 0, known.physical_name
             )
         if found.outside is not None and not has_foreign_files(relation):
-            raise leads_out(relation, *found.outside)
+            raise leads_out(relation, *found.outside, hint=_TRUST)
         check_partition_zones(ddl.relation(relation.oid))
         enter_adopted(ddl.catalog, relation, found)
     else:

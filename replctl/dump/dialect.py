@@ -6,14 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
-from replctl.catalog.pg_class import (
-    DELETION_VECTORS,
-    FOREIGN_FILES,
-    PARTITION_TIMEZONE,
-    Constraint,
-    Relation,
-)
+from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
+from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 

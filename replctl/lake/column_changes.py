@@ -13,21 +13,20 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.pg_class import (
-    Column,
-    Relation,
+from replctl.catalog.heap import insert_column, update_column
+from replctl.catalog.pg_class import Column, Relation, get_relation
+from replctl.catalog.storage import (
     Storage,
     StorageColumn,
-    get_relation,
-    insert_column,
     insert_storage_column,
-    update_column,
+    note_renaming,
+    reserve_storage_name,
+    storage_columns,
 )
-from replctl.catalog.storage import note_renaming, reserve_storage_name, storage_columns
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import collation_of, readable_column, stored_physical_name
-from replctl.lake.delta_log import metadata_of
+from replctl.lake.delta_log import latest_version, metadata_of
 from replctl.lake.table_metadata import TableMetadata, metadata_at, physical_name
 from replctl.lake.widened_column import widened
 from replctl.record import dataclass
@@ -243,6 +242,21 @@ def names_around(
     if found:
         found[last] = stored_names(storage, None)
     return tuple(sorted(found.items()))
+
+
+def names_in_log(
+    location: str, versions: Collection[int]
+) -> tuple[tuple[int, dict[str, str]], ...]:
+    """Return the names that columns have before some versions, at each of them and now, by their
+    identities, oldest first, whether these versions are entered or not.
+
+    Raises:
+        As `stored_names`.
+    """
+    newest = latest_version(location)
+    before = {version - 1 for version in versions if version}
+    wanted = {*before, *versions, *(() if newest is None else (newest,))}
+    return tuple((version, metadata_at(location, version).names) for version in sorted(wanted))
 
 
 def has_renamings(storage: Storage) -> bool:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
-from replctl.catalog.pg_class import FOREIGN_FILES, Relation
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
@@ -35,16 +36,13 @@ from replctl.catalog.pg_wal import (
     logged_tables,
 )
 from replctl.catalog.storage import (
+    FOREIGN_FILES,
     accepts_marks,
     note_foreign_commit,
     note_metadata,
     set_acceptance,
 )
-from replctl.catalog.transaction import (
-    Catalog,
-    begin_transaction,
-    commit_transaction,
-)
+from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import (
     DataCorrupted,
     FeatureNotSupported,
@@ -78,6 +76,7 @@ from replctl.lake.version_chain import (
     relation_chain,
     replaced,
 )
+from replctl.own_command import own_command
 from replctl.types.boolean import bool_in
 from replctl.types.quote import quote_literal, quote_qualified_identifier
 
@@ -239,7 +238,8 @@ def commits_since(
         if (mark := mark_of(commit.user_metadata, cluster.signing_key, relation.oid)) is not None
     }
     if marks:
-        own = _own_marks(catalog, relation, commits, marks, start if logged is None else logged)
+        known = start if logged is None else logged
+        own = _own_marks(catalog, cluster, relation, commits, marks, known)
         commits = [replace(commit, mark=own.get(commit.version)) for commit in commits]
     newer = [commit for commit in commits if commit.version > first]
     with reading_log(catalog, relation):
@@ -270,7 +270,7 @@ def _read_commits(
         if found is not None:
             outside, what = found.outside, f"Version {found.version}"
         if outside is not None and has_files_elsewhere(location):
-            raise leads_out(relation, outside, what)
+            raise leads_out(relation, outside, what, hint=_trust_hint(catalog, relation))
     return commits
 
 
@@ -284,24 +284,38 @@ def has_foreign_files(relation: Relation) -> bool:
     return bool_in(relation.options.get(FOREIGN_FILES, "false"))
 
 
-def leads_out(relation: Relation, path: str, what: str) -> ForeignFiles:
+def leads_out(relation: Relation, path: str, what: str, *, hint: str) -> ForeignFiles:
     """Return the error of a file outside a table's directory.
 
     Args:
         what: names the file.
+        hint: what helps.
     """
-    name = quote_qualified_identifier(relation.schema, relation.name)
     return ForeignFiles(
         f'file "{path}" is outside the directory of table "{relation.qualified_name}"',
         detail=f"{what} names it.",
-        hint="If the table is a shallow clone, or its log is to be trusted for another reason,"
-        f" adopt it with WITH ({FOREIGN_FILES} = on), or use ALTER TABLE {name} SET"
-        f" ({FOREIGN_FILES} = on).",
+        hint=hint,
+    )
+
+
+def _trust_hint(catalog: Catalog, relation: Relation) -> str:
+    """Return what lets a table be read whose log names files outside its directory."""
+    assert relation.storage is not None
+    if not relation.storage.is_adopted:
+        place = f"delta.`{relation.storage.location}`"
+        copy = f"INSERT OVERWRITE {place} TABLE {place}"
+        return f"To copy the rows into the directory, use Spark: {copy}"
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    return (
+        "If the table is a shallow clone, or its log is to be trusted for another reason: in"
+        f' database "{current_database(catalog)}", use ALTER TABLE {name} SET'
+        f" ({FOREIGN_FILES} = on);"
     )
 
 
 def _own_marks(
     catalog: Catalog,
+    cluster: Cluster,
     relation: Relation,
     commits: Sequence[DeltaCommit],
     marks: Mapping[int, CommitMark],
@@ -330,7 +344,7 @@ def _own_marks(
         else:
             check_timeline(catalog.connection, mark.timeline)
             if relid is None and not accepts_marks(catalog.connection, relation.oid):
-                raise _written_by_a_copy(relation, commit.version)
+                raise _written_by_a_copy(relation, commit.version, cluster.path)
             is_own = relid == relation.oid and mark.place not in seen
             seen.add(mark.place)
         if is_own:
@@ -338,15 +352,18 @@ def _own_marks(
     return own
 
 
-def _written_by_a_copy(relation: Relation, version: int) -> ObjectNotInPrerequisiteState:
+def _written_by_a_copy(
+    relation: Relation, version: int, home: Path
+) -> ObjectNotInPrerequisiteState:
     assert relation.storage is not None
+    identify = own_command("cluster", "identify", "--restored", home=home)
     return ObjectNotInPrerequisiteState(
         f'table "{relation.qualified_name}" has commits of this cluster that its catalog does not'
         " know of",
         detail=f'Version {version} of the Delta table "{relation.storage.location}" is marked by a'
         " newer state or a copy of this catalog.",
-        hint='If the catalog was put back from a backup, run "replctl cluster identify'
-        " --restored\". To take the commits for another writer's, use SELECT"
+        hint=f'If the catalog was put back from a backup, run "{identify}". To take the commits for'
+        " another writer's, use SELECT"
         f" replctl_accept_commits({quote_literal(relation.qualified_name)}).",
     )
 

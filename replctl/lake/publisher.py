@@ -13,14 +13,14 @@ from itertools import chain, groupby, pairwise
 from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
 from replctl.catalog.pg_class import (
     Relation,
-    ancestors_of,
-    descendants_of,
     find_relation_oid,
     leaf_partitions,
     load_relations,
     relation_names,
 )
 from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_database import current_database
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
@@ -68,12 +68,13 @@ from replctl.errors import (
     DataError,
     FeatureNotSupported,
     InsufficientPrivilege,
+    IntegrityError,
     ObjectNotInPrerequisiteState,
     PostgresError,
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.column_fault import check_copyable, check_decodable
 from replctl.lake.delta_files import table_size
@@ -107,6 +108,7 @@ from replctl.replication.published_relation import (
     TableToCopy,
     applied_filters,
 )
+from replctl.replication.refresh_hint import unique_key_hint
 from replctl.replication.replica_identity import identity_columns
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
@@ -167,8 +169,8 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:
@@ -177,7 +179,7 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
         if slot is None:
-            return 0
+            return None
         check_not_invalidated(slot, has_subscription=True)
         return slot.applied_lsn
 
@@ -435,7 +437,7 @@ class LakePublisher:
         context = self._session.function_context(catalog)
         tests = {
             is_permissive: [
-                nodes.transform(nodes.loads(policy.using), partial(session_value, context))
+                nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))
                 for policy in policies
                 if policy.is_permissive == is_permissive and policy.using is not None
             ]
@@ -618,6 +620,12 @@ class LakePublisher:
             by_leaf[placed.entry.relid].append(placed)
         first = published[entries[0].entry.relid]
         remote = _remote_changes(first)
+        remote = replace(
+            remote,
+            has_other_writers=any(
+                _has_other_writers(published[relid].relation) for relid in by_leaf
+            ),
+        )
         sources = []
         retyped: set[str] = set()
         joined: tuple[int, ...] = ()
@@ -651,8 +659,18 @@ class LakePublisher:
                 )
             except DataError as error:
                 raise DecodingFailure(error) from error
+            except IntegrityError as error:  # rows that others have written
+                raise self._key_fault(error, remote) from error
             positions = joined or tuple(placed.position for placed in entries)
             yield RelationChanges(remote, Rows(rows), positions, lane), bool(joined)
+
+    def _key_fault(self, error: IntegrityError, remote: RemoteRelation) -> DecodingFailure:
+        """Return the failure of changes of rows that have no key, or one that others have, too."""
+        with self._session.read() as catalog:
+            database = current_database(catalog)
+        error.detail = f'{error.detail} The table is in database "{database}".'
+        hint = partial(unique_key_hint, schema=remote.schema, table=remote.name)
+        return DecodingFailure(error, hint=hint)
 
     def _check_filters(self, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
         """Refuse what cannot be evaluated exactly before a row is read."""
@@ -838,6 +856,11 @@ def _remote(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
         None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
     )
     return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def _has_other_writers(leaf: Relation) -> bool:
+    """Return whether programs write a table that do not keep its key."""
+    return leaf.storage is not None and (leaf.storage.is_adopted or leaf.storage.has_foreign)
 
 
 def _remote_table(table: TableToCopy) -> RemoteRelation:

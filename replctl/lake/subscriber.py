@@ -15,6 +15,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from replctl.catalog.apply_batch import (
+    ApplyBatch,
+    delete_apply_batch,
+    get_apply_batch,
+    insert_apply_batch,
+)
+from replctl.catalog.apply_step import next_apply_step, note_written_steps
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
@@ -26,22 +33,15 @@ from replctl.catalog.pg_replication_slots import (
     origin_position,
     origin_progress,
 )
+from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
     clear_fault,
-    count_conflicts,
-    count_error,
-    delete_apply_batch,
-    get_apply_batch,
     get_subscription,
-    insert_apply_batch,
-    next_apply_step,
     note_applied_filters,
-    note_written_steps,
     subscription_relations,
     update_subscription,
     update_subscription_relation,
@@ -100,6 +100,7 @@ from replctl.lake.target_relations import (
     leaves_of_families,
     leaves_of_root,
 )
+from replctl.lake.unfinished_batch import leave_batch
 from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
 from replctl.lake.waiting import when_free
 from replctl.lane import side_by_side
@@ -553,7 +554,8 @@ class LakeSubscriber:
 
     def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
         """Let tables be reconciled by themselves, if every commit that changed their rows is the
-        subscription's own; else return why they are not, and let none be.
+        subscription's own; else return why they are not, and let none be.  A batch of changes that
+        is written in part goes on without them.
 
         Args:
             names: schemas and names.
@@ -563,8 +565,6 @@ class LakeSubscriber:
         if len(members) < len(names):
             return "It is not in the subscription any more."
         for member in members:
-            if member.state is RelState.READY and self.unfinished_batch() is not None:
-                return "A batch of changes that is written in part has to be finished before."
             why_not = objection(self._session, self._subscription, member)
             if why_not is not None:
                 return why_not
@@ -572,7 +572,12 @@ class LakeSubscriber:
             self.of_table(member).abandon()
             with self._writing() as catalog:
                 current = self._current(catalog, member)
+                root = load_relations(catalog, [member.relid])[member.relid]
+                leaves = leaves_of_root(root, partition_tree(catalog, root))
+                oids = [leaf.oid for leaf in leaves]
+                leave_batch(catalog, self._session, self._subscription, oids)
                 begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
+            injection_point("resync.after-table")
         return None
 
     def abandon(self) -> None:
@@ -648,12 +653,15 @@ class LakeSubscriber:
         progress is then `to`.
 
         Raises:
-            ReplicationConflict: one of them does not fit; nothing of the batch is written.
+            ReplicationConflict: one of them does not fit; what was written of the batch is undone.
             PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
         try:
             return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
         except ConnectionFailure:  # Spark may still be writing
+            raise
+        except ReplicationConflict:
+            self._take_back_batch()
             raise
         except PostgresError:
             self._give_up_batch()
@@ -780,6 +788,18 @@ class LakeSubscriber:
         with self._writing() as catalog:
             delete_apply_batch(catalog, self._subscription.oid, self._relid)
             abort_transaction(catalog.connection, batch.xid)
+
+    def _take_back_batch(self) -> None:
+        """After a conflict that others' changes have led to: what is written of the batch is
+        undone, so that what precedes the transaction that fails can be applied by itself."""
+        self._give_up_batch()
+        batch = self.unfinished_batch()
+        if batch is None:
+            return
+        begun = [(batch.xid, batch.targets)]
+        with self._writing() as catalog:
+            self._note_abandoned(catalog, begun)
+        self._undo(begun)
 
     def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
         """Steps for tables that have none in a batch, or need another one."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import versions_before_blocks
-from replctl.catalog.pg_class import FormerColumn, Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_control import read_control
-from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
+from replctl.catalog.pg_inherits import descendants_of
+from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
+from replctl.catalog.storage import FormerColumn
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log
-from replctl.lake.column_changes import names_around, stored_names
+from replctl.lake.column_changes import names_around, names_in_log, stored_names
 from replctl.lake.column_fault import dropped_columns
 from replctl.lake.file_access import check_readable
 from replctl.lake.partition_zone import partition_zones
@@ -85,15 +88,30 @@ def relation_at(relation: Relation, version: int) -> Relation:
     return replace(relation, columns=columns, storage=replace(storage, columns=stored))
 
 
-def written_source(relation: Relation, version: int) -> TableSource:
+def written_source(
+    relation: Relation, version: int, renamed_among: Collection[int] = ()
+) -> TableSource:
     """A relation with all the columns that its table had in storage at a version, those that had
-    other types among them, to read or write at the newest one."""
+    other types among them, to read or write at the newest one.
+
+    Args:
+        renamed_among: versions to read, if others may have renamed or dropped columns since the
+            first of them.
+    """
     storage = relation.storage
     assert storage is not None
+    known = names_in_log(storage.location, renamed_among) if renamed_among else ()
     current = [(c.type, c.typmod, storage.columns[c.attnum]) for c in relation.columns]
     former = [(c.type, c.typmod, c.stored) for c in storage.former]
     columns = tuple(
-        TableColumn(stored.number, type_, typmod, stored.name, since_version=stored.since_version)
+        TableColumn(
+            stored.number,
+            type_,
+            typmod,
+            known[-1][1].get(stored.identity) if known else stored.name,
+            since_version=stored.since_version,
+            names=tuple((number, names.get(stored.identity)) for number, names in known),
+        )
         for type_, typmod, stored in [*current, *former]
         if stored.since_version is not None and stored.since_version <= version
     )

@@ -6,14 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Index,
-    Relation,
-    ancestors_of,
-    get_relation,
-    load_relations,
-)
+from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_namespace import schema_names
 from replctl.catalog.pg_type import enum_labels, get_type, type_schema_oid
 from replctl.catalog.schema import pg_constraint
@@ -211,6 +205,15 @@ def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ..
     )
 
 
+def _partition_hint(root: Relation, leaf: Relation) -> str:
+    """Return what helps where a partition cannot be written by the table that it is a part of."""
+    table, partition = (quote_qualified_identifier(r.schema, r.name) for r in (root, leaf))
+    return (
+        f"Write {partition} itself, as with INSERT INTO {partition}. To write the other partitions"
+        f" by {table}, use ALTER TABLE {table} DETACH PARTITION {partition};"
+    )
+
+
 def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
     """Return a leaf with the rules that its Delta table has, as constraints of its own."""
     rules = delta_rules(own)
@@ -221,7 +224,7 @@ def _with_delta_rules(leaf: Leaf, root: Relation, own: Relation) -> Leaf:
         raise FeatureNotSupported(
             f'cannot write partition "{own.name}": its Delta table has the identity column'
             f' "{min(identity)}"',
-            hint="Write the partition itself.",
+            hint=_partition_hint(root, own),
         )
     known = {column.attnum for column in root.columns if column.not_null} | set(leaf.not_null)
     not_null = {attnums[name] for name in rules.not_null - identity if name in attnums} - known

@@ -8,7 +8,8 @@ from functools import partial
 
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
-from replctl.catalog.pg_class import Relation, Storage, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import Storage
 from replctl.catalog.transaction import BlockXids, xids_of_block
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
@@ -20,6 +21,7 @@ from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote, FeedVersion
+from replctl.types.quote import quote_qualified_identifier
 
 
 def undo_commits(
@@ -67,6 +69,7 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
             relation,
             [_feed_version(commit) for commit in pending],
             [_feed_version(c) for c in commits if c.changes_data and not c.is_of(xid)],
+            is_renamed=any(c.changes_schema for c in commits if not c.is_of(xid)),
         )
     injection_point("undo.after-restore")
 
@@ -77,12 +80,19 @@ def _undo_by_inverse(
     relation: Relation,
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
+    *,
+    is_renamed: bool,
 ) -> None:
     """Take back versions of a table with which others' lie: those at once of which the rows have
-    a key, else one by one, the newest first."""
+    a key, else one by one, the newest first.
+
+    Args:
+        is_renamed: others have changed the schema since.
+    """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
-    source = written_source(relation, versions[0])
+    read = [version.version for version in [*own, *foreign]] if is_renamed else []
+    source = written_source(relation, versions[0], read)
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]
     if key and numbers.issuperset(key):
@@ -91,7 +101,8 @@ def _undo_by_inverse(
         return
     for version in reversed(own):
         with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
-            engine.revert(written_source(relation, version.version), (), [version], (), note)
+            source = written_source(relation, version.version, read)
+            engine.revert(source, (), [version], (), note)
 
 
 def _feed_version(commit: DeltaCommit) -> FeedVersion:
@@ -134,12 +145,19 @@ def _undoing(
 
 
 def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
-    """Warn of a transaction that cannot be undone now."""
+    """Warn of a transaction that cannot be undone now, with a statement that does it later."""
+    intents = written_tables(session, xid)[0]
+    with session.cluster.read(session.database_oid) as catalog:
+        relations = load_relations(catalog, [intent.relid for intent in intents])
+    writes = [
+        f"DELETE FROM {quote_qualified_identifier(item.schema, item.name)} WHERE false;"
+        for _oid, item in sorted(relations.items())
+    ]
     session.notice(
         f"transaction {xid} could not be undone yet",
         severity="WARNING",
         detail=error.message,
-        hint="It is undone before its tables are used again.",
+        hint=f"When the cause is gone, use {' '.join(writes)}" if writes else None,
     )
 
 

@@ -10,17 +10,17 @@ from collections.abc import Collection
 from copy import copy
 from dataclasses import replace
 
-from replctl.catalog.commit_nonce import hand_over_nonces
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
-from replctl.catalog.pg_subscription import (
+from replctl.catalog.apply_batch import (
     ApplyBatch,
-    Subscription,
     delete_apply_batch,
     get_apply_batch,
     insert_apply_batch,
     list_apply_batches,
-    subscription_relations,
 )
+from replctl.catalog.commit_nonce import hand_over_nonces
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -35,6 +35,7 @@ from replctl.errors import (
     PostgresError,
 )
 from replctl.lake import commit_log
+from replctl.own_command import own_command
 from replctl.replication.refresh_hint import refresh_hint
 from replctl.session import Session
 
@@ -84,7 +85,8 @@ def note_part_written(
     told.detail = _sentences(
         error.detail, f'Changes of {noun} {names} of database "{database}" are written in part'
     )
-    told.hint = error.hint or _help(subscription, members[0], error, 'run "replctl sync"')
+    sync = own_command("sync", home=session.cluster.path)
+    told.hint = error.hint or _help(subscription, members[0], error, f'run "{sync}"')
     return told
 
 

@@ -3,8 +3,8 @@ subscription has applied."""
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from replctl.catalog.pg_class import Relation
@@ -24,6 +24,7 @@ from replctl.lake.file_access import check_readable
 from replctl.lake.table_read import enter_foreign_versions, numbered_as, visible_versions
 from replctl.lake.target import enums_of, replication_target
 from replctl.lake.target_relations import TargetRelations, leaves_of_root
+from replctl.own_command import own_command
 from replctl.record import dataclass
 from replctl.replication.node import RemoteRelation, Rows
 from replctl.replication.update_transformation import Action
@@ -67,7 +68,7 @@ def pinned_target(
     with session.read() as catalog:
         check_readable(catalog, leaves.values())
         commit_log.check_readable(catalog, leaves)
-        lsn = _applied_lsn(catalog, subscription, root)
+        lsn = _applied_lsn(catalog, subscription, root, session.cluster.path)
         visible = visible_versions(catalog, leaves)
         versions = {
             oid: visible[oid] if oid in visible else last_committed_version(catalog, oid)
@@ -116,14 +117,14 @@ def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
     return replace(leaf, source=source if version is not None else replace(source, location=None))
 
 
-def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation) -> int:
+def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation, home: Path) -> int:
     """The position of the publisher's log that a table has."""
     members = subscription_relations(catalog, subscription.oid)
     member = next((item for item in members if item.relid == root.oid), None)
     if member is None or not member.state.is_copied:
         raise ObjectNotInPrerequisiteState(
             f'table "{root.qualified_name}" is not synchronized yet',
-            hint=f"Run: replctl sync {shlex.quote(subscription.name)}",
+            hint=f"Run: {own_command('sync', home=home, names=[subscription.name])}",
         )
     progress = origin_progress(catalog.connection, _origin_name(subscription, member)) or 0
     return max(member.lsn or 0, progress)

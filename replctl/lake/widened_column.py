@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from replctl.catalog.pg_class import Column, Relation, children_of
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_policy import policies_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_rewrite import view_rules

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from replctl.catalog import pg_class, ruleutils
+from replctl.catalog import pg_class, pg_inherits, ruleutils
 from replctl.catalog.pg_class import PartitionBound, RangeDatum, Relation
 from replctl.expr import nodes
 from replctl.expr.deparse_constant import constant
@@ -32,7 +32,7 @@ def partition_constraint(target: Described, relation: Relation) -> str | None:
     """What must be true of a partition's rows, what its ancestors demand included; None for all."""
     conditions: list[str] = []
     child = relation
-    for oid in pg_class.ancestors_of(target.catalog, relation.oid):
+    for oid in pg_inherits.ancestors_of(target.catalog, relation.oid):
         parent = pg_class.get_relation(target.catalog, oid)
         assert parent is not None
         conditions = _conditions(target, parent, child) + conditions
@@ -62,7 +62,7 @@ def _conditions(target: Described, parent: Relation, child: Relation) -> list[st
 
 def _default_conditions(target: Described, parent: Relation) -> list[str]:
     """Whatever no other partition takes."""
-    children = pg_class.children_of(target.catalog, parent.oid)
+    children = pg_inherits.children_of(target.catalog, parent.oid)
     bounds = [
         child.partition_bound
         for child in pg_class.load_relations(target.catalog, children).values()

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from replctl.catalog.functions import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
-from replctl.query.sqlite import canonical, is_answerable, run_query
+from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.sqlite_value import canonical
 from replctl.query.tree import (
     FromSubquery,
     FromTable,

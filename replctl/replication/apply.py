@@ -28,6 +28,7 @@ from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
 from replctl.replication.conflict import (
+    ConflictType,
     DecodingFailure,
     ReplicationConflict,
     decoding_context,
@@ -39,6 +40,14 @@ from replctl.replication.node import (
     RemoteTransaction,
     RowCounts,
     Subscriber,
+)
+from replctl.replication.refresh_hint import unique_key_hint
+
+#: Conflicts that a key which the published table has twice leads to.
+_EXISTS = (
+    ConflictType.INSERT_EXISTS,
+    ConflictType.UPDATE_EXISTS,
+    ConflictType.MULTIPLE_UNIQUE_CONFLICTS,
 )
 
 OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
@@ -373,9 +382,8 @@ class _Worker:
                 try:
                     to = self._position(to_lsn)
                     rows = self._subscriber.apply(batch, first, last, from_lsn, to)
-                except ReplicationConflict as conflict:
-                    if not batch.is_joined:
-                        raise self._error(batch, conflict) from conflict
+                except ReplicationConflict:  # it was undone: its transactions are applied anew
+                    return
                 else:
                     self._on_applied(batch.transactions, rows)
                     return
@@ -437,7 +445,12 @@ class _Worker:
         self._subscriber.report(Notice(severity, message, sqlstate, detail=detail, context=context))
 
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
-        """Apply a group; if that fails, what precedes the transaction that fails."""
+        """Apply a group; if that fails, what precedes the transaction that fails.
+
+        Raises:
+            PostgresError: a transaction cannot be applied, or a part of the group is written, and
+                the rest cannot be: then only the whole group can be finished.
+        """
         try:
             to = self._position(group.to_lsn)
             rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, to)
@@ -449,9 +462,8 @@ class _Worker:
         except QueryCanceled:
             raise
         except PostgresError as error:
-            if len(group.transactions) == 1:
-                (transaction,) = group.transactions
-                error.context = error_context(self._origin, transaction)
+            if len(group.transactions) == 1 or self._subscriber.unfinished_batch() is not None:
+                error.context = error_context(self._origin, group.transactions[-1])
                 raise
             middle = len(group.transactions) // 2
             left, right = Group(group.transactions[:middle]), Group(group.transactions[middle:])
@@ -472,7 +484,18 @@ class _Worker:
         """A conflict as PostgreSQL reports it; it is counted."""
         if conflict.type is not None:
             self._subscriber.count_conflicts({conflict.type: 1})
-        return conflict_error(self._origin, batch, conflict)
+        error = conflict_error(self._origin, batch, conflict)
+        if error.hint is None and conflict.type in _EXISTS:
+            error.hint = self._key_hint(batch, conflict)
+        return error
+
+    def _key_hint(self, batch: ChangeBatch, conflict: ReplicationConflict) -> str | None:
+        """Return what helps if a row exists because the published table has its key twice."""
+        for item in batch.changes:
+            remote = item.relation
+            if remote.has_other_writers and remote.qualified_name == conflict.relation:
+                return unique_key_hint(self._subscription, remote.schema, remote.name)
+        return None
 
 
 def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:

@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
+from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
@@ -43,6 +44,7 @@ class RemoteRelation:
         replica_identity: the names of the columns that identify old rows, None for FULL.
         filters: its rows have to pass one of them to be sent, or copied.
         actions: what is published of it, of I, U, D and T.
+        has_other_writers: programs write it that do not keep its key.
     """
 
     schema: str
@@ -51,6 +53,7 @@ class RemoteRelation:
     replica_identity: tuple[str, ...] | None
     filters: tuple[AppliedFilter, ...] = (EVERY_ROW,)
     actions: frozenset[str] = frozenset("IUDT")
+    has_other_writers: bool = False
 
     @property
     def qualified_name(self) -> str:
@@ -205,8 +208,8 @@ class Publisher(Protocol):
         """Whether its log was at a position: it reaches there, and has the same commits up to
         it."""
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:

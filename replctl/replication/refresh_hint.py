@@ -48,6 +48,12 @@ def publication_refresh(subscription: Subscription, option: str = "") -> str:
     return f"{enable}{alter} REFRESH PUBLICATION{f' WITH ({option})' if option else ''};"
 
 
+def unique_key_hint(subscription: Subscription, schema: str, table: str) -> str:
+    """Return what ends a fault of a published table that has rows with one key, or without one."""
+    refresh = refresh_hint(subscription, schema, table)
+    return f"Give each row a key of its own at the publisher, then use {refresh}"
+
+
 def _statement(
     subscription: str, tables: Sequence[tuple[str, str]], option: str = "", *, is_off: bool
 ) -> str:

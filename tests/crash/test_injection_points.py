@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,48 @@ def test_versions_that_are_compared_together_survive(command: Command, tmp_path:
     assert command.sync() == 0
     rows = command.run("-d", "joined_sub", "-A", "-t", "-c", "SELECT * FROM t ORDER BY id")[1]
     assert rows == "2|old\n3|old\n4|new\n6|newer\n"
+
+
+def test_a_reconcile_by_itself_survives(command: Command, tmp_path: Path) -> None:
+    """resync = auto: the published table is replaced outside its chain of versions, at first and
+    after each kill, and changes come before and after that."""
+    place, backup = tmp_path / "t", tmp_path / "backup"
+    ids = pa.array(range(1, 41), pa.int32())
+    write_deltalake(str(place), pa.table({"id": ids, "v": ["old"] * 40}))
+    command.run(script="CREATE DATABASE auto_pub;\nCREATE DATABASE auto_sub;\n")
+    command.run(
+        "-d",
+        "auto_pub",
+        script="CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) USING delta"
+        f" LOCATION '{place}';\nCREATE PUBLICATION a FOR TABLE t;\n",
+    )
+    command.run(
+        "-d",
+        "auto_sub",
+        script="CREATE TABLE t (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);\n"
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (20);\n"
+        "CREATE TABLE high PARTITION OF t FOR VALUES FROM (20) TO (100);\n"
+        "CREATE SUBSCRIPTION a CONNECTION 'dbname=auto_pub' PUBLICATION a"
+        " WITH (resync = auto, resync_max_delete = 100);\n",
+    )
+    assert command.sync() == 0
+    shutil.copytree(place, backup)
+    # A batch that is written in part goes on without the table
+    DeltaTable(str(place)).update(updates={"v": "'half'"}, predicate="id IN (3, 30)")
+    assert command.sync(kill_at="apply.after-first-table") == -signal.SIGKILL
+    for number, point in enumerate([*_points("resync"), *_points("tablesync")]):
+        if number in (0, 3, 4):  # what a copy has read before is gone
+            shutil.rmtree(place)
+            shutil.copytree(backup, place)
+        table = DeltaTable(str(place))
+        table.update(updates={"v": f"'{number}'"}, predicate="id IN (1, 20, 21)")
+        table.delete(f"id = {40 - number}")
+        assert command.sync(kill_at=point) == -signal.SIGKILL, point
+    DeltaTable(str(place)).update(updates={"v": "'later'"}, predicate="id = 21")
+    assert command.sync() == 0
+    rows = command.run("-d", "auto_sub", "-A", "-t", "-c", "SELECT * FROM t ORDER BY id")[1]
+    published = DeltaTable(str(place)).to_pyarrow_table().sort_by("id").to_pylist()
+    assert rows == "".join(f"{row['id']}|{row['v']}\n" for row in published)
 
 
 @pytest.mark.parametrize("point", _points("batches"))

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replctl.errors import PostgresError
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.expr.analyze import Analyzer
 from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
@@ -62,7 +62,7 @@ def test_stored_form_keeps_everything(topic: str) -> None:
     for line in golden_lines(topic):
         if line.context == "check" and line.is_accepted:
             expr = analyzed(line.expression, environment, scope)
-            assert nodes.loads(nodes.dumps(expr)) == expr
+            assert pg_node_tree.loads(pg_node_tree.dumps(expr)) == expr
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_printed_target_is_printed_alike(text: str) -> None:
     analyzer = Analyzer(PLAIN, PLAIN_SCOPE, ExprContext.SELECT_TARGET)
     expr = assign_collations(PLAIN, analyzer.expr(raw))
     assert printed(expr, PLAIN, PLAIN_SCOPE) == f"({text} IS NULL)"
-    assert nodes.loads(nodes.dumps(expr)) == expr
+    assert pg_node_tree.loads(pg_node_tree.dumps(expr)) == expr
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_printed_text_means_the_same(text: str) -> None:
     assert as_read_again(again) == as_read_again(expr)
     twice = analyzed_as_printed(printed(again, PLAIN, PLAIN_SCOPE))
     assert printed(twice, PLAIN, PLAIN_SCOPE) == printed(again, PLAIN, PLAIN_SCOPE)
-    assert nodes.loads(nodes.dumps(expr)) == expr
+    assert pg_node_tree.loads(pg_node_tree.dumps(expr)) == expr
 
 
 def as_read_again(expr: nodes.Expr) -> nodes.Expr:

@@ -211,8 +211,12 @@ def test_links_out_of_a_copy_are_refused(lake: Lake, tmp_path: Path, below: str)
     copy = copy_of(lake, tmp_path / "copy")
     shutil.rmtree(copy.path / below)
     (copy.path / below).symlink_to(lake.session.cluster.path / below)
-    with pytest.raises(ObjectNotInPrerequisiteState, match="is a link to"):
+    with pytest.raises(ObjectNotInPrerequisiteState, match="is a link to") as caught:
         identify_copied(copy)
+    assert "cp -rL" in (caught.value.hint or "")
+    (copy.path / below).unlink()
+    shutil.copytree(lake.session.cluster.path / below, copy.path / below, symlinks=False)
+    identify_copied(copy)
     copy.close()
 
 
@@ -223,9 +227,11 @@ def test_a_catalog_that_is_the_original_s_file_is_refused(lake: Lake, tmp_path: 
     for path in home.glob("catalog.db*"):
         os.link(path, tmp_path / "copy" / path.name)
     copy = Cluster.open(tmp_path / "copy", is_checked=False)
-    with pytest.raises(ObjectNotInPrerequisiteState, match="is the same file as"):
+    with pytest.raises(ObjectNotInPrerequisiteState, match="is the same file as") as caught:
         identify_copied(copy)
     copy.close()
+    assert caught.value.hint == "Copy the cluster without hard links."
+    owned(lake, tmp_path / "again").close()
     assert lake.session.cluster.control().system_identifier == identifier
 
 

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
+from replctl.catalog.apply_step import next_apply_step, note_written_steps
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -17,8 +18,6 @@ from replctl.catalog.pg_subscription import (
     SubscriptionRelation,
     insert_subscription,
     insert_subscription_relation,
-    next_apply_step,
-    note_written_steps,
     update_subscription_relation,
 )
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile

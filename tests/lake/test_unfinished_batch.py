@@ -10,16 +10,14 @@ import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch, insert_apply_batch
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_abandoned
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     RelState,
     Subscription,
     SubscriptionRelation,
-    get_apply_batch,
-    insert_apply_batch,
     insert_subscription,
     insert_subscription_relation,
 )
@@ -43,6 +41,7 @@ from replctl.lake.undo import undo_commits
 from replctl.lake.unfinished_batch import leave_batch, note_part_written, unfinished_error
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
+from replctl.own_command import own_command
 from replctl.session import Session
 
 _FROM_LSN = 7
@@ -209,7 +208,8 @@ def test_the_hint_is_the_cause_s(lake: Lake, cause: PostgresError, hint: str | N
     shown = None if hint is None else hint.format("repeat the statement")
     error = unfinished_error(lake.session, batch.subscription, [lake.oid], cause)
     assert (error.detail, error.hint) == ("They cannot be finished: x.", shown)
-    shown = None if hint is None else hint.format('run "replctl sync"')
+    command = own_command("sync", home=lake.session.cluster.path)
+    shown = None if hint is None else hint.format(f'run "{command}"')
     error = note_part_written(lake.session, batch.subscription, cause)
     assert (error.message, error.hint) == ("x", shown)
     assert error.detail == (

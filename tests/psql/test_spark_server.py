@@ -204,8 +204,10 @@ def test_a_server_that_cannot_be_reached(command: Command) -> None:
     first, detail, *others = answer.stderr.splitlines()
     assert first == "ERROR:  could not connect to the Spark Connect server"
     assert detail.startswith("DETAIL:  failed to connect to all addresses")
-    hint = 'HINT:  A server of this cluster that does not answer ends with "replctl spark stop".'
-    assert (others, answer.returncode) == ([hint], 1)
+    hint = (
+        "HINT:  Start the server, or leave --remote and SPARK_REMOTE out: replctl then runs Spark"
+    )
+    assert (others, answer.returncode) == ([f"{hint} itself."], 1)
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from replctl.errors import FeatureNotSupported, PostgresError
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.environment import BuiltinEnvironment, Column
 from replctl.expr.scope import RelationScope
@@ -276,5 +276,5 @@ def test_moment_is_fixed_when_the_publication_is_made() -> None:
 
 
 def test_stored_filter_can_be_checked_again() -> None:
-    expr = nodes.loads(nodes.dumps(analyzed("i4 > 5 AND v IN ('a') OR t ~ '^b'")))
+    expr = pg_node_tree.loads(pg_node_tree.dumps(analyzed("i4 > 5 AND v IN ('a') OR t ~ '^b'")))
     check_row_filter(expr, DATABASE)

@@ -22,11 +22,21 @@ class Sessions:
     def __init__(self) -> None:
         self.now = 0.0
         self.made = 0
+        self.server_is_away = False
         self.ended: set[str] = set()
         self.asked: list[str] = []
-        self.pool = SessionPool(self._make(), self._make, self._is_open, lambda: self.now)
+        self.closed: list[str] = []
+        self.pool = SessionPool(
+            self._make(),
+            self._make,
+            self._is_open,
+            lambda session: self.closed.append(str(session)),
+            lambda: self.now,
+        )
 
     def _make(self) -> SparkSession:
+        if self.server_is_away:
+            raise ConnectionError
         self.made += 1
         return cast("SparkSession", f"session {self.made}")
 
@@ -69,10 +79,24 @@ def test_one_that_has_rested_is_asked_for() -> None:
     assert sessions.current() == "session 1"
     assert sessions.asked == ["session 1"]
     sessions.ended = {"session 1"}
+    assert sessions.closed == []
     sessions.now = 300
     assert sessions.current() == "session 2"
+    assert sessions.closed == ["session 1"]
     assert sessions.current() == "session 2"
     assert sessions.all() == ["session 2"]
+
+
+def test_one_that_has_ended_is_closed_although_there_is_no_other() -> None:
+    sessions = Sessions()
+    sessions.ended, sessions.now = {"session 1"}, 100
+    sessions.server_is_away = True
+    with pytest.raises(ConnectionError):
+        sessions.current()
+    assert (sessions.closed, sessions.all()) == (["session 1"], [])
+    sessions.server_is_away = False
+    assert sessions.current() == "session 2"
+    assert sessions.closed == ["session 1"]
 
 
 _ENDED = """
@@ -89,8 +113,9 @@ except ConnectionFailure as error:
 print(open_engine(conf).rows("SELECT 2"))
 session_pool._IDLE = 0.0
 engine = open_engine(conf)
-engine.session.client.release_session()
-print(engine.rows("SELECT 3"))
+ended = engine.session.client
+ended.release_session()
+print(engine.rows("SELECT 3"), ended.is_closed, engine.session.client.is_closed)
 engine.stop()
 """
 
@@ -108,5 +133,5 @@ def test_a_session_that_the_server_has_ended(connect_server: str) -> None:
     assert done.stdout.splitlines() == [
         "the Spark Connect server has ended the session",
         "[(2,)]",
-        "[(3,)]",
+        "[(3,)] True False",
     ], done.stderr

@@ -134,6 +134,27 @@ def test_identity_columns_keep_the_values_that_delta_assigns(
     assert answer_of(target.session, "INSERT INTO d VALUES (default, 'x'), (7, 'y')")[0] == null
 
 
+def test_partitions_with_identity_columns(owner: Owner, target: Database) -> None:
+    owner.run(
+        "high",
+        "CREATE TABLE {t} (a INT, id BIGINT GENERATED ALWAYS AS IDENTITY) USING delta",
+    )
+    owner.adopt(target, "high")
+    target.run("CREATE TABLE parted (a int, id int8) PARTITION BY RANGE (a)")
+    target.run("CREATE TABLE low PARTITION OF parted FOR VALUES FROM (0) TO (10)")
+    target.run("ALTER TABLE parted ATTACH PARTITION high FOR VALUES FROM (10) TO (20)")
+    answer = answer_of(target.session, "INSERT INTO parted (a) VALUES (1)")
+    hint = answer[-1].removeprefix("HINT: ")
+    assert answer[0].startswith('ERROR 0A000: cannot write partition "high"')
+    itself, detach = hint.split(". To write the other partitions by public.parted, use ")
+    insert = itself.partition(", as with ")[2]
+    assert insert == "INSERT INTO public.high"
+    target.run(f"{insert} (a) VALUES (11)")
+    target.run(detach)
+    target.run("INSERT INTO parted (a) VALUES (1)")
+    assert target.rows("SELECT a FROM parted UNION ALL SELECT a FROM high") == [("1",), ("11",)]
+
+
 def test_append_only_tables_take_new_rows(owner: Owner, source: Database, target: Database) -> None:
     owner.run(
         "a",

@@ -120,6 +120,44 @@ def test_hints_of_a_reconcile(publisher: Database, subscriber: Database, engine:
     assert subscriber.rows("TABLE u") == [("1",)]
 
 
+def test_a_shallow_clone_at_a_source(
+    publisher: Database, subscriber: Database, engine: Engine, tmp_path: Path
+) -> None:
+    """Who owns the table says that its log is to be trusted; replctl's own table gets the files."""
+    pair = Pair(publisher, subscriber, engine, "resync_max_delete = 100")
+    place = tmp_path / "lake"
+    rows = "SELECT id, CONCAT('clone ', id) AS v FROM range(2, 9) r(id)"
+    engine.run(f"CREATE TABLE delta.`{tmp_path / 'other'}` USING delta AS {_as_int(rows)}")
+    engine.run(f"CREATE TABLE delta.`{place}` (id INT, v STRING) USING delta")
+    publisher.run(f"CREATE TABLE \"Lake\" (PRIMARY KEY (id)) USING delta LOCATION '{place}'")
+    publisher.run('ALTER PUBLICATION p ADD TABLE "Lake"')
+    subscriber.run('CREATE TABLE "Lake" (id int PRIMARY KEY, v text)')
+    subscriber.run('ALTER SUBSCRIPTION "My s" REFRESH PUBLICATION')
+    assert subscriber.sync() == []
+
+    clone = f"SHALLOW CLONE delta.`{tmp_path / 'other'}`"
+    engine.run(f"CREATE OR REPLACE TABLE delta.`{place}` {clone}")
+    hint = pair.hint("is outside the directory of table")
+    assert hint.endswith(
+        ': in database "test_pub", use ALTER TABLE public."Lake" SET (foreign_files = on);'
+    )
+    publisher.run(hint.partition("use ")[2])
+    pair.assert_equal()
+    shown = 'SELECT * FROM "Lake" ORDER BY id'
+    assert subscriber.rows(shown) == publisher.rows(shown)
+
+    source = pair.folder(publisher)
+    engine.run(f"DELETE FROM delta.`{source}`")
+    engine.run(f"CREATE OR REPLACE TABLE delta.`{source}` {clone}")
+    engine.run(pair.hint("is outside the directory of table").partition("use Spark: ")[2])
+    subscriber.run(pair.hint("was replaced or put back"))
+    pair.assert_equal()
+
+
+def _as_int(rows: str) -> str:
+    return f"SELECT CAST(id AS INT) AS id, v FROM ({rows})"
+
+
 def test_subscriptions_that_are_made_again(
     publisher: Database, subscriber: Database, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from fix_replication import Database
 
-from replctl.errors import IoError, ObjectNotInPrerequisiteState
+from replctl.errors import (
+    DiskFull,
+    InternalError,
+    IoError,
+    Notice,
+    ObjectNotInPrerequisiteState,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -67,3 +75,32 @@ def test_a_writer_finishes_the_batch_of_its_table(
     assert subscriber.rows(_ROWS) == []
     subscriber.run("INSERT INTO t VALUES (9, 'own')")
     assert subscriber.rows(_ROWS) == [("1", "a"), ("9", "own")]
+
+
+def test_what_cannot_be_undone_is_undone_later(
+    subscriber: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement fails after its commit, and its undo, too; the WARNING says what undoes it."""
+    subscriber.run('CREATE TABLE "My t" (id int PRIMARY KEY); INSERT INTO "My t" VALUES (1)')
+    told: list[Notice] = []
+    subscriber.session.on_notice = told.append
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise DiskFull("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setenv("REPLCTL_INJECTION_POINT", "write.before-log:error")
+        patch.setattr("replctl.injection_point._visits", Counter())
+        patch.setattr("replctl.lake.undo.undo_since", fail)
+        with pytest.raises(InternalError, match="injected"):
+            subscriber.run('INSERT INTO "My t" VALUES (2)')
+    (warning,) = told
+    assert (warning.severity, warning.detail) == ("WARNING", "the disk is full")
+    assert warning.hint == 'When the cause is gone, use DELETE FROM public."My t" WHERE false;'
+    ((path,),) = subscriber.rows("SELECT pg_relation_filepath('\"My t\"')")
+    stored = f"SELECT id FROM delta.`{path}` ORDER BY id"
+    engine = subscriber.session.engine()
+    assert engine.rows(stored) == [(1,), (2,)]
+    subscriber.run(warning.hint.partition(", use ")[2])
+    assert engine.rows(stored) == [(1,)]
+    assert subscriber.rows('TABLE "My t"') == [("1",)]

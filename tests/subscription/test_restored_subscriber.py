@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 _TABLES = "CREATE TABLE t (id int PRIMARY KEY, v text); CREATE TABLE u (v text)"
 _ALL = "SELECT id, v FROM t UNION ALL SELECT -1, v FROM u ORDER BY 1, 2"
-_RESTORED = 'run "replctl cluster identify --restored"'
+_RESTORED = 'run "replctl cluster identify --restored'
 #: More HINTs than that lead nowhere.
 _MOST_HINTS = 6
 

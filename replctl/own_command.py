@@ -1,0 +1,40 @@
+"""Commands of replctl as HINTs name them: for a shell, and for the cluster that they are about."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from replctl.cache_directory import has_home
+
+
+def default_home() -> Path | None:
+    """Return the directory of the cluster that a command without --home takes: $REPLCTL_HOME, else
+    the user's; None for a user who has no home directory."""
+    chosen = os.environ.get("REPLCTL_HOME")
+    if not chosen and not os.environ.get("XDG_DATA_HOME") and not has_home():
+        return None
+    return Path(chosen or user_data_path("replctl")).absolute()
+
+
+def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str:
+    """Return a command of replctl that acts on a cluster, with each word quoted for a shell.
+
+    The cluster's directory is named unless a command without --home takes it anyway.
+
+    sync, /home/me/c, My s  ->  replctl sync --home /home/me/c 'My s'
+
+    Args:
+        words: the subcommand and its options.
+        names: its arguments, which are no options whatever they begin with.
+    """
+    directory = Path(home).absolute()
+    default = default_home()
+    is_default = default is not None and default.resolve() == directory.resolve()
+    options = () if is_default else ("--home", str(directory))
+    end = ("--",) if any(name.startswith("-") for name in names) else ()
+    return shlex.join(["replctl", *words, *options, *end, *names])
