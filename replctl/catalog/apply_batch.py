@@ -17,7 +17,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version,
+    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid: version,
     step).
 
     `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.

@@ -445,7 +445,7 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
 
 
 def encode_attnums(attnums: Iterable[int]) -> str:
-    """(1, 3) -> `1 3`, the text of an int2vector."""
+    """(1, 3) -> `1 3`: the text of an int2vector."""
     return " ".join(map(str, attnums))
 
 

@@ -316,7 +316,7 @@ _TEXTS = frozenset(("text", "varchar"))
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
     """Whether a value stays what it is in storage.
 
-    varchar(5) -> text, numeric(40,1) -> numeric(50,1), timestamp(3) -> timestamp
+    varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
     """
     old, new = before.column_at(change.column.attnum), change.column
     value = change.value

@@ -84,7 +84,8 @@ def beside(own: str, text: str) -> str:
 def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the steps that give columns other names, no name given twice at any time.
 
-    (w, v), (v, v_1)  ->  (v, v_1), (w, v)       (a, b), (b, a)  ->  (a, b_1), (b, a), (b_1, b)
+    [(w, v), (v, v_1)]  ->  [(v, v_1), (w, v)]
+    [(a, b), (b, a)]  ->  [(a, b_1), (b, a), (b_1, b)]
 
     Args:
         names: the old and the new name of each column.

@@ -55,7 +55,7 @@ class DeparseContext:
 
 
 def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
-    """`a = 5 AND b LIKE 'x%'` -> `((a = 5) AND (b ~~ 'x%'::text))`."""
+    """`a = 5 AND b LIKE 'x%'` becomes `((a = 5) AND (b ~~ 'x%'::text))`."""
     return _printed(context, lambda printer: printer.expr(expr, False))
 
 
@@ -512,7 +512,7 @@ class _Printer:
 
 
 def _case_value(condition: nodes.Expr) -> nodes.Expr:
-    """`CASE_TEST_EXPR = value` -> value."""
+    """`CASE_TEST_EXPR = value` becomes value."""
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2

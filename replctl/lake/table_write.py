@@ -83,7 +83,7 @@ class TableWriter:
         base_versions: their Delta versions before.
         read_versions: the versions behind which nobody else's changes are in what is written.
         origin, origin_lsn: where the changes come from, when they are replicated.
-        truncations: entries for TRUNCATE: relid -> what the statement said.
+        truncations: entries for TRUNCATE: what the statement said, by relid.
         written: the relations that were made ready to be written.
         nonces: what marks the commits to each relation.
         is_whole: one commit of rows is all that the transaction does.

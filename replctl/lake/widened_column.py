@@ -48,7 +48,7 @@ def widened(
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
     """Return whether a type has all values of another one, and more.
 
-    int4, int8  ->  True       numeric(10,2), numeric(12,4)  ->  True       int8, float8  ->  False
+    int4 to int8 and numeric(10,2) to numeric(12,4) are wider; int8 to float8 is not.
 
     Args:
         old, new: type and typmod.

@@ -94,7 +94,7 @@ def command_group(help_text: str) -> typer.Typer:
 def _command_first(argv: Sequence[str]) -> list[str]:
     """Put options that stand before the command after it.
 
-    --home h status --json  ->  status --home h --json
+    [`--home`, h, status, `--json`]  ->  [status, `--home`, h, `--json`]
     """
     count = 0
     while count < len(argv) and argv[count].partition("=")[0] in _VALUED:

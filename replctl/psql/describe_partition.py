@@ -1,6 +1,6 @@
 """The rows that a partition takes, as `\\d+` shows them: its `Partition constraint:`.
 
-FOR VALUES FROM (1) TO (10)  ->  ((a IS NOT NULL) AND (a >= 1) AND (a < 10))
+FOR VALUES FROM (1) TO (10)  becomes  ((a IS NOT NULL) AND (a >= 1) AND (a < 10))
 
 As get_qual_from_partbound in partbounds.c, but in text.
 """

@@ -94,7 +94,7 @@ def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
-    """The comparison with every row: `x > ANY (...)` -> `x > 1 OR x > 2`."""
+    """The comparison with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
     columns = link.query.columns
 
     def of_row(row: list[str | None]) -> nodes.Expr:

@@ -33,7 +33,7 @@ class CopiedColumn:
     Attributes:
         is_given: the file has it.
         default: what it has where the file does not say; None: NULL.
-        sequences: OID -> the number of the column of the rows that has values of that sequence.
+        sequences: by OID, the number of the column of the rows that has values of that sequence.
     """
 
     column: Column

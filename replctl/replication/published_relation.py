@@ -198,7 +198,7 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
     """Combine the row filters of several publications: rows that satisfy any.  Documentation
     31.3.6.
 
-    (a > 5), (b = 1)  ->  both, to be ORed        (a > 5), no filter  ->  (), which lets every row
+    (a > 5) and (b = 1) stay both, to be ORed; (a > 5) and no filter become (), which lets every row
     pass
     """
     if any(item is None for item in filters):

@@ -257,8 +257,8 @@ def proxy_options(environment: Mapping[str, str]) -> list[str]:
     """Return the options by which Java uses the proxies that the environment names, as other
     programs do; none where it tells Java itself of a proxy.
 
-    HTTPS_PROXY=http://p:3128 NO_PROXY=.corp  ->  -Dhttps.proxyHost=p -Dhttps.proxyPort=3128
-                                                  -Dhttp.nonProxyHosts=*.corp
+    {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".corp"} ->
+    [`-Dhttps.proxyHost=p`, `-Dhttps.proxyPort=3128`, `-Dhttp.nonProxyHosts=*.corp`]
     """
     if any("proxyHost" in environment.get(name, "") for name in JAVA_VARIABLES):
         return []

@@ -329,7 +329,7 @@ def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list
 
 
 def _numbers(array: str) -> tuple[int, ...]:
-    """The numbers of an array's text: {2,3} -> 2, 3."""
+    """The numbers of an array's text: `{2,3}` -> (2, 3)."""
     return tuple(int(item) for item in array.strip("{}").split(",") if item)
 
 
