@@ -182,7 +182,7 @@ def memory_group(limit: int) -> Iterator[Path]:
                 yield group / "cgroup.procs"
                 return
         finally:
-            wait_until(lambda group=group: _is_removed(group))  # a JVM may still be ending
+            wait_until(partial(_is_removed, group))  # a JVM may still be ending
     raise Skipped("this user can make no control group for memory")
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def _little_memory() -> Iterator[list[str]]:
                 yield ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(group / "cgroup.procs")]
                 return
         finally:
-            wait_until(lambda group=group: _is_removed(group))  # a JVM may still be ending
+            wait_until(partial(_is_removed, group))  # a JVM may still be ending
     yield []
 
 
