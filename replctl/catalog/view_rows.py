@@ -47,5 +47,5 @@ _ACL_COLUMNS = {
 
 
 def array_text(items: list[Any], type_name: str = "_text") -> str:
-    """Return an array as text: `['a', 'b']` -> `{a,b}`."""
+    """Return an array as text: ["a", "b"] -> `{a,b}`."""
     return text.render(type_name, items)

@@ -14,7 +14,7 @@ def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | Non
     """Return the syntax of a function call, and the expressions for its pairs of braces; None if
     the function has no syntax of its own.
 
-    `timezone('UTC', t)` -> `({} AT TIME ZONE {})`, (t, 'UTC')
+    `timezone('UTC', t)` becomes `({} AT TIME ZONE {})` with t and 'UTC'.
     """
     args = expr.args
     types = [arg.type for arg in args]
