@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import (
     Acl,
     AclKind,
@@ -47,7 +47,6 @@ RELATION_WORDS = {
     "i": "index",
     "I": "index",
 }
-
 
 #: The privileges that a predefined role has on all relations (pg_class_aclmask_ext).
 _ON_ALL_RELATIONS = {
@@ -348,7 +347,7 @@ _OWNERS = {
 
 def owner_of(catalog: Catalog, class_name: str, oid: int) -> int:
     """The owner of an object; what is built in is the bootstrap superuser's."""
-    table = schema.metadata.tables[class_name]
+    table = schema_table.metadata.tables[class_name]
     row = catalog.first(table, table.c.oid == oid)
     return 10 if row is None else int(row._mapping[_OWNERS[class_name]])
 

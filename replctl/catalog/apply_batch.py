@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.transaction import Catalog
 from replctl.errors import UnfinishedBatch
 from replctl.record import dataclass
@@ -36,7 +36,7 @@ class ApplyBatch:
 def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
     """The batch that a subscription's apply, or the synchronization of one table, has begun and
     not finished."""
-    table = schema.apply_batch
+    table = state_schema.apply_batch
     query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     row = catalog.connection.execute(query).first()
     return None if row is None else _batch(row)
@@ -44,7 +44,7 @@ def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> 
 
 def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
     """The batches that were begun and not finished: all, or one subscription's."""
-    table = schema.apply_batch
+    table = state_schema.apply_batch
     query = select(table)
     if subscription_oid is not None:
         query = query.where(table.c.subid == subscription_oid)
@@ -54,7 +54,7 @@ def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) ->
 def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
     """Note what is about to be written."""
     catalog.connection.execute(
-        insert(schema.apply_batch).values(
+        insert(state_schema.apply_batch).values(
             subid=batch.subscription_oid,
             relid=batch.relid,
             from_lsn=batch.from_lsn,
@@ -68,7 +68,7 @@ def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
 
 def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
     """The batch is written."""
-    table = schema.apply_batch
+    table = state_schema.apply_batch
     catalog.connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, exc, inspect, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.commit_digest import LogPosition, broken_link, is_in_log, random_of
 from replctl.catalog.home_directory import CATALOG
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState
@@ -271,12 +271,12 @@ def _reading(path: Path) -> Iterator[Connection]:
 def _has_digests(connection: Connection) -> bool:
     """Return whether a catalog is of a revision with digests, and complete."""
     found = inspect(connection)
-    for table in (schema.pg_xact, schema.pg_control):
+    for table in (state_schema.pg_xact, state_schema.pg_control):
         if not found.has_table(table.name):
             return False
         if {column["name"] for column in found.get_columns(table.name)} < set(table.c.keys()):
             return False
-    return connection.execute(select(schema.pg_control.c.insert_lsn)).first() is not None
+    return connection.execute(select(state_schema.pg_control.c.insert_lsn)).first() is not None
 
 
 def _has_frames(path: Path) -> bool:

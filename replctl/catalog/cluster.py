@@ -14,14 +14,9 @@ from threading import Lock
 from typing import Any
 
 from filelock import FileLock, Timeout
-from sqlalchemy import (
-    Connection,
-    exc,
-    insert,
-    select,
-)
+from sqlalchemy import Connection, exc, insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl, encode_acl
 from replctl.catalog.catalog_engine import catalog_engine
 from replctl.catalog.catalog_file import (
@@ -127,7 +122,7 @@ class Cluster:
         (path / "lock").mkdir(mode=0o700, exist_ok=True)
         self._locks.enter_context(self.lock(f"backend-{self.backend}"))
         with self.engine.begin() as connection:
-            control = schema.pg_control
+            control = state_schema.pg_control
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
             ).one()
@@ -433,7 +428,7 @@ class Cluster:
     def _check_identity(self) -> None:
         path = self.path.resolve()
         with self.engine.begin() as connection:
-            home = connection.execute(select(schema.pg_control.c.home)).scalar_one()
+            home = connection.execute(select(state_schema.pg_control.c.home)).scalar_one()
         if not is_at_home(home, path):
             with (
                 self.engine.connect() as connection,
@@ -443,7 +438,7 @@ class Cluster:
 
     def _notice_promotion(self) -> None:
         """A standby may have been promoted while nobody could tell this cluster."""
-        slots = schema.pg_replication_slots
+        slots = state_schema.pg_replication_slots
         with self.engine.begin() as connection:
             control = read_control(connection)
             query = select(slots.c.standby_home).where(slots.c.standby_home.is_not(None))
@@ -502,7 +497,7 @@ class Cluster:
         """What initdb makes: the superuser and the database postgres, with its schemas."""
         identifier = new_system_identifier()
         connection.execute(
-            insert(schema.pg_control).values(
+            insert(state_schema.pg_control).values(
                 system_identifier=identifier,
                 signing_key=new_signing_key(),
                 home=str(self.path.resolve()),

@@ -16,7 +16,7 @@ import secrets
 
 from sqlalchemy import Connection, func, or_, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.record import dataclass
 
 #: Bytes of the random number, and characters of it in a digest.
@@ -25,9 +25,9 @@ _RANDOM = 8
 _HASH = 40
 #: The digest of the newest commit; made once, because each commit asks for it.
 _NEWEST = (
-    select(schema.pg_xact.c.digest)
-    .where(schema.pg_xact.c.commit_lsn.is_not(None))
-    .order_by(schema.pg_xact.c.commit_lsn.desc())
+    select(state_schema.pg_xact.c.digest)
+    .where(state_schema.pg_xact.c.commit_lsn.is_not(None))
+    .order_by(state_schema.pg_xact.c.commit_lsn.desc())
     .limit(1)
 )
 #: The random number of a connection's transaction of SQLite, in its `info`.
@@ -69,7 +69,7 @@ def random_of(digest: str) -> str:
 def digest_at(connection: Connection, lsn: int) -> str | None:
     """Return the digest of the newest commit at or before an LSN; None if there was none, or the
     log was trimmed there."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     if lsn < _trimmed_lsn(connection):
         return None
     query = select(xact.c.digest).where(xact.c.status == "c", xact.c.commit_lsn <= lsn)
@@ -78,7 +78,7 @@ def digest_at(connection: Connection, lsn: int) -> str | None:
 
 def newest_position(connection: Connection) -> LogPosition:
     """Return the end of the log."""
-    control = schema.pg_control
+    control = state_schema.pg_control
     lsn = int(connection.execute(select(control.c.insert_lsn)).scalar_one())
     return LogPosition(lsn, _newest(connection))
 
@@ -98,14 +98,14 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
 
 def note_trimmed(connection: Connection, lsn: int) -> None:
     """Note that commits up to an LSN may be gone, but for the newest of them (`is_kept`)."""
-    control = schema.pg_control
+    control = state_schema.pg_control
     connection.execute(update(control).where(control.c.trimmed_lsn < lsn).values(trimmed_lsn=lsn))
 
 
 def newest_commit_lsn(connection: Connection, lsn: int) -> int:
     """Return the LSN of the newest commit at or before an LSN, whose digest trimming has to keep;
     0, if there is none."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(func.max(xact.c.commit_lsn)).where(xact.c.commit_lsn <= lsn)
     return int(connection.execute(query).scalar_one() or 0)
 
@@ -116,7 +116,7 @@ def broken_link(connection: Connection) -> int | None:
 
     What was trimmed is not looked at.
     """
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     trimmed = _trimmed_lsn(connection)
     first = newest_commit_lsn(connection, trimmed)
     # The transactions of a block's savepoints share its commit
@@ -150,4 +150,4 @@ def _newest(connection: Connection) -> str | None:
 
 
 def _trimmed_lsn(connection: Connection) -> int:
-    return int(connection.execute(select(schema.pg_control.c.trimmed_lsn)).scalar_one())
+    return int(connection.execute(select(state_schema.pg_control.c.trimmed_lsn)).scalar_one())

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 
 _BYTES = 16
 
@@ -30,20 +30,20 @@ def insert_nonces(connection: Connection, nonces: Iterable[tuple[str, int, int]]
         {"nonce": nonce, "relid": relid, "xid": xid, "made": now} for nonce, relid, xid in nonces
     ]
     if rows:
-        connection.execute(insert(schema.commit_nonce), rows)
+        connection.execute(insert(state_schema.commit_nonce), rows)
 
 
 def hand_over_nonces(connection: Connection, xid: int, to: int, relids: Collection[int]) -> None:
     """Let what a transaction has written, or is still going to write, into some relations belong to
     another transaction."""
-    table = schema.commit_nonce
+    table = state_schema.commit_nonce
     mine = update(table).where(table.c.xid == xid, table.c.relid.in_(list(relids)))
     connection.execute(mine.values(xid=to))
 
 
 def find_nonces(connection: Connection, nonces: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return relation and transaction of each nonce that is known."""
-    table = schema.commit_nonce
+    table = state_schema.commit_nonce
     query = select(table).where(table.c.nonce.in_(list(nonces)))
     return {str(row.nonce): (int(row.relid), int(row.xid)) for row in connection.execute(query)}
 
@@ -54,6 +54,6 @@ def trim_nonces(connection: Connection, before: int) -> None:
     Args:
         before: only those that were made before, in microseconds since 1970.
     """
-    table, xact = schema.commit_nonce, schema.pg_xact
+    table, xact = state_schema.commit_nonce, state_schema.pg_xact
     in_progress = select(xact.c.xid).where(xact.c.status == "i")
     connection.execute(delete(table).where(table.c.made < before, table.c.xid.not_in(in_progress)))

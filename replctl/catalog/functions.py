@@ -26,7 +26,7 @@ from replctl.catalog import (
     privilege_functions,
     recovery_functions,
     replication_functions,
-    schema,
+    state_schema,
 )
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
@@ -104,7 +104,7 @@ def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) 
 
 
 def _pg_relation_filepath(context: FunctionContext, relid: int) -> str | None:
-    table = schema.storage_table
+    table = state_schema.storage_table
     found = context.catalog.connection.execute(
         select(table.c.location).where(table.c.relid == relid)
     ).scalar_one_or_none()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import AclKind
 from replctl.catalog.pg_class import (
     Column,
@@ -243,7 +243,7 @@ def replace_storage_column(
         relation, former: the relation and its column before.
     """
     assert relation.storage is not None
-    relid, attribute, stored = relation.oid, schema.pg_attribute, schema.storage_column
+    relid, attribute, stored = relation.oid, schema.pg_attribute, state_schema.storage_column
     catalog.update(
         stored,
         stored.c.relid == relid,

@@ -18,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import newest_commit_lsn, note_trimmed
 from replctl.catalog.commit_nonce import trim_nonces
 from replctl.catalog.pg_class import Relation, load_relations
@@ -54,7 +54,7 @@ class Horizon:
         behind must not make those before it look old.  So `settled_lsn` is that of the last commit
         before `time`, of those before which all others are from before `time`, too.
         """
-        xact = schema.pg_xact
+        xact = state_schema.pg_xact
         newest = connection.execute(select(func.max(xact.c.commit_time))).scalar_one()
         if newest is None or newest <= now:
             return Horizon(lsn, time, now)
@@ -69,7 +69,7 @@ class Horizon:
     @property
     def is_old(self) -> ColumnElement[bool]:
         """The condition for a committed transaction not to be kept for its time."""
-        xact = schema.pg_xact
+        xact = state_schema.pg_xact
         is_misdated = and_(xact.c.commit_time > self.now, xact.c.commit_lsn < self.settled_lsn)
         return or_(xact.c.commit_time <= self.time, is_misdated)
 
@@ -90,7 +90,7 @@ class DroppedTable:
 def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
     """The oldest position that a slot holds back, in a database or anywhere; without any, the end
     of the log.  Standbys follow, and read, all databases."""
-    slots = schema.pg_replication_slots
+    slots = state_schema.pg_replication_slots
     query = select(func.min(slots.c.restart_lsn)).where(
         slots.c.invalidation_reason.is_(None), slots.c.restart_lsn != INVALID_LSN
     )
@@ -103,7 +103,7 @@ def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> 
 
 def oldest_xid_behind(connection: Connection, lsn: int) -> int:
     """The oldest transaction that was not committed at an LSN; without any, the next one."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
     oldest = connection.execute(query).scalar_one()
     return next_xid(connection) if oldest is None else int(oldest)
@@ -126,7 +126,7 @@ class OldestChange:
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
     """The Delta version of a relation that all changes behind the horizon start from; None if it
     has none."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(func.min(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
@@ -145,14 +145,14 @@ def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int
 
 def has_adopted_tables(connection: Connection) -> bool:
     """Return whether there are tables that belong to others, in any database."""
-    storage = schema.storage_table
+    storage = state_schema.storage_table
     query = select(storage.c.relid).where(storage.c.is_adopted).limit(1)
     return connection.execute(query).first() is not None
 
 
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
     """The first change of each adopted table that was committed after an LSN."""
-    wal, xact, storage = schema.pg_wal, schema.pg_xact, schema.storage_table
+    wal, xact, storage = state_schema.pg_wal, state_schema.pg_xact, state_schema.storage_table
     # Beside min() SQLite takes the other columns from the row that has it.
     query = (
         select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
@@ -176,7 +176,7 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
     """The tables that were dropped before the horizon, in any database, and whose place nobody else
     uses."""
-    relation, storage = schema.pg_class, schema.storage_table
+    relation, storage = schema.pg_class, state_schema.storage_table
     other = storage.alias()
     is_there = exists().where(
         relation.c.oid == storage.c.relid, relation.c.xmax.not_in(_ended(horizon))
@@ -199,7 +199,7 @@ def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTabl
 
 def forget_tables(connection: Connection, relids: Collection[int]) -> None:
     """Delta tables that are gone."""
-    for table in (schema.storage_column, schema.storage_table, schema.pg_wal):
+    for table in (state_schema.storage_column, state_schema.storage_table, state_schema.pg_wal):
         connection.execute(delete(table).where(table.c.relid.in_(list(relids))))
 
 
@@ -213,7 +213,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
 
     Dropped tables have to be removed before.
     """
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     old = _ended(horizon)
     newer = wal.alias()
     committed = select(xact.c.xid).where(xact.c.status == "c")
@@ -229,7 +229,7 @@ def trim(connection: Connection, horizon: Horizon) -> None:
     connection.execute(delete(wal).where(wal.c.xid.in_(old), is_gone))
     connection.execute(delete(wal).where(wal.c.xid == NO_XID, wal.c.lsn <= horizon.lsn))
     trim_nonces(connection, horizon.time)
-    for table in schema.metadata.sorted_tables:
+    for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmax.in_(old)))
             frozen = update(table).where(table.c.xmin.in_(old)).values(xmin=BOOTSTRAP_XID)
@@ -251,7 +251,7 @@ def _give_back_pages(connection: Connection) -> None:
 
 def _is_repeated_change() -> ColumnElement[bool]:
     """The condition for an entry after which the same writer has changed the relation again."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later, commit = wal.alias(), xact.alias()
     made_by = select(xact.c.origin).where(xact.c.xid == wal.c.xid)
     origin = made_by.correlate(wal).scalar_subquery()
@@ -269,7 +269,7 @@ def _is_repeated_change() -> ColumnElement[bool]:
 
 def _ended(horizon: Horizon) -> Select[int]:
     """The transactions that were committed before the horizon."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     return select(xact.c.xid).where(
         xact.c.status == "c",
         xact.c.commit_lsn <= horizon.lsn,

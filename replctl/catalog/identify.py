@@ -9,17 +9,13 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
 from replctl.catalog.cluster import Cluster, new_signing_key, new_system_identifier
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.identity import identifier_at, is_at_home, record_home
 from replctl.catalog.pg_replication_slots import delete_slot, list_slots
-from replctl.catalog.pg_subscription import (
-    Subscription,
-    list_subscriptions,
-    update_subscription,
-)
+from replctl.catalog.pg_subscription import Subscription, list_subscriptions, update_subscription
 from replctl.catalog.primary import primary_home
 from replctl.catalog.storage import abandon_storage, keep_versions
 from replctl.catalog.table_home import BASE, TableHome, lies_at_home
@@ -62,7 +58,7 @@ def _holds(home: str, system_identifier: int) -> bool:
 
 def _recorded_home(cluster: Cluster) -> str:
     with cluster.begin(write=False) as connection:
-        return str(connection.execute(select(schema.pg_control.c.home)).scalar_one())
+        return str(connection.execute(select(state_schema.pg_control.c.home)).scalar_one())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +147,7 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 def home_tables(connection: Connection) -> list[HomeTable]:
     """Return the tables of all databases that lie in the cluster's home, dropped ones too."""
-    storage, wal, xact = schema.storage_table, schema.pg_wal, schema.pg_xact
+    storage, wal, xact = state_schema.storage_table, state_schema.pg_wal, state_schema.pg_xact
     committed = (
         select(func.max(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
@@ -183,7 +179,7 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
         _rename_sync_slots(connection, inside, cluster.system_identifier, identifier)
         _disable(connection, cluster.backend, outside)
         connection.execute(
-            update(schema.pg_control).values(
+            update(state_schema.pg_control).values(
                 system_identifier=identifier, signing_key=new_signing_key()
             )
         )
@@ -203,19 +199,19 @@ def make_own(cluster: Cluster, versions: Mapping[int, int]) -> CopiedCluster:
 def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> int:
     """Abort what was in progress, batches and copies of subscriptions included: nothing of it is in
     the tables any more; how many transactions there were."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     in_progress = list(connection.execute(select(xact.c.xid).where(xact.c.status == "i")).scalars())
     for xid in in_progress:
         abort_transaction(connection, int(xid))
     for relid, version in versions.items():
         keep_versions(connection, relid, version)
     abandon_storage(connection)
-    connection.execute(update(schema.pg_subscription_rel).values(snapshot=None))
+    connection.execute(update(state_schema.pg_subscription_rel).values(snapshot=None))
     for state in (
-        schema.apply_batch,
-        schema.commit_nonce,
-        schema.logical_worker,
-        schema.walsender,
+        state_schema.apply_batch,
+        state_schema.commit_nonce,
+        state_schema.logical_worker,
+        state_schema.walsender,
     ):
         connection.execute(delete(state))
     return len(in_progress)
@@ -224,7 +220,7 @@ def _end_transactions(connection: Connection, versions: Mapping[int, int]) -> in
 def _only_read(connection: Connection) -> list[tuple[str, str]]:
     """Let nothing be written into tables outside the home, which are the original's: those with a
     LOCATION, and those that a promoted standby has taken over."""
-    table, relation = schema.storage_table, schema.pg_class
+    table, relation = state_schema.storage_table, schema.pg_class
     connection.execute(update(table).where(~lies_at_home()).values(is_read_only=True))
     query = (
         select(relation.c.relname, table.c.location)
@@ -269,7 +265,10 @@ def _rename_sync_slots(
     for slot in list_slots(connection):
         if slot.name.startswith(prefixes) and slot.name.endswith(f"_{old}"):
             name = f"{slot.name.removesuffix(str(old))}{new}"
-            for table in (schema.pg_replication_slots, schema.pg_stat_replication_slots):
+            for table in (
+                state_schema.pg_replication_slots,
+                state_schema.pg_stat_replication_slots,
+            ):
                 change = update(table).where(table.c.slot_name == slot.name)
                 connection.execute(change.values(slot_name=name))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.own_command import own_command
 
@@ -27,7 +27,7 @@ def check_identity(connection: Connection, path: Path) -> None:
         ObjectNotInPrerequisiteState: the home that it has recorded still holds a cluster of its
             identifier: this one is a copy; or one that cannot be read (55000).
     """
-    control = schema.pg_control
+    control = state_schema.pg_control
     row = connection.execute(select(control.c.home, control.c.system_identifier)).one()
     if is_at_home(row.home, path):
         return
@@ -57,7 +57,7 @@ def is_at_home(home: str, path: Path) -> bool:
 
 def record_home(connection: Connection, path: Path) -> None:
     """Make a directory the home of the cluster in it."""
-    connection.execute(update(schema.pg_control).values(home=str(path)))
+    connection.execute(update(state_schema.pg_control).values(home=str(path)))
 
 
 def identifier_at(home: Path) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
 
@@ -29,7 +29,7 @@ class Intent:
 def insert_intent(connection: Connection, xid: int, intent: Intent) -> None:
     """Note what a transaction is going to write."""
     connection.execute(
-        insert(schema.intent).values(
+        insert(state_schema.intent).values(
             xid=xid,
             relid=intent.relid,
             version=intent.version,
@@ -43,7 +43,7 @@ def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> N
     """Note a transaction of which nothing but its commits to tables is known, as the block of a
     process that died: whoever uses its tables next undoes it."""
     catalog.connection.execute(
-        insert(schema.pg_xact).values(
+        insert(state_schema.pg_xact).values(
             xid=xid, dbid=catalog.database_oid, status="i", backend="ended", block_xid=xid
         )
     )
@@ -53,7 +53,7 @@ def insert_abandoned(catalog: Catalog, xid: int, intents: Sequence[Intent]) -> N
 
 def move_intent(connection: Connection, xid: int, relid: int, version: int) -> None:
     """The transaction's own work on a table begins after `version`."""
-    intent = schema.intent
+    intent = state_schema.intent
     connection.execute(
         update(intent).where(intent.c.xid == xid, intent.c.relid == relid).values(version=version)
     )
@@ -61,7 +61,7 @@ def move_intent(connection: Connection, xid: int, relid: int, version: int) -> N
 
 def intents_of(connection: Connection, xid: int) -> list[Intent]:
     """What a transaction writes."""
-    rows = connection.execute(select(schema.intent).where(schema.intent.c.xid == xid))
+    rows = connection.execute(select(state_schema.intent).where(state_schema.intent.c.xid == xid))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
@@ -72,7 +72,7 @@ def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> 
 
 def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
     """Tables that blocks of others write, each with its Delta version before all of them."""
-    xact, intent = schema.pg_xact, schema.intent
+    xact, intent = state_schema.pg_xact, state_schema.intent
     others = sorted(catalog.snapshot.in_progress)
     query = (
         select(intent.c.relid, intent.c.version)
@@ -88,19 +88,21 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
 
 def list_intents(connection: Connection) -> list[Intent]:
     """What all transactions in progress mean to write."""
-    rows = connection.execute(select(schema.intent))
+    rows = connection.execute(select(state_schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
 
 def oldest_intent(connection: Connection) -> int | None:
     """Return when the oldest open intent of the cluster was noted, in microseconds since 1970."""
-    oldest: int | None = connection.execute(select(func.min(schema.intent.c.began))).scalar_one()
+    oldest: int | None = connection.execute(
+        select(func.min(state_schema.intent.c.began))
+    ).scalar_one()
     return oldest
 
 
 def delete_intents(connection: Connection, xid: int, relids: Collection[int] | None = None) -> None:
     """The transaction is done, with all tables or with some of them."""
-    intent = schema.intent
+    intent = state_schema.intent
     done = delete(intent).where(intent.c.xid == xid)
     connection.execute(done if relids is None else done.where(intent.c.relid.in_(list(relids))))
 
@@ -114,7 +116,7 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
         backend: this process.
         relids: only those that write one of these tables.
     """
-    xact, intent = schema.pg_xact, schema.intent
+    xact, intent = state_schema.pg_xact, state_schema.intent
     touching = select(intent.c.xid).where(intent.c.relid.in_(list(relids)))
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i", xact.c.backend != backend, xact.c.xid.in_(touching)
@@ -124,7 +126,7 @@ def writers_of(connection: Connection, backend: str, relids: Collection[int]) ->
 
 def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int, str]:
     """Blocks that are open and write one of some tables: each with its process."""
-    xact, intent = schema.pg_xact, schema.intent
+    xact, intent = state_schema.pg_xact, state_schema.intent
     query = (
         select(xact.c.xid, xact.c.backend)
         .join(intent, intent.c.xid == xact.c.xid)
@@ -138,6 +140,6 @@ def blocks_writing(connection: Connection, relids: Collection[int]) -> dict[int,
 def disown(connection: Connection, xid: int) -> None:
     """Leave a transaction of this process, which has failed, to be undone by whoever uses its
     tables next: all that it does may be there."""
-    xact, intent = schema.pg_xact, schema.intent
+    xact, intent = state_schema.pg_xact, state_schema.intent
     connection.execute(update(xact).where(xact.c.xid == xid).values(backend="ended"))
     connection.execute(update(intent).where(intent.c.xid == xid).values(is_whole=False))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.record import dataclass
 
 
@@ -106,7 +106,7 @@ def locks_held(
     connection: Connection, xids: Iterable[int]
 ) -> dict[str, list[tuple[int, LockMode]]]:
     """The locks of transactions, by name."""
-    table = schema.object_lock
+    table = state_schema.object_lock
     result: dict[str, list[tuple[int, LockMode]]] = {}
     query = select(table).where(table.c.xid.in_(sorted(xids)))
     for row in connection.execute(query):
@@ -118,12 +118,12 @@ def hold_locks(connection: Connection, xid: int, locks: Iterable[ObjectLock]) ->
     """Note locks of a block, until it ends."""
     rows = [{"xid": xid, "name": lock.name, "mode": int(lock.mode)} for lock in locks]
     if rows:
-        connection.execute(insert(schema.object_lock), rows)
+        connection.execute(insert(state_schema.object_lock), rows)
 
 
 def release_locks(connection: Connection, xids: Iterable[int]) -> None:
     """The transactions have ended."""
-    table = schema.object_lock
+    table = state_schema.object_lock
     connection.execute(delete(table).where(table.c.xid.in_(sorted(xids))))
 
 
@@ -135,18 +135,18 @@ def note_wait(connection: Connection, xid: int, holders: Iterable[int]) -> None:
     """A block waits for others."""
     rows = [{"xid": xid, "holder": holder} for holder in holders]
     if rows:
-        connection.execute(insert(schema.lock_wait), rows)
+        connection.execute(insert(state_schema.lock_wait), rows)
 
 
 def end_wait(connection: Connection, xid: int) -> None:
     """It does not wait any more."""
-    connection.execute(delete(schema.lock_wait).where(schema.lock_wait.c.xid == xid))
+    connection.execute(delete(state_schema.lock_wait).where(state_schema.lock_wait.c.xid == xid))
 
 
 def waiting_cycle(connection: Connection, xid: int) -> list[int]:
     """The blocks from `xid` on that wait for each other in a circle; [] if it is in none."""
     waits: dict[int, list[int]] = {}
-    for row in connection.execute(select(schema.lock_wait)):
+    for row in connection.execute(select(state_schema.lock_wait)):
         waits.setdefault(int(row.xid), []).append(int(row.holder))
     paths = [[xid]]
     seen = {xid}
@@ -172,7 +172,7 @@ class OpenBlock(NamedTuple):
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
     """Those of some transactions that are in progress, each with its block."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
     return {
         int(row.xid): OpenBlock(int(row.block_xid or row.xid), int(row.dbid), str(row.backend))

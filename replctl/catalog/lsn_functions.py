@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.pg_control import check_writes_log
 from replctl.catalog.transaction import insert_lsn, next_insert_lsn, switch_segment
 from replctl.errors import FeatureNotSupported, InvalidParameterValue
@@ -100,7 +100,9 @@ def _split_walfile_name(context: FunctionContext, name: str) -> tuple[str, int]:
 
 def _control_system(context: FunctionContext) -> tuple[int, int, int, int]:
     modified = (context.cluster.path / "catalog.db").stat().st_mtime_ns // 1000
-    identifier = context.catalog.connection.execute(select(schema.pg_control.c.system_identifier))
+    identifier = context.catalog.connection.execute(
+        select(state_schema.pg_control.c.system_identifier)
+    )
     return _CONTROL_VERSION, _CATALOG_VERSION, int(identifier.scalar_one()), modified
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, INFORMATION_SCHEMA
 from replctl.catalog.pg_authid import find_role, role_names
@@ -280,12 +280,12 @@ class CatalogEnvironment(BuiltinEnvironment):
     def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
         """All rows of a catalog of users' objects: there are few, and most names are not there."""
         result: dict[str, list[Any]] = defaultdict(list)
-        for row in self.catalog.select(schema.metadata.tables[table]):
+        for row in self.catalog.select(schema_table.metadata.tables[table]):
             result[str(row._mapping[name_column])].append(row)
         return result
 
     def _row(self, table: str, oid: int) -> Any:
-        catalog_table = schema.metadata.tables[table]
+        catalog_table = schema_table.metadata.tables[table]
         row = self.catalog.first(catalog_table, catalog_table.c.oid == oid)
         if row is None:
             raise KeyError(oid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
 from replctl.record import dataclass
 
@@ -31,7 +31,7 @@ class ControlData:
 
 def read_control(connection: Connection) -> ControlData:
     """What the cluster is now."""
-    control = schema.pg_control
+    control = state_schema.pg_control
     row = connection.execute(select(control)).one()
     return ControlData(
         int(row.system_identifier),
@@ -135,4 +135,4 @@ def check_timeline(connection: Connection, timeline: int) -> None:
 
 def replace_by(connection: Connection, home: str) -> None:
     """A standby is promoted in this cluster's place: nothing is written here any more."""
-    connection.execute(update(schema.pg_control).values(promoted_to=home))
+    connection.execute(update(state_schema.pg_control).values(promoted_to=home))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.acl import PUBLIC, AclItem, encode_acl
 from replctl.catalog.pg_default_acl import new_object_acl
 from replctl.catalog.transaction import Catalog
@@ -41,7 +41,7 @@ def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> s
     acl = encode_acl((AclItem(PUBLIC, owner, "UC"),))
     catalog.insert(schema.pg_namespace, oid=oid, nspname=name, nspowner=owner, nspacl=acl)
     catalog.connection.execute(
-        insert(schema.temporary_namespace).values(nspid=oid, owner=session_key)
+        insert(state_schema.temporary_namespace).values(nspid=oid, owner=session_key)
     )
     return name
 
@@ -49,7 +49,7 @@ def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> s
 def temporary_schemas(catalog: Catalog) -> dict[int, str]:
     """The schemas of temporary relations, each with the key of its session."""
     names = schema_names(catalog)
-    rows = catalog.connection.execute(select(schema.temporary_namespace))
+    rows = catalog.connection.execute(select(state_schema.temporary_namespace))
     return {int(row.nspid): str(row.owner) for row in rows if int(row.nspid) in names}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case, delete, func, insert, or_, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.transaction import commit_transaction
@@ -147,14 +147,14 @@ def check_database(slot: ReplicationSlot, database_oid: int) -> None:
 
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
     """The slot of that name; names are the cluster's."""
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     row = connection.execute(select(table).where(table.c.slot_name == name)).first()
     return None if row is None else _slot(row)
 
 
 def list_slots(connection: Connection) -> list[ReplicationSlot]:
     """All slots, by name."""
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     return [_slot(row) for row in connection.execute(select(table).order_by(table.c.slot_name))]
 
 
@@ -167,7 +167,7 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
     if find_slot(connection, slot.name) is not None:
         raise DuplicateObject(f'replication slot "{slot.name}" already exists')
     connection.execute(
-        insert(schema.pg_replication_slots).values(
+        insert(state_schema.pg_replication_slots).values(
             slot_name=slot.name,
             plugin=slot.plugin,
             slot_type=slot.type,
@@ -184,7 +184,7 @@ def create_slot(connection: Connection, slot: ReplicationSlot) -> None:
     )
     if slot.is_logical:
         connection.execute(
-            insert(schema.pg_stat_replication_slots).values(
+            insert(state_schema.pg_stat_replication_slots).values(
                 slot_name=slot.name, total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000
             )
         )
@@ -196,7 +196,7 @@ def advance_slot(connection: Connection, name: str, lsn: int, *, is_applied: boo
     Args:
         is_applied: the subscription says so itself; else somebody has decided it.
     """
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     applied = {"applied_lsn": lsn} if is_applied else {}
     connection.execute(
         update(table)
@@ -222,7 +222,7 @@ def alter_slot(
         UndefinedObject: there is none of that name (42704).
     """
     get_slot(connection, name)
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     given = {"failover": failover, "two_phase": two_phase}
     values = {key: value for key, value in given.items() if value is not None}
     connection.execute(update(table).where(table.c.slot_name == name).values(**values))
@@ -231,7 +231,7 @@ def alter_slot(
 
 def note_publications(connection: Connection, name: str, publications: Sequence[str]) -> None:
     """Note what the reader of a slot subscribes to."""
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     text = json.dumps(list(publications), ensure_ascii=False)
     is_other = or_(table.c.publications.is_(None), table.c.publications != text)
     change = update(table).where(table.c.slot_name == name, is_other)
@@ -240,7 +240,7 @@ def note_publications(connection: Connection, name: str, publications: Sequence[
 
 def note_retention(connection: Connection, name: str, status: str | None) -> None:
     """Note what owners of adopted tables have done to what a slot needs."""
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     connection.execute(update(table).where(table.c.slot_name == name).values(retention=status))
 
 
@@ -250,7 +250,7 @@ def note_inactive(connection: Connection, name: str, since: int | None = None) -
     Args:
         since: when, in microseconds since 1970; None: now.
     """
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     time_ = time.time_ns() // 1000 if since is None else since
     connection.execute(update(table).where(table.c.slot_name == name).values(inactive_since=time_))
 
@@ -262,7 +262,7 @@ def delete_slot(connection: Connection, name: str) -> None:
         UndefinedObject: there is none of that name (42704).
     """
     get_slot(connection, name)
-    for table in (schema.pg_replication_slots, schema.pg_stat_replication_slots):
+    for table in (state_schema.pg_replication_slots, state_schema.pg_stat_replication_slots):
         connection.execute(delete(table).where(table.c.slot_name == name))
 
 
@@ -296,7 +296,7 @@ def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
 
 def count_decoded(connection: Connection, name: str, transactions: int, size: int) -> None:
     """Note what was read from a slot: how many transactions, and bytes of output."""
-    table = schema.pg_stat_replication_slots
+    table = state_schema.pg_stat_replication_slots
     connection.execute(
         update(table)
         .where(table.c.slot_name == name)
@@ -308,14 +308,14 @@ def count_decoded(connection: Connection, name: str, transactions: int, size: in
 
 def reset_statistics(connection: Connection, name: str | None) -> None:
     """Forget what was read from a slot, or from all of them (None)."""
-    table = schema.pg_stat_replication_slots
+    table = state_schema.pg_stat_replication_slots
     change = update(table).values(total_txns=0, total_bytes=0, stats_reset=time.time_ns() // 1000)
     connection.execute(change if name is None else change.where(table.c.slot_name == name))
 
 
 def find_origin(connection: Connection, name: str) -> int | None:
     """The OID of an origin."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     query = select(table.c.roident).where(table.c.roname == name)
     return connection.execute(query).scalar_one_or_none()
 
@@ -334,7 +334,7 @@ def get_origin(connection: Connection, name: str) -> int:
 
 def origin_progress(connection: Connection, name: str) -> int | None:
     """How far an origin has come in the remote log; None if there is no such origin."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     lsn = connection.execute(
         select(table.c.remote_lsn).where(table.c.roname == name)
     ).scalar_one_or_none()
@@ -343,7 +343,7 @@ def origin_progress(connection: Connection, name: str) -> int | None:
 
 def origin_position(connection: Connection, name: str) -> LogPosition | None:
     """As `origin_progress`, with the digest of the remote commit there."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     query = select(table.c.remote_lsn, table.c.remote_digest).where(table.c.roname == name)
     row = connection.execute(query).first()
     return None if row is None else LogPosition(int(row.remote_lsn), row.remote_digest)
@@ -352,7 +352,7 @@ def origin_position(connection: Connection, name: str) -> LogPosition | None:
 def create_origin(connection: Connection, name: str, position: LogPosition) -> None:
     """Add an origin."""
     connection.execute(
-        insert(schema.pg_replication_origin).values(
+        insert(state_schema.pg_replication_origin).values(
             roname=name, remote_lsn=position.lsn, remote_digest=position.digest
         )
     )
@@ -363,7 +363,7 @@ def advance_origin(
 ) -> None:
     """Note progress: remote changes up to a position are in, by the local commit at `local_lsn`
     (None: as before)."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     values: dict[str, Any] = {"remote_lsn": position.lsn, "remote_digest": position.digest}
     values |= {} if local_lsn is None else {"local_lsn": local_lsn}
     connection.execute(update(table).where(table.c.roname == name).values(values))
@@ -371,7 +371,7 @@ def advance_origin(
 
 def raise_origin(connection: Connection, name: str, remote_lsn: int, local_lsn: int) -> None:
     """As `advance_origin`, by a session that may have been further (replorigin_session_advance)."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     connection.execute(
         update(table)
         .where(table.c.roname == name)
@@ -415,21 +415,21 @@ def commit_with_origin(
 
 def origin_owner(cluster: Cluster, connection: Connection, name: str) -> str | None:
     """The session, alive, that has an origin set up."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     owner = connection.execute(select(table.c.owner).where(table.c.roname == name)).scalar_one()
     return owner if owner is not None and is_owner_alive(cluster, owner) else None
 
 
 def own_origin(connection: Connection, name: str, owner: str | None) -> None:
     """An origin is set up in a session; None: in none any more."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     connection.execute(update(table).where(table.c.roname == name).values(owner=owner))
 
 
 def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
     """OID, name and progress (remote and local LSN) of the origins that have any, or that a session
     has set up."""
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     query = (
         select(table.c.roident, table.c.roname, table.c.remote_lsn, table.c.local_lsn)
         .where(or_(table.c.remote_lsn != 0, table.c.local_lsn != 0, table.c.owner.is_not(None)))
@@ -441,7 +441,9 @@ def origin_status(connection: Connection) -> list[tuple[int, str, int, int]]:
 def drop_origin(connection: Connection, name: str) -> None:
     """Forget an origin."""
     connection.execute(
-        delete(schema.pg_replication_origin).where(schema.pg_replication_origin.c.roname == name)
+        delete(state_schema.pg_replication_origin).where(
+            state_schema.pg_replication_origin.c.roname == name
+        )
     )
 
 

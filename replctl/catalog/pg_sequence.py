@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_type import type_name, type_oid
@@ -64,7 +64,7 @@ def insert_sequence(catalog: Catalog, sequence: Sequence) -> None:
         ownerattnum=sequence.owner_attnum,
         ownership=sequence.ownership,
     )
-    state = schema.sequence_state
+    state = state_schema.sequence_state
     catalog.connection.execute(
         insert(state).values(relid=sequence.relid, last_value=sequence.start, is_called=False)
     )
@@ -112,7 +112,7 @@ def sequences_of(expr: nodes.Expr) -> list[int]:
 def delete_sequence(catalog: Catalog, relid: int) -> None:
     """Remove what makes a relation a sequence."""
     catalog.delete(schema.pg_sequence, schema.pg_sequence.c.seqrelid == relid)
-    state = schema.sequence_state
+    state = state_schema.sequence_state
     catalog.connection.execute(delete(state).where(state.c.relid == relid))
 
 
@@ -277,13 +277,13 @@ def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: i
 
 
 def _state(connection: Connection, relid: int) -> tuple[int, bool]:
-    state = schema.sequence_state
+    state = state_schema.sequence_state
     row = connection.execute(select(state).where(state.c.relid == relid)).one()
     return int(row.last_value), bool(row.is_called)
 
 
 def _put_state(connection: Connection, relid: int, value: int, *, is_called: bool) -> None:
-    state = schema.sequence_state
+    state = state_schema.sequence_state
     connection.execute(
         update(state).where(state.c.relid == relid).values(last_value=value, is_called=is_called)
     )

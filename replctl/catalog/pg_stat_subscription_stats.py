@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sqlalchemy import delete, insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.pg_subscription import list_subscriptions
 from replctl.catalog.transaction import Catalog
 
@@ -27,7 +27,7 @@ def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str
 
 def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
     """Begin to count anew for one subscription, or for all (None)."""
-    table = schema.pg_stat_subscription_stats
+    table = state_schema.pg_stat_subscription_stats
     everything = list_subscriptions(catalog, all_databases=True)
     oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]
     for oid in oids:
@@ -38,7 +38,7 @@ def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
 
 
 def _add_to_statistics(catalog: Catalog, subscription_oid: int, added: dict[str, int]) -> None:
-    table = schema.pg_stat_subscription_stats
+    table = state_schema.pg_stat_subscription_stats
     statement = sqlite_insert(table).values(subid=subscription_oid, **added)
     catalog.connection.execute(
         statement.on_conflict_do_update(

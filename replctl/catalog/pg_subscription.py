@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.apply_batch import load_targets
 from replctl.catalog.table_copy import (
     AppliedFilter,
@@ -190,20 +190,20 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
     """Remove a subscription and all that is known of its tables."""
     catalog.delete(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
     for table, column in (
-        (schema.pg_subscription_rel, schema.pg_subscription_rel.c.srsubid),
-        (schema.pg_stat_subscription_stats, schema.pg_stat_subscription_stats.c.subid),
-        (schema.apply_batch, schema.apply_batch.c.subid),
-        (schema.apply_step, schema.apply_step.c.subid),
-        (schema.logical_worker, schema.logical_worker.c.subid),
-        (schema.subscription_error, schema.subscription_error.c.subid),
-        (schema.table_verification, schema.table_verification.c.subid),
+        (state_schema.pg_subscription_rel, state_schema.pg_subscription_rel.c.srsubid),
+        (state_schema.pg_stat_subscription_stats, state_schema.pg_stat_subscription_stats.c.subid),
+        (state_schema.apply_batch, state_schema.apply_batch.c.subid),
+        (state_schema.apply_step, state_schema.apply_step.c.subid),
+        (state_schema.logical_worker, state_schema.logical_worker.c.subid),
+        (state_schema.subscription_error, state_schema.subscription_error.c.subid),
+        (state_schema.table_verification, state_schema.table_verification.c.subid),
     ):
         catalog.delete(table, column == oid)
 
 
 def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[SubscriptionRelation]:
     """The tables of a subscription, in the order in which they were added."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     query = select(table).where(table.c.srsubid == subscription_oid).order_by(table.c.srrelid)
     return [
         SubscriptionRelation(
@@ -227,7 +227,7 @@ def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[Subs
 def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
     """Add a table to a subscription."""
     catalog.connection.execute(
-        insert(schema.pg_subscription_rel).values(
+        insert(state_schema.pg_subscription_rel).values(
             srsubid=relation.subscription_oid, srrelid=relation.relid, **_state(relation)
         )
     )
@@ -236,7 +236,7 @@ def insert_subscription_relation(catalog: Catalog, relation: SubscriptionRelatio
 def update_subscription_relation(catalog: Catalog, relation: SubscriptionRelation) -> None:
     """Put a table's new state in the place of the old one, if it still belongs to the
     subscription; its fault stays."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     catalog.connection.execute(
         update(table)
         .where(table.c.srsubid == relation.subscription_oid, table.c.srrelid == relation.relid)
@@ -259,7 +259,7 @@ def note_applied_filters(
 def is_copied_anywhere(connection: Connection, relids: Collection[int]) -> bool:
     """Return whether a subscription has copied rows into one of some tables, and goes on writing
     it."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     query = select(table.c.srrelid).where(table.c.srrelid.in_(list(relids)), _is_copied())
     return connection.execute(query.limit(1)).first() is not None
 
@@ -272,7 +272,7 @@ def note_fault(
 ) -> None:
     """Note what another program has done to the rows that subscriptions, all or some, have written
     into tables: they stop until the tables are copied again.  An earlier fault stays."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     where = [table.c.srrelid.in_(list(relids)), _is_copied(), table.c.fault.is_(None)]
     if subscription_oids is not None:
         where.append(table.c.srsubid.in_(list(subscription_oids)))
@@ -281,7 +281,7 @@ def note_fault(
 
 def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> None:
     """Note that a table's rows are right again."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     connection.execute(
         update(table)
         .where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
@@ -291,7 +291,7 @@ def clear_fault(connection: Connection, subscription_oid: int, relid: int) -> No
 
 def _is_copied() -> ColumnElement[bool]:
     states = [state.value for state in RelState if state.is_copied]
-    return schema.pg_subscription_rel.c.srsubstate.in_(states)
+    return state_schema.pg_subscription_rel.c.srsubstate.in_(states)
 
 
 def _state(relation: SubscriptionRelation) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def _state(relation: SubscriptionRelation) -> dict[str, Any]:
 
 def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid: int) -> None:
     """Take a table out of a subscription."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     catalog.connection.execute(
         delete(table).where(table.c.srsubid == subscription_oid, table.c.srrelid == relid)
     )
@@ -320,7 +320,7 @@ def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid:
 
 def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
     """OIDs of the subscriptions that write into a table."""
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     return list(
         catalog.connection.execute(
             select(table.c.srsubid).where(table.c.srrelid == relid)
@@ -330,7 +330,7 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
 
 def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
     """The copies that have begun and not finished."""
-    stored = schema.pg_subscription_rel.c.snapshot
+    stored = state_schema.pg_subscription_rel.c.snapshot
     query = select(stored).where(stored.is_not(None))
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import (
     Catalog,
@@ -93,7 +93,7 @@ def last_logged_version(connection: Connection, relid: int) -> int | None:
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
     """The relations with rows of their own whose Delta tables have been made: all tables of the
     database, or those of some OIDs that are."""
-    pg_class, storage, wal = schema.pg_class, schema.storage_table, schema.pg_wal
+    pg_class, storage, wal = schema.pg_class, state_schema.storage_table, state_schema.pg_wal
     of_table = wal.alias()
     newest = (
         select(of_table.c.lsn)
@@ -127,7 +127,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:
     """The newest Delta version of a relation that everybody may see."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     return catalog.connection.execute(
         select(func.max(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
@@ -141,7 +141,7 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
     It is the one before the first later version: entries that nobody needs are removed, but for
     the newest.
     """
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later = (
         select(func.min(wal.c.version))
         .join(xact, xact.c.xid == wal.c.xid)
@@ -156,7 +156,7 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
     """Whether the newest changes of a relation from some origins were found in the table: the
     catalog has forgotten the transaction that made them, and so what it applied."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     newest = (
         select(xact.c.origin_lsn)
         .join(wal, wal.c.xid == xact.c.xid)
@@ -173,7 +173,7 @@ def acknowledge_changes(
 ) -> None:
     """Take changes of relations from some origins, which the catalog had forgotten, for applied up
     to an LSN: the tables were reconciled with what the origin had there."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     xids = select(wal.c.xid).where(wal.c.relid.in_(relids), wal.c.action == CHANGE)
     forgotten = update(xact).where(
         xact.c.xid.in_(xids), xact.c.origin.in_(origins), xact.c.origin_lsn.is_(None)
@@ -184,7 +184,7 @@ def acknowledge_changes(
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
     """How far a committed transaction has brought its origin; None if it is not known, or has
     none."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
     return catalog.connection.execute(query).scalar_one_or_none()
 
@@ -193,7 +193,7 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
     """Whether another transaction than `but` has entered versions of a relation and is in
     progress."""
     others = catalog.snapshot.in_progress.difference([but])
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid.in_(sorted(others))).limit(1)
     return bool(others) and catalog.connection.execute(query).first() is not None
 
@@ -207,7 +207,7 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
     Args:
         relid: of this relation only.
     """
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     mine = [wal.c.xid == xid, wal.c.lsn > since_lsn]
     mine += [] if relid is None else [wal.c.relid == relid]
     catalog.connection.execute(delete(wal).where(*mine, wal.c.version.is_(None)))
@@ -224,7 +224,7 @@ def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
     Args:
         relid: of this relation only.
     """
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     mine = [wal.c.xid == xid] + ([] if relid is None else [wal.c.relid == relid])
     if catalog.connection.execute(select(wal.c.lsn).where(*mine).limit(1)).first():
         heir = begin_transaction(catalog.connection, catalog.database_oid, catalog.backend)
@@ -253,7 +253,7 @@ def enter(
     """
     lsn = next_lsn(catalog.connection)
     catalog.connection.execute(
-        insert(schema.pg_wal).values(
+        insert(state_schema.pg_wal).values(
             lsn=lsn,
             xid=xid,
             dbid=catalog.database_oid,
@@ -271,7 +271,7 @@ def enter(
 
 def entered_versions(connection: Connection, relid: int, after: int) -> dict[int, EnteredVersion]:
     """Return the versions of a relation newer than `after` that are in the log."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = select(wal.c.version, wal.c.digest, wal.c.mark).where(
         wal.c.relid == relid, wal.c.version > after
     )
@@ -286,7 +286,7 @@ def last_entered_version(connection: Connection, relid: int, location: str) -> L
     Args:
         location: of the relation's table.
     """
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     row = connection.execute(
         select(wal.c.version, wal.c.digest, wal.c.file_state)
         .where(wal.c.relid == relid, wal.c.version.is_not(None))
@@ -300,7 +300,7 @@ def last_entered_version(connection: Connection, relid: int, location: str) -> L
 
 def last_action(connection: Connection, relid: int) -> str | None:
     """Return what the newest entry of a relation does to rows."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = select(wal.c.action).where(wal.c.relid == relid).order_by(wal.c.lsn.desc()).limit(1)
     return connection.execute(query).scalar_one_or_none()
 
@@ -308,13 +308,13 @@ def last_action(connection: Connection, relid: int) -> str | None:
 def forget_versions(connection: Connection, relid: int, after: int) -> None:
     """Remove the entries of versions of a relation newer than `after`: the table does not have them
     any more."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     connection.execute(delete(wal).where(wal.c.relid == relid, wal.c.version > after))
 
 
 def has_entered(connection: Connection, relid: int, xid: int) -> bool:
     """Return whether a transaction has entered versions of a relation."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = select(wal.c.lsn).where(wal.c.relid == relid, wal.c.xid == xid).limit(1)
     return connection.execute(query).first() is not None
 
@@ -327,7 +327,7 @@ def broken_since(catalog: Catalog, relids: Collection[int], lsn: int) -> list[in
 
 def entered_marks(connection: Connection, relid: int, marks: Collection[str]) -> set[str]:
     """Return those of some marks that versions of a relation in the log bear."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = select(wal.c.mark).where(wal.c.relid == relid, wal.c.mark.in_(list(marks)))
     return set(map(str, connection.execute(query).scalars()))
 
@@ -336,7 +336,7 @@ def entries_between(
     catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
     """The entries of transactions committed in (from_lsn, to_lsn], by commit and then by LSN."""
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(wal, xact.c.commit_lsn, xact.c.commit_time, xact.c.origin)
         .join(xact, xact.c.xid == wal.c.xid)
@@ -370,7 +370,7 @@ def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = (
         select(xact)
         .where(
@@ -404,7 +404,7 @@ def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = N
 
 def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
     """The messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
-    wal = schema.pg_wal
+    wal = state_schema.pg_wal
     query = (
         select(wal.c.lsn, wal.c.detail)
         .where(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, update
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, replace_by
 from replctl.catalog.primary import open_primary
@@ -52,7 +52,7 @@ def promote(standby: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
 
 def become_primary(connection: Connection) -> None:
     """From here on this cluster assigns LSNs."""
-    control = schema.pg_control
+    control = state_schema.pg_control
     keep_tables(connection)
     connection.execute(
         update(control).values(timeline=control.c.timeline + 1, is_in_recovery=False)
@@ -62,7 +62,7 @@ def become_primary(connection: Connection) -> None:
 def skip_lost_numbers(connection: Connection) -> None:
     """The old primary has assigned more numbers than are known here: go on far behind them, so that
     none means two things."""
-    control, step = schema.pg_control, schema.apply_step
+    control, step = state_schema.pg_control, state_schema.apply_step
     connection.execute(
         update(control).values(
             insert_lsn=(control.c.insert_lsn // _SEGMENT + 2) * _SEGMENT,

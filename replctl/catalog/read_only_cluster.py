@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, inspect, select, text
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.catalog_file import CatalogFiles
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
@@ -57,7 +57,7 @@ class ReadOnlyCluster(Cluster):
         self.engine = _read_only_engine(path / CATALOG, self._locks, refusal)
         with self.begin(write=False) as connection:
             _check_revision(connection, path, refusal)
-            control = schema.pg_control
+            control = state_schema.pg_control
             row = connection.execute(
                 select(control.c.system_identifier, control.c.signing_key)
             ).one()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.pg_control import check_recovers, read_control
 from replctl.catalog.promotion import WAIT_SECONDS, promote
 from replctl.catalog.replication_functions import check_slot_permissions
@@ -33,7 +33,7 @@ def _replay_timestamp(context: FunctionContext) -> int | None:
     connection = context.catalog.connection
     if not read_control(connection).is_in_recovery:
         return None
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     newest = select(xact.c.commit_time).where(xact.c.status == "c")
     newest = newest.order_by(xact.c.commit_lsn.desc()).limit(1)
     time: int | None = connection.execute(newest).scalar_one_or_none()

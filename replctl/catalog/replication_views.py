@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.horizon import oldest_xid_behind
 from replctl.catalog.pg_authid import READ_ALL_STATS
@@ -64,7 +64,7 @@ def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
 
 
 def _pg_subscription_rel(context: FunctionContext) -> Iterator[Row]:
-    table = schema.pg_subscription_rel
+    table = state_schema.pg_subscription_rel
     own = _own_subscriptions(context)
     for row in context.catalog.connection.execute(select(table)):
         if row.srsubid in own:
@@ -120,7 +120,7 @@ def _pg_stat_replication(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
-    table = schema.pg_stat_subscription_stats
+    table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     for oid, name in _own_subscriptions(context).items():
         row = counts.get(oid)
@@ -135,7 +135,7 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
     """What pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
-    table = schema.pg_stat_subscription_stats
+    table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]
     for oid, name in _own_subscriptions(context).items():
@@ -186,7 +186,7 @@ def _inactive_since(slot: ReplicationSlot, replies: Mapping[str, int]) -> int | 
 
 def _pg_stat_replication_slots(context: FunctionContext) -> Iterator[Row]:
     connection = context.catalog.connection
-    table = schema.pg_stat_replication_slots
+    table = state_schema.pg_stat_replication_slots
     counts = {row.slot_name: dict(row._mapping) for row in connection.execute(select(table))}
     for slot in list_slots(connection):
         if slot.is_logical:
@@ -195,7 +195,7 @@ def _pg_stat_replication_slots(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_replication_origin(context: FunctionContext) -> Iterator[Row]:
-    table = schema.pg_replication_origin
+    table = state_schema.pg_replication_origin
     for row in context.catalog.connection.execute(select(table)):
         yield dict(row._mapping)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from sqlalchemy import and_, exists, func, not_, or_, select
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE
 from replctl.catalog.transaction import Catalog
 
@@ -22,7 +22,7 @@ def has_changes_of_others(
         origins: of the changes that are one's own.
         since_lsn: only later changes count; None: all.
     """
-    wal, xact = schema.pg_wal, schema.pg_xact
+    wal, xact = state_schema.pg_wal, state_schema.pg_xact
     truncation = wal.alias()
     emptied = (
         select(func.coalesce(func.max(truncation.c.lsn), 0))
@@ -47,7 +47,7 @@ def has_changes_of_others(
 
 def feeding_members(catalog: Catalog, relids: Collection[int]) -> set[tuple[int, int]]:
     """Return the tables of subscriptions among some relations: OIDs of subscription and table."""
-    member, subscription = schema.pg_subscription_rel, schema.pg_subscription
+    member, subscription = state_schema.pg_subscription_rel, schema.pg_subscription
     query = select(member.c.srsubid, member.c.srrelid).where(
         member.c.srrelid.in_(relids),
         exists().where(subscription.c.oid == member.c.srsubid, catalog.visible(subscription)),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, func, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.pg_replication_slots import ReplicationSlot, create_slot, validate_slot_name
 from replctl.catalog.transaction import insert_lsn
 from replctl.errors import (
@@ -98,7 +98,7 @@ def create_slot_within_limits(
     if slot.temporary and slot.failover:
         raise FeatureNotSupported("cannot enable failover for a temporary replication slot")
     create_slot(connection, slot)
-    count = connection.execute(select(func.count()).select_from(schema.pg_replication_slots))
+    count = connection.execute(select(func.count()).select_from(state_schema.pg_replication_slots))
     if int(count.scalar_one()) > int(setting("max_replication_slots")):
         raise ConfigurationLimitExceeded(
             "all replication slots are in use",

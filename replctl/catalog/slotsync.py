@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData, Row, delete, insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import read_control
@@ -60,7 +60,7 @@ def synchronize_slots(connection: Connection) -> list[PostgresError]:
     As the whole log is copied, a slot is ready for failover as soon as it is there: none is made as
     a temporary one that has to wait for the standby to catch up.
     """
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     remote = _failover_slots(connection)
     names = [row.slot_name for row in remote]
     connection.execute(delete(table).where(table.c.synced, table.c.slot_name.not_in(names)))
@@ -135,7 +135,7 @@ def check_alterable(connection: Connection, slot: ReplicationSlot, *, failover: 
 
 
 def _failover_slots(connection: Connection) -> Sequence[Row[Any]]:
-    table = schema.pg_replication_slots.to_metadata(MetaData(), schema="source")
+    table = state_schema.pg_replication_slots.to_metadata(MetaData(), schema="source")
     query = select(table).where(table.c.failover, table.c.owner.is_(None))
     return connection.execute(query.order_by(table.c.slot_name)).all()
 

@@ -16,13 +16,8 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from replctl.catalog import schema
-from replctl.catalog.auto_conf import (
-    AUTO_CONF,
-    configured_value,
-    read_auto_conf,
-    write_auto_conf,
-)
+from replctl.catalog import schema_table, state_schema
+from replctl.catalog.auto_conf import AUTO_CONF, configured_value, read_auto_conf, write_auto_conf
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER, Cluster
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.pg_control import check_connectable, check_recovers
@@ -38,12 +33,7 @@ from replctl.catalog.slotsync import synchronize_slots
 from replctl.catalog.table_home import follow_tables
 from replctl.catalog.transaction import insert_lsn
 from replctl.catalog.wal_availability import check_not_invalidated
-from replctl.catalog.worker import (
-    Walsender,
-    claim_walsender,
-    release_walsender,
-    report_walsender,
-)
+from replctl.catalog.worker import Walsender, claim_walsender, release_walsender, report_walsender
 from replctl.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
@@ -175,7 +165,7 @@ def follow(standby: Cluster, primary_home: Path, *, with_slots: bool) -> list[Po
         with_slots: the slots are synchronized, too.
     """
     with standby.begin_beside(primary_home) as connection:
-        for table in schema.metadata.sorted_tables:
+        for table in schema_table.metadata.sorted_tables:
             if table.name not in _OWN_TABLES:
                 _copy_rows(connection, table.name, [column.name for column in table.columns])
         copied = ", ".join(f"{name} = (SELECT {name} FROM source.pg_control)" for name in _FOLLOWED)
@@ -220,7 +210,7 @@ def _reserve_slot(connection: Connection, name: str, home: str) -> None:
 
 
 def _take_slot(connection: Connection, name: str, home: str) -> None:
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     connection.execute(update(table).where(table.c.slot_name == name).values(standby_home=home))
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
@@ -131,7 +131,7 @@ def storage_column_of(row: Row[Any]) -> StorageColumn:
 def load_storage(
     catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
 ) -> dict[int, Storage]:
-    table, column = schema.storage_table, schema.storage_column
+    table, column = state_schema.storage_table, state_schema.storage_column
     numbers = {
         (int(row.attrelid), int(row.attfilenode)): int(row.attnum)
         for row in attributes
@@ -176,7 +176,7 @@ def insert_storage(
 ) -> None:
     """Note where a relation's Delta table lies, or will lie; an adopted one is there."""
     catalog.insert(
-        schema.storage_table,
+        state_schema.storage_table,
         relid=relid,
         location=location,
         is_adopted=is_adopted,
@@ -196,7 +196,7 @@ def insert_storage_column(
 ) -> None:
     """Give a column its name in storage; `number` is its attnum."""
     catalog.insert(
-        schema.storage_column,
+        state_schema.storage_column,
         relid=relid,
         attnum=number,
         name=name,
@@ -214,14 +214,14 @@ def storage_names(catalog: Catalog, relid: int) -> set[str]:
 def storage_columns(connection: Connection, relid: int) -> list[StorageColumn]:
     """Return the columns of a relation's Delta table, those that are reserved (numbers below 0) or
     were dropped among them."""
-    table = schema.storage_column
+    table = state_schema.storage_column
     query = select(table).where(table.c.relid == relid).order_by(table.c.attnum)
     return list(map(storage_column_of, connection.execute(query)))
 
 
 def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> None:
     """Note that others have renamed or dropped a column of a relation's Delta table."""
-    table = schema.storage_column
+    table = state_schema.storage_column
     connection.execute(
         update(table)
         .where(table.c.relid == relid, table.c.attnum == column.number)
@@ -236,7 +236,7 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:
     """A number for one more column in storage of a relation's column (storage_column.attnum)."""
-    table = schema.storage_column
+    table = state_schema.storage_column
     query = select(func.max(table.c.attnum)).where(table.c.relid == relid)
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
 
@@ -250,7 +250,7 @@ def reserve_storage_name(
 ) -> None:
     """Note that a relation's Delta table has, or is going to have, a column that is none of the
     relation, under a number of its own."""
-    column = schema.storage_column
+    column = state_schema.storage_column
     known = {"name": name, "since_version": since_version, "physical_name": physical_name}
     connection.execute(insert(column).values(relid=relid, attnum=0, **known))
     connection.execute(
@@ -284,7 +284,7 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
             int(row.dbid) == catalog.database_oid,
             home.located(str(row.location)),
         )
-        for row in catalog.connection.execute(select(schema.storage_table))
+        for row in catalog.connection.execute(select(state_schema.storage_table))
         if int(row.relid) in names
     ]
 
@@ -292,7 +292,7 @@ def stored_relations(catalog: Catalog) -> list[StoredRelation]:
 def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
     """Return OID, database and location of the Delta tables of all databases; relations that were
     dropped may be among them."""
-    table, home = schema.storage_table, TableHome(connection)
+    table, home = state_schema.storage_table, TableHome(connection)
     return [
         (int(row.relid), int(row.dbid), home.located(str(row.location)))
         for row in connection.execute(select(table))
@@ -302,7 +302,7 @@ def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
 def relations_with_storage(connection: Connection) -> set[int]:
     """OIDs of the relations of all databases, dropped ones too, that have a Delta table or are
     going to."""
-    return set(connection.execute(select(schema.storage_table.c.relid)).scalars())
+    return set(connection.execute(select(state_schema.storage_table.c.relid)).scalars())
 
 
 def abandon_storage(connection: Connection) -> list[str]:
@@ -315,7 +315,7 @@ def abandon_storage(connection: Connection) -> list[str]:
     Returns:
         The directories of such tables that users chose (LOCATION): replctl leaves their files.
     """
-    column, table = schema.storage_column, schema.storage_table
+    column, table = state_schema.storage_column, state_schema.storage_table
     attribute, relation = schema.pg_attribute, schema.pg_class
     is_defined = exists().where(
         attribute.c.attrelid == column.c.relid,
@@ -337,7 +337,7 @@ def abandon_storage(connection: Connection) -> list[str]:
 def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None:
     """Note, before replctl makes a relation's Delta table, whether its directory is empty; what was
     noted by an attempt before stays."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     connection.execute(
         update(table)
         .where(table.c.relid == relid, table.c.was_empty.is_(None))
@@ -348,13 +348,13 @@ def begin_storage(connection: Connection, relid: int, *, is_empty: bool) -> None
 def note_takeover(connection: Connection, relids: Collection[int], time: int) -> None:
     """Note when somebody went on with, or undid, what a dead process had begun to write: Spark may
     still be writing for that process."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     connection.execute(update(table).where(table.c.relid.in_(list(relids))).values(taken_over=time))
 
 
 def note_foreign_commit(connection: Connection, relid: int) -> None:
     """Note that another program has committed to a relation's Delta table."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     connection.execute(
         update(table).where(table.c.relid == relid, ~table.c.has_foreign).values(has_foreign=True)
     )
@@ -363,14 +363,14 @@ def note_foreign_commit(connection: Connection, relid: int) -> None:
 def note_metadata(connection: Connection, relid: int, table_id: str, *, has_row_ids: bool) -> None:
     """Note which Delta table (metaData.id) a relation's newest version in the log belongs to, and
     whether its rows have row ids."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     change = update(table).where(table.c.relid == relid)
     connection.execute(change.values(table_id=table_id, has_row_ids=has_row_ids))
 
 
 def known_table_id(connection: Connection, relid: int) -> str | None:
     """Return the metaData.id that `note_metadata` has noted."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     query = select(table.c.table_id).where(table.c.relid == relid)
     return connection.execute(query).scalar_one_or_none()
 
@@ -381,7 +381,7 @@ def note_lost_columns(
     """Note that a relation's Delta table was replaced by one that ends with a version, and has only
     columns of these names, in lower case: the others are still to be made, unless they are known as
     dropped."""
-    column = schema.storage_column
+    column = state_schema.storage_column
     rows = connection.execute(select(column).where(column.c.relid == relid)).all()
     for row in rows:
         if row.since_version is None or row.is_dropped:
@@ -394,14 +394,14 @@ def note_lost_columns(
 
 def forget_foreign_commit(connection: Connection, relid: int) -> None:
     """Note that the only commit without a mark is replctl's own: it has compacted the table."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     connection.execute(update(table).where(table.c.relid == relid).values(has_foreign=False))
 
 
 def keep_versions(connection: Connection, relid: int, version: int) -> None:
     """Note that a relation's Delta table ends with a version (-1: there is none): columns that came
     later are still to be made."""
-    column, table = schema.storage_column, schema.storage_table
+    column, table = state_schema.storage_column, state_schema.storage_table
     is_later = (column.c.relid == relid, column.c.since_version > version)
     again = {"since_version": None, "physical_name": None, "renamed_version": None}
     connection.execute(update(column).where(*is_later).values(**again, is_dropped=False))
@@ -414,7 +414,7 @@ def note_storage(
 ) -> None:
     """A relation's Delta table is there, with these columns (storage_column.attnum) since
     `version`."""
-    column, table = schema.storage_column, schema.storage_table
+    column, table = state_schema.storage_column, state_schema.storage_table
     connection.execute(
         update(column)
         .where(column.c.relid == relid, column.c.attnum.in_(list(numbers)))
@@ -426,13 +426,13 @@ def note_storage(
 def set_acceptance(connection: Connection, relid: int, *, accepts: bool) -> None:
     """Note whether commits to a table with marks that the catalog does not know are another
     writer's."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     change = update(table).where(table.c.relid == relid)
     connection.execute(change.values(accepts_marks=accepts))
 
 
 def accepts_marks(connection: Connection, relid: int) -> bool:
     """Return whether commits to a table with unknown marks are another writer's."""
-    table = schema.storage_table
+    table = state_schema.storage_table
     query = select(table.c.accepts_marks).where(table.c.relid == relid)
     return bool(connection.execute(query).scalar_one_or_none())

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, delete, insert, select
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.errors import PostgresError
 from replctl.record import dataclass
 
@@ -42,7 +42,7 @@ class SubscriptionError:
 
 def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
     """What has stopped the last attempt to apply a subscription; None if it went well."""
-    table = schema.subscription_error
+    table = state_schema.subscription_error
     row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
     return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
 
@@ -51,7 +51,7 @@ def put_subscription_error(
     connection: Connection, subscription_oid: int, error: PostgresError | None
 ) -> None:
     """Note how the last attempt to apply a subscription has ended."""
-    table = schema.subscription_error
+    table = state_schema.subscription_error
     connection.execute(delete(table).where(table.c.subid == subscription_oid))
     if error is not None:
         noted = SubscriptionError.of(error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from replctl.catalog import schema
+from replctl.catalog import schema_table
 from replctl.catalog.definition_views import DEFINITION_VIEWS
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.replication_views import REPLICATION_VIEWS
@@ -28,9 +28,9 @@ def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]
     """
     relation = builtin.system_relations()[name]
     rows = _VIEWS.get(name)
-    if name in _EMPTY and name not in schema.metadata.tables:
+    if name in _EMPTY and name not in schema_table.metadata.tables:
         rows = _nothing
-    if rows is None and name not in schema.metadata.tables:
+    if rows is None and name not in schema_table.metadata.tables:
         raise FeatureNotSupported(f'catalog "{name}" is not supported')
     found = stored_rows(context, name) if rows is None else rows(context)
     defaults = _DEFAULTS.get(name, {})
@@ -56,9 +56,7 @@ _EMPTY = frozenset(
     pg_hba_file_rules pg_ident_file_mappings pg_file_settings""".split()
 )
 
-
 _VIEWS = {**DEFINITION_VIEWS, **SESSION_VIEWS, **REPLICATION_VIEWS}
-
 
 #: What columns have in PostgreSQL where nothing else is known.
 _DEFAULTS: dict[str, Row] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import ColumnElement, Connection, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 
 #: The directory of a cluster in which it makes tables.
 BASE = "base"
@@ -21,14 +21,14 @@ def relative_location(database_oid: int, relid: int) -> str:
 
 def lies_at_home() -> ColumnElement[bool]:
     """Return the condition for a row of storage_table to be of a table in the cluster's home."""
-    return schema.storage_table.c.location.startswith(f"{BASE}/", autoescape=True)
+    return state_schema.storage_table.c.location.startswith(f"{BASE}/", autoescape=True)
 
 
 class TableHome:
     """Resolves locations as the catalog has them."""
 
     def __init__(self, connection: Connection) -> None:
-        home = connection.execute(select(schema.pg_control.c.table_home)).scalar_one_or_none()
+        home = connection.execute(select(state_schema.pg_control.c.table_home)).scalar_one_or_none()
         if home is None:
             home = str(Path(str(connection.engine.url.database)).parent)
         self.path = home
@@ -45,15 +45,15 @@ def located(connection: Connection, location: str) -> str:
 
 def follow_tables(connection: Connection, primary_home: str) -> None:
     """Let a standby find its primary's tables."""
-    connection.execute(update(schema.pg_control).values(table_home=primary_home))
+    connection.execute(update(state_schema.pg_control).values(table_home=primary_home))
 
 
 def keep_tables(connection: Connection) -> None:
     """Let a standby that is promoted find its tables where they are: new ones lie in its own
     home."""
     home = TableHome(connection)
-    table = schema.storage_table
+    table = state_schema.storage_table
     for row in connection.execute(select(table.c.relid, table.c.location)).all():
         change = update(table).where(table.c.relid == row.relid)
         connection.execute(change.values(location=home.located(str(row.location))))
-    connection.execute(update(schema.pg_control).values(table_home=None))
+    connection.execute(update(state_schema.pg_control).values(table_home=None))

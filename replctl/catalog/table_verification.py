@@ -7,7 +7,7 @@ import time
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.record import dataclass
 
 
@@ -26,7 +26,7 @@ class Verification:
 
 def verifications(connection: Connection, subscription_oid: int) -> dict[int, Verification]:
     """Return the last one of each table of a subscription, by the table's OID."""
-    table = schema.table_verification
+    table = state_schema.table_verification
     rows = connection.execute(select(table).where(table.c.subid == subscription_oid))
     return {int(row.relid): Verification(int(row.time), int(row.lsn)) for row in rows}
 
@@ -34,7 +34,7 @@ def verifications(connection: Connection, subscription_oid: int) -> dict[int, Ve
 def put_verification(connection: Connection, subscription_oid: int, relid: int, lsn: int) -> None:
     """Note that a table was found equal now."""
     noted = {"time": time.time_ns() // 1000, "lsn": lsn}
-    statement = insert(schema.table_verification).values(
+    statement = insert(state_schema.table_verification).values(
         subid=subscription_oid, relid=relid, **noted
     )
     connection.execute(
@@ -44,7 +44,7 @@ def put_verification(connection: Connection, subscription_oid: int, relid: int, 
 
 def delete_verification(connection: Connection, subscription_oid: int, relid: int) -> None:
     """Forget when a table was found equal."""
-    table = schema.table_verification
+    table = state_schema.table_verification
     connection.execute(
         delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     )

@@ -29,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table, state_schema
 from replctl.catalog.commit_digest import next_digest
 from replctl.catalog.lock import LockMode, ObjectLock, hold_locks, locks_held, locks_of
 from replctl.errors import InternalError, TransactionInProgress
@@ -103,7 +103,7 @@ class Catalog:
         self._looked_up: dict[Hashable, Any] = {}
         self._locked: set[ObjectLock] = set()
         others = connection.execute(
-            select(schema.pg_xact.c.xid).where(schema.pg_xact.c.status == "i")
+            select(state_schema.pg_xact.c.xid).where(state_schema.pg_xact.c.status == "i")
         ).scalars()
         self.snapshot = Snapshot(frozenset(others).difference(self.xids.all), as_of_lsn)
 
@@ -292,9 +292,12 @@ class Catalog:
     def new_oid(self) -> int:
         """The next object identifier."""
         self.connection.execute(
-            update(schema.pg_control).values(next_oid=schema.pg_control.c.next_oid + 1)
+            update(state_schema.pg_control).values(next_oid=state_schema.pg_control.c.next_oid + 1)
         )
-        return int(self.connection.execute(select(schema.pg_control.c.next_oid)).scalar_one()) - 1
+        return (
+            int(self.connection.execute(select(state_schema.pg_control.c.next_oid)).scalar_one())
+            - 1
+        )
 
     # -- history
 
@@ -305,7 +308,7 @@ class Catalog:
     def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
         """Commit LSNs in (from_lsn, to_lsn] at which this database's definitions changed, in
         order."""
-        xact = schema.pg_xact
+        xact = state_schema.pg_xact
         query = (
             select(xact.c.commit_lsn)
             .where(
@@ -334,7 +337,7 @@ def _is_not_removed(table: Table) -> ColumnElement[bool]:
 
 
 def _committed_before(xid: ColumnElement[int], lsn: int) -> ColumnElement[bool]:
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     return exists().where(xact.c.xid == xid, xact.c.status == "c", xact.c.commit_lsn <= lsn)
 
 
@@ -352,12 +355,12 @@ def begin_transaction(
         is_block: it is a block's, or a savepoint's: statements follow each other in it.
         top_xid: the block's own number, for a savepoint.
     """
-    control = schema.pg_control
+    control = state_schema.pg_control
     connection.execute(update(control).values(next_xid=control.c.next_xid + 1))
     xid = int(connection.execute(select(control.c.next_xid)).scalar_one()) - 1
     block_xid = (top_xid or xid) if is_block else None
     connection.execute(
-        insert(schema.pg_xact).values(
+        insert(state_schema.pg_xact).values(
             xid=xid, dbid=database_oid, status="i", backend=backend, block_xid=block_xid
         )
     )
@@ -366,7 +369,7 @@ def begin_transaction(
 
 def blocks_of_others(connection: Connection, database_oid: int, backend: str) -> dict[int, str]:
     """Blocks of other processes that are in progress in a database, each with the process."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(xact.c.xid, xact.c.backend).where(
         xact.c.status == "i",
         xact.c.dbid == database_oid,
@@ -379,7 +382,7 @@ def blocks_of_others(connection: Connection, database_oid: int, backend: str) ->
 def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
     """The numbers of a block that is in progress and of its savepoints; of any other transaction
     its own."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
     return list(connection.execute(query).scalars()) or [block_xid]
 
@@ -407,8 +410,8 @@ def commit_transaction(
     """
     commit_lsn = next_lsn(connection)
     connection.execute(
-        update(schema.pg_xact)
-        .where(schema.pg_xact.c.xid.in_([xid, *savepoints]))
+        update(state_schema.pg_xact)
+        .where(state_schema.pg_xact.c.xid.in_([xid, *savepoints]))
         .values(
             status="c",
             backend=None,
@@ -426,28 +429,28 @@ def commit_transaction(
 def abort_transaction(connection: Connection, xid: int) -> None:
     """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone
     before."""
-    for table in schema.metadata.sorted_tables:
+    for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmin == xid))
             connection.execute(update(table).where(table.c.xmax == xid).values(xmax=0))
     for table in (
-        schema.pg_wal,
-        schema.intent,
-        schema.object_lock,
-        schema.lock_wait,
-        schema.pg_xact,
+        state_schema.pg_wal,
+        state_schema.intent,
+        state_schema.object_lock,
+        state_schema.lock_wait,
+        state_schema.pg_xact,
     ):
         connection.execute(delete(table).where(table.c.xid == xid))
 
 
 def next_xid(connection: Connection) -> int:
     """The number that the next transaction is going to have."""
-    return int(connection.execute(select(schema.pg_control.c.next_xid)).scalar_one())
+    return int(connection.execute(select(state_schema.pg_control.c.next_xid)).scalar_one())
 
 
 def next_lsn(connection: Connection) -> int:
     """Take a place in the log: greater than every LSN before it."""
-    control = schema.pg_control
+    control = state_schema.pg_control
     connection.execute(update(control).values(insert_lsn=control.c.insert_lsn + _RECORD_SIZE))
     return int(connection.execute(select(control.c.insert_lsn)).scalar_one())
 
@@ -460,7 +463,7 @@ def next_insert_lsn(connection: Connection) -> int:
 
 def backend_of(connection: Connection, xid: int) -> str | None:
     """Return the process (Cluster.backend) that began a transaction."""
-    xact = schema.pg_xact
+    xact = state_schema.pg_xact
     backend: str | None = connection.execute(
         select(xact.c.backend).where(xact.c.xid == xid)
     ).scalar_one_or_none()
@@ -469,12 +472,12 @@ def backend_of(connection: Connection, xid: int) -> str | None:
 
 def insert_lsn(connection: Connection) -> int:
     """The end of the log: the LSN that the newest record has."""
-    return int(connection.execute(select(schema.pg_control.c.insert_lsn)).scalar_one())
+    return int(connection.execute(select(state_schema.pg_control.c.insert_lsn)).scalar_one())
 
 
 def switch_segment(connection: Connection, size: int) -> int:
     """Go on with the log at the next multiple of `size`, unless it is at one; where it ended."""
     end = insert_lsn(connection)
     goal = -(-end // size) * size
-    connection.execute(update(schema.pg_control).values(insert_lsn=goal))
+    connection.execute(update(state_schema.pg_control).values(insert_lsn=goal))
     return end

@@ -10,14 +10,13 @@ from typing import Any
 
 from sqlalchemy import select
 
-from replctl.catalog import schema
+from replctl.catalog import schema_table
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.aclchk import acl_items
 from replctl.catalog.functions import FunctionContext
 from replctl.types import text
 
 Row = dict[str, Any]
-
 
 #: What gives the rows of a catalog or view.
 RowsOf = Callable[[FunctionContext], Iterator[Row]]
@@ -26,7 +25,9 @@ RowsOf = Callable[[FunctionContext], Iterator[Row]]
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
     """The visible rows of one of our tables."""
     catalog = context.catalog
-    for row in catalog.connection.execute(select(catalog.rows_of(schema.metadata.tables[name]))):
+    for row in catalog.connection.execute(
+        select(catalog.rows_of(schema_table.metadata.tables[name]))
+    ):
         values = dict(row._mapping)
         acl = _ACL_COLUMNS.get(name)
         if acl is not None and values[acl] is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.pg_replication_slots import ReplicationSlot, list_slots
 from replctl.catalog.transaction import insert_lsn
 from replctl.errors import ObjectNotInPrerequisiteState
@@ -105,7 +105,7 @@ def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
 
 def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) -> ReplicationSlot:
     """A slot cannot be read any more, and holds nothing back; what it is then."""
-    table = schema.pg_replication_slots
+    table = state_schema.pg_replication_slots
     connection.execute(
         update(table)
         .where(table.c.slot_name == slot.name)

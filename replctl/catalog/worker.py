@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
-from replctl.catalog import schema
+from replctl.catalog import state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_replication_slots import note_inactive
 from replctl.errors import ConfigurationLimitExceeded, ObjectInUse, TooManyConnections
@@ -83,7 +83,7 @@ def claim_worker(
         ObjectInUse: another process holds it (55006, as when both would read the slot).
         ConfigurationLimitExceeded: so many others are at work (53400).
     """
-    table = schema.logical_worker
+    table = state_schema.logical_worker
     key = and_(table.c.subid == subscription_oid, table.c.relid == relid)
     row = {"subid": subscription_oid, "relid": relid}
     if _others_at_work(cluster, table) >= maximum:
@@ -100,7 +100,7 @@ def release_worker(
     cluster: Cluster, subscription_oid: int, relid: int = APPLY, *, stays: bool
 ) -> None:
     """Let go of what this process holds: it stays attached, or leaves."""
-    table = schema.logical_worker
+    table = state_schema.logical_worker
     key = (table.c.subid == subscription_oid, table.c.relid == relid)
     with cluster.begin(write=True) as connection:
         _release(cluster, connection, table, *key, stays=stays)
@@ -108,7 +108,7 @@ def release_worker(
 
 def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) -> None:
     """Note how far this process's apply worker is; what is known already is seldom noted again."""
-    table = schema.logical_worker
+    table = state_schema.logical_worker
     mine = and_(
         table.c.subid == subscription_oid,
         table.c.relid == APPLY,
@@ -126,14 +126,14 @@ def report_worker(cluster: Cluster, subscription_oid: int, received_lsn: int) ->
 
 def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
     """No process works for the subscription any more, or stands by."""
-    table = schema.logical_worker
+    table = state_schema.logical_worker
     with cluster.begin(write=True) as connection:
         connection.execute(delete(table).where(table.c.subid == subscription_oid))
 
 
 def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
     """The workers whose processes live, each subscription's apply worker first."""
-    table = schema.logical_worker
+    table = state_schema.logical_worker
     query = select(table).order_by(table.c.subid, table.c.relid)
     return [
         Worker(int(row.subid), int(row.relid), _pid(row), row.received_lsn, int(row.last_msg_time))
@@ -164,7 +164,7 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
         ObjectInUse: another process holds it (55006).
         TooManyConnections: so many others read slots (53300).
     """
-    table = schema.walsender
+    table = state_schema.walsender
     if _others_at_work(cluster, table) >= maximum:
         raise TooManyConnections(
             'number of requested standby connections exceeds "max_wal_senders" (currently'
@@ -184,7 +184,7 @@ def claim_walsender(cluster: Cluster, walsender: Walsender, *, maximum: int) -> 
 
 def report_walsender(cluster: Cluster, slot_name: str) -> None:
     """The reader of a slot is at the end of the log; what is known is seldom noted again."""
-    table = schema.walsender
+    table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.backend == cluster.backend)
     now = _now()
     with cluster.begin(write=False) as connection:
@@ -199,7 +199,7 @@ def report_walsender(cluster: Cluster, slot_name: str) -> None:
 def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
     """Let go of the slot that this process holds: it stays attached, or leaves.  The slot is
     inactive since then, if the process ends without a word."""
-    table = schema.walsender
+    table = state_schema.walsender
     with cluster.begin(write=True) as connection:
         if _release(cluster, connection, table, table.c.slot_name == slot_name, stays=stays):
             note_inactive(connection, slot_name, _now())
@@ -207,7 +207,7 @@ def release_walsender(cluster: Cluster, slot_name: str, *, stays: bool) -> None:
 
 def dismiss_walsender(cluster: Cluster, slot_name: str, client: str) -> None:
     """A subscription does not read a slot any more, whoever did so for it."""
-    table = schema.walsender
+    table = state_schema.walsender
     with cluster.begin(write=True) as connection:
         left = connection.execute(
             delete(table).where(table.c.slot_name == slot_name, table.c.client == client)
@@ -221,14 +221,14 @@ def rename_walsender(
 ) -> None:
     """The reader of a slot has another name; if the slot is another cluster's, that is seen when it
     is at work again."""
-    table = schema.walsender
+    table = state_schema.walsender
     mine = and_(table.c.slot_name == slot_name, table.c.client == client)
     connection.execute(update(table).where(mine).values(application_name=application_name))
 
 
 def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walsender]:
     """The readers of slots whose processes live, by the names of the slots."""
-    table = schema.walsender
+    table = state_schema.walsender
     return {
         str(row.slot_name): Walsender(
             str(row.slot_name),
@@ -248,14 +248,14 @@ def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walse
 def last_replies(connection: Connection) -> dict[str, int]:
     """Return when the readers that hold slots were heard of last, in microseconds since 1970, by
     slot.  A slot whose reader was killed is inactive since then."""
-    table = schema.walsender
+    table = state_schema.walsender
     rows = connection.execute(select(table.c.slot_name, table.c.reply_time).where(table.c.is_held))
     return {str(row.slot_name): int(row.reply_time) for row in rows}
 
 
 def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
     """The slots that somebody reads at this moment."""
-    table = schema.walsender
+    table = state_schema.walsender
     rows = connection.execute(select(table).where(table.c.is_held))
     return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
 

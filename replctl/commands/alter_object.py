@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.heap import update_column, update_constraint, update_relation
@@ -336,7 +336,7 @@ _OWNED = {
 
 def _give(ddl: Ddl, class_name: str, oid: int, owner: int) -> None:
     """Give an object, with what its owner has and has granted, to another role."""
-    table = schema.metadata.tables[class_name]
+    table = schema_table.metadata.tables[class_name]
     owner_column, acl_column = _OWNED[class_name]
     row = ddl.catalog.first(table, table.c.oid == oid)
     assert row is not None

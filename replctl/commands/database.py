@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import initial_comments, initial_schemas
 from replctl.catalog.pg_class import load_relations, relation_oids
 from replctl.catalog.pg_db_role_setting import delete_settings_of_database
@@ -128,7 +128,7 @@ def _empty(ddl: Ddl, oid: int) -> None:
     inside = Catalog(
         catalog.connection, oid, backend=catalog.backend, block=BlockXids([[catalog.xid]])
     )
-    for table in schema.metadata.sorted_tables:
+    for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned") and not table.info["shared"]:
             inside.delete(table)
 

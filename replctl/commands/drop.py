@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.aclchk import owner_of
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_collation import list_collations
@@ -100,7 +100,7 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
         return
     class_name = _CLASSES.get(target.kind, "pg_class")
     if target.kind != "schema":
-        table = schema.metadata.tables[class_name]
+        table = schema_table.metadata.tables[class_name]
         column = next(c for c in table.c if c.name.endswith("namespace"))
         row = ddl.catalog.first(table, table.c.oid == target.oid)
         place = 0 if row is None else int(row._mapping[column.name])

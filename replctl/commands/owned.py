@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog import schema
+from replctl.catalog import schema_table
 from replctl.catalog.acl import Acl, decode_acl, default_acl, encode_acl, with_owner, without_role
 from replctl.catalog.cluster import BOOTSTRAP_SUPERUSER
 from replctl.catalog.pg_authid import Role, delete_membership
@@ -108,7 +108,7 @@ def _revoke_all(ddl: Ddl, item: RoleDependency, role_oid: int) -> None:
     if item.class_name == "pg_auth_members":
         delete_membership(catalog, item.oid)
         return
-    table = schema.metadata.tables[item.class_name]
+    table = schema_table.metadata.tables[item.class_name]
     if item.class_name == "pg_default_acl":
         row = catalog.first(table, table.c.oid == item.oid)
         assert row is not None
@@ -155,7 +155,7 @@ def _give(ddl: Ddl, item: RoleDependency, old: int, new: int) -> None:
         if relation is not None and relation.owner == old:  # else it went with another
             give_relation(ddl, relation, new)
         return
-    table = schema.metadata.tables[item.class_name]
+    table = schema_table.metadata.tables[item.class_name]
     row = ddl.catalog.first(table, table.c.oid == item.oid)
     assert row is not None
     values: dict[str, object] = {_OWNER_COLUMNS[item.class_name]: new}

@@ -26,7 +26,7 @@ from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.location import raw_location
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
 from replctl.types import text
 

@@ -24,7 +24,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.dependency import check_dependencies
 from replctl.parser import ast
 from replctl.query import stored
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.policy import POLICY_VARNO, condition_query
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.session import Session

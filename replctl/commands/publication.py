@@ -42,7 +42,7 @@ from replctl.expr.nodes import Expr
 from replctl.expr.type_names import schema_of_relation
 from replctl.lake.definition import changing_definitions
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.record import dataclass
 from replctl.replication.row_filter import analyze_row_filter

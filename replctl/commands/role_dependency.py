@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_default_acl import OBJECT_TYPES
@@ -90,7 +90,7 @@ def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
 
 def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
     for class_name, owner, acl in _CATALOGS:
-        table = schema.metadata.tables[class_name]
+        table = schema_table.metadata.tables[class_name]
         for row in ddl.catalog.select_everywhere(table):
             values = row._mapping
             if _goes_with_another(class_name, values):
@@ -124,7 +124,7 @@ def describe_dependency(ddl: Ddl, item: RoleDependency) -> str:
     """`table t`, `column a of table t`, `default privileges on new relations belonging to role
     a` (getObjectDescription)."""
     catalog = ddl.catalog
-    table = schema.metadata.tables[item.class_name]
+    table = schema_table.metadata.tables[item.class_name]
     match item.class_name:
         case "pg_class":
             return describe(ddl, relation_object(ddl.relation(item.oid)))

@@ -9,7 +9,7 @@ from replctl.commands.table import make_table
 from replctl.commands.view import named_columns
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.insert import insert
 from replctl.session import Session
 

@@ -34,7 +34,7 @@ from replctl.errors import (
 from replctl.lake.storage import give_storage
 from replctl.parser import ast
 from replctl.query import stored
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.insert import fill
 from replctl.query.permission import check_query
 from replctl.query.rewrite import view_query

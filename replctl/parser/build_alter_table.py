@@ -5,7 +5,7 @@ from __future__ import annotations
 from lark import Token
 
 from replctl.parser import ast
-from replctl.parser.node import Collation, Options, collation_name, role_name, start_of
+from replctl.parser.build_parts import Collation, Options, collation_name, role_name, start_of
 
 
 class AlterTableBuilder:

@@ -9,8 +9,8 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
+from replctl.parser.build_parts import Names, Options, name_texts, optional_text, start_of
 from replctl.parser.constraint_attributes import Attribute, with_table_attributes
-from replctl.parser.node import Names, Options, name_texts, optional_text, start_of
 
 
 class _KeyAction(NamedTuple):

@@ -10,7 +10,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import (
+from replctl.parser.build_parts import (
     Names,
     check_no_keyword,
     name_texts,

@@ -13,8 +13,14 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.parser.build_function import FunctionBuilder
+from replctl.parser.build_parts import (
+    integer_constant,
+    leftmost,
+    sql_function,
+    start_of,
+    system_name,
+)
 from replctl.parser.build_type import TypeBuilder
-from replctl.parser.node import integer_constant, leftmost, sql_function, start_of, system_name
 from replctl.parser.precedence import (
     Escape,
     Infix,

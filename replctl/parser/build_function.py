@@ -9,7 +9,13 @@ from lark import Token
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import check_no_keyword, names_only, sql_function, start_of, system_name
+from replctl.parser.build_parts import (
+    check_no_keyword,
+    names_only,
+    sql_function,
+    start_of,
+    system_name,
+)
 
 
 class _WithinGroup(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 from lark import Token
 
 from replctl.parser import ast
-from replctl.parser.node import (
+from replctl.parser.build_parts import (
     Collation,
     Names,
     Options,

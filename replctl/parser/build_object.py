@@ -10,7 +10,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import Names, name_texts, names_only, role_name, start_of
+from replctl.parser.build_parts import Names, name_texts, names_only, role_name, start_of
 
 
 class _DroppedFunction(NamedTuple):

@@ -6,7 +6,7 @@ from lark import Token
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import role_name, start_of
+from replctl.parser.build_parts import role_name, start_of
 
 Names = tuple[Token, ...]
 

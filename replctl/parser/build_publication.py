@@ -10,7 +10,7 @@ from lark import Token
 
 from replctl.errors import SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import start_of
+from replctl.parser.build_parts import start_of
 from replctl.record import dataclass
 
 

@@ -14,7 +14,7 @@ from replctl.errors import (
     WindowingError,
 )
 from replctl.parser import ast
-from replctl.parser.node import leftmost, start_of
+from replctl.parser.build_parts import leftmost, start_of
 
 #: What may follow the body of a query: fields of SelectStmt.
 Tail = dict[str, Any]

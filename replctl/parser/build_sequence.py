@@ -6,7 +6,7 @@ from lark import Token
 
 from replctl.errors import FeatureNotSupported
 from replctl.parser import ast
-from replctl.parser.node import Names, start_of
+from replctl.parser.build_parts import Names, start_of
 
 
 class SequenceBuilder:

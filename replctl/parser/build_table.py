@@ -9,8 +9,7 @@ from lark import Token
 
 from replctl.errors import DuplicateObject, InvalidParameterValue, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.constraint_attributes import Attribute, with_attributes
-from replctl.parser.node import (
+from replctl.parser.build_parts import (
     Collation,
     Names,
     Options,
@@ -20,6 +19,7 @@ from replctl.parser.node import (
     optional_text,
     start_of,
 )
+from replctl.parser.constraint_attributes import Attribute, with_attributes
 
 
 class _TableHead(NamedTuple):

@@ -9,7 +9,7 @@ from lark import Token
 
 from replctl.errors import InvalidParameterValue, ReservedName, SqlSyntaxError
 from replctl.parser import ast
-from replctl.parser.node import integer_constant, names_only, start_of, system_name
+from replctl.parser.build_parts import integer_constant, names_only, start_of, system_name
 
 #: Bits of an interval's fields in its type modifier (INTERVAL_MASK in timestamp.h).
 _INTERVAL_BITS = {"year": 2, "month": 1, "day": 3, "hour": 10, "minute": 11, "second": 12}

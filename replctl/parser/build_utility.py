@@ -5,7 +5,7 @@ from __future__ import annotations
 from lark import Token
 
 from replctl.parser import ast
-from replctl.parser.node import Names, name_texts, start_of
+from replctl.parser.build_parts import Names, name_texts, start_of
 
 
 class UtilityBuilder:

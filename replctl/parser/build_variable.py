@@ -5,7 +5,7 @@ from __future__ import annotations
 from lark import Token
 
 from replctl.parser import ast
-from replctl.parser.node import check_no_keyword
+from replctl.parser.build_parts import check_no_keyword
 
 
 class VariableBuilder:

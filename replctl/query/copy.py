@@ -24,7 +24,7 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
 from replctl.result import Result
 from replctl.session import Session

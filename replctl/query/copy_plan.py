@@ -13,7 +13,7 @@ from replctl.expr.context import ExprContext
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy import column_numbers, copied_relation
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.next_value import check_defaults

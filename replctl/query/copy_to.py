@@ -17,7 +17,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.copy import column_numbers, copied_relation, file_error
 from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.select import select

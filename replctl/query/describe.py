@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.session import Session
 from replctl.types.guc import find_setting
 

@@ -20,7 +20,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.environment import Routine
 from replctl.parser import ast
 from replctl.parser.parse import parse
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
 from replctl.query.tree import Query, transform
 from replctl.types.builtin import FIRST_USER_OID

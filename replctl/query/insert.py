@@ -24,7 +24,7 @@ from replctl.expr.context import ExprContext
 from replctl.expr.location import expr_location, raw_location
 from replctl.lake.target import inserted_into
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import check_defaults, with_columns, with_sequence_values

@@ -17,7 +17,7 @@ from replctl.expr.location import raw_location
 from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
 from replctl.lake.target import generating_columns
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns

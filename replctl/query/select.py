@@ -7,7 +7,7 @@ from dataclasses import replace
 from replctl.catalog.functions import FunctionContext
 from replctl.expr import object_identifier
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import check_no_calls
 from replctl.query.logical_slot import changes, slot_calls
 from replctl.query.permission import check_query

@@ -20,7 +20,7 @@ from replctl.expr import nodes
 from replctl.expr.environment import Routine
 from replctl.parser import ast
 from replctl.parser.parse import parse
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.inline_function import error_context, mismatch, result_as, user_call
 from replctl.query.sqlite import run_query
 from replctl.query.tree import Output, Query

@@ -14,7 +14,7 @@ from replctl.lake.delta_rules import append_only_error
 from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
 from replctl.query.write import modified_relation
 from replctl.result import Result

@@ -20,7 +20,7 @@ from replctl.lake.table_write import TableWriter, writing
 from replctl.lake.target import local_target, references_of, references_to
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.session import Session

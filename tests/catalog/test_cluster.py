@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from replctl.catalog import schema
+from replctl.catalog import schema, schema_table
 from replctl.catalog.cluster import Cluster
 from replctl.errors import DataCorrupted, IoError, LockNotAvailable, ObjectNotInPrerequisiteState
 from replctl.execute import execute
@@ -72,7 +72,7 @@ def test_the_migrations_lead_to_the_schema(tmp_path: Path) -> None:
     with cluster.begin(write=False) as connection:
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")
         names = {str(name) for (name,) in rows}
-    assert {table.name for table in schema.metadata.sorted_tables} <= names
+    assert {table.name for table in schema_table.metadata.sorted_tables} <= names
 
 
 def test_what_is_no_catalog_is_refused(tmp_path: Path) -> None:

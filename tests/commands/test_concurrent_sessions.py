@@ -18,7 +18,7 @@ import pytest
 from concurrent_sessions import KINDS, NAMES, Event, unexplained, work
 from concurrent_sessions import History as History_
 
-from replctl.catalog import schema
+from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.home_directory import CATALOG
 from replctl.catalog.transaction import Catalog
@@ -95,12 +95,12 @@ def _check_consistency(catalog: Catalog) -> None:
         [(row.pnpubid, row.pnnspid) for row in namespaces],
     ):
         assert len(rows) == len(set(rows))
-    for table in (schema.intent, schema.object_lock, schema.lock_wait):
+    for table in (state_schema.intent, state_schema.object_lock, state_schema.lock_wait):
         assert catalog.connection.execute(table.select()).all() == []
-    unfinished = schema.pg_xact.select().where(schema.pg_xact.c.status == "i")
+    unfinished = state_schema.pg_xact.select().where(state_schema.pg_xact.c.status == "i")
     assert catalog.connection.execute(unfinished).all() == []
     commits = catalog.connection.execute(
-        schema.pg_xact.select().where(schema.pg_xact.c.block_xid.is_(None))
+        state_schema.pg_xact.select().where(state_schema.pg_xact.c.block_xid.is_(None))
     )
     lsns = sorted(row.commit_lsn for row in commits if row.commit_lsn)
     assert all(earlier < later for earlier, later in pairwise(lsns))

@@ -9,7 +9,7 @@ from replctl.errors import ActiveSqlTransaction, FeatureNotSupported, PostgresEr
 from replctl.execute import execute
 from replctl.parser import ast
 from replctl.parser.parse import parse_statement
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.lake import spark_sql
 from replctl.query.rewrite import rewritten
 from replctl.session import Session

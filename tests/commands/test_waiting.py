@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_subscription import list_subscriptions
-from replctl.catalog.schema import pg_xact
+from replctl.catalog.state_schema import pg_xact
 from replctl.errors import ActiveSqlTransaction, DeadlockDetected, LockNotAvailable, PostgresError
 from replctl.execute import execute
 from replctl.lake.subscriber import LakeSubscriber

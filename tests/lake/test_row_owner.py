@@ -20,7 +20,7 @@ from replctl.catalog.pg_subscription import (
     subscription_relations,
 )
 from replctl.catalog.pg_wal import BREAK, CHANGE, TRUNCATE, enter
-from replctl.catalog.schema import pg_wal
+from replctl.catalog.state_schema import pg_wal
 from replctl.catalog.table_copy import CopyMethod, Deletion
 from replctl.catalog.transaction import begin_transaction, commit_transaction
 from replctl.execute import execute

@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from replctl.catalog.schema import metadata
+from replctl.catalog import schema, schema_table, state_schema  # noqa: F401  (they name the tables)
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=schema_table.metadata,
     transaction_per_migration=False,
 )
 with context.begin_transaction():

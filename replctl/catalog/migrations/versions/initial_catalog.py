@@ -1,14 +1,17 @@
 """Make the whole catalog.
 
-Until the first release there is one revision, and it makes what schema.py has.  Whoever changes
-schema.py changes `schema.REVISION` with it: a catalog of another revision is refused, not upgraded.
+Until the first release there is one revision, and it makes what schema.py and
+state_schema.py have.  Whoever changes them changes `schema.REVISION`, too: a catalog of another
+revision is refused, not upgraded.
 The first release replaces this file by generated statements, and later revisions follow those
 (catalog/revision.py upgrades).
 """
 
 from alembic import op
 
-from replctl.catalog.schema import REVISION, metadata
+from replctl.catalog import state_schema  # noqa: F401  (it names tables, as schema does)
+from replctl.catalog.schema import REVISION
+from replctl.catalog.schema_table import metadata
 
 revision = REVISION
 down_revision = None

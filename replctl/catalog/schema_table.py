@@ -1,0 +1,50 @@
+"""What the catalog's tables are made of: their metadata, columns, and rows that have versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+
+metadata = MetaData()
+
+
+def versioned(
+    name: str, *columns: Column[Any], shared: bool = False, key: tuple[str, ...] = ("oid",)
+) -> Table:
+    """Return a table whose rows have versions; `key` names one object among the visible rows."""
+    scope = [] if shared else [Column("dbid", Integer, nullable=False)]
+    life = [
+        Column("xmin", Integer, nullable=False),
+        Column("xmax", Integer, nullable=False, server_default="0"),
+    ]
+    table = Table(
+        name, metadata, *scope, *columns, *life, info={"versioned": True, "shared": shared}
+    )
+    Index(f"{name}_key_index", *(table.c[column] for column in key), table.c.xmax)
+    return table
+
+
+def oid(name: str = "oid") -> Column[int]:
+    """Return a column with the OID of an object."""
+    return Column(name, Integer, nullable=False)
+
+
+def text(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+    """Return a column of texts."""
+    return Column(name, Text, nullable=nullable, server_default=default)
+
+
+def integer(name: str, *, nullable: bool = False, default: int | None = None) -> Column[int]:
+    """Return a column of integers of 64 bits."""
+    return Column(
+        name,
+        BigInteger,
+        nullable=nullable,
+        server_default=None if default is None else str(default),
+    )
+
+
+def boolean(name: str, *, default: bool = False) -> Column[bool]:
+    """Return a column of booleans."""
+    return Column(name, Boolean, nullable=False, server_default="1" if default else "0")
