@@ -56,6 +56,8 @@ from replctl.catalog.transaction import (
 )
 from replctl.errors import (
     ConnectionFailure,
+    DataError,
+    IntegrityError,
     Notice,
     PostgresError,
     SerializationFailure,
@@ -653,15 +655,18 @@ class LakeSubscriber:
         progress is then `to`.
 
         Raises:
-            ReplicationConflict: one of them does not fit; what was written of the batch is undone.
+            ReplicationConflict: one of them does not fit; what was written of the batch is undone,
+                unless a table cannot be used at all.
             PostgresError: it cannot be written; it is given up if nothing of it is written.
         """
         try:
             return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
         except ConnectionFailure:  # Spark may still be writing
             raise
-        except ReplicationConflict:
-            self._take_back_batch()
+        except ReplicationConflict as conflict:
+            self._give_up_batch()
+            if isinstance(conflict.error, (DataError, IntegrityError)):
+                self._take_back_batch()
             raise
         except PostgresError:
             self._give_up_batch()
@@ -792,7 +797,6 @@ class LakeSubscriber:
     def _take_back_batch(self) -> None:
         """After a conflict that others' changes have led to: what is written of the batch is
         undone, so that what precedes the transaction that fails can be applied by itself."""
-        self._give_up_batch()
         batch = self.unfinished_batch()
         if batch is None:
             return

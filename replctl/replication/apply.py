@@ -382,8 +382,11 @@ class _Worker:
                 try:
                     to = self._position(to_lsn)
                     rows = self._subscriber.apply(batch, first, last, from_lsn, to)
-                except ReplicationConflict:  # it was undone: its transactions are applied anew
-                    return
+                except ReplicationConflict as conflict:
+                    if self._subscriber.unfinished_batch() is None:
+                        return  # it was undone: its transactions are applied anew
+                    if not batch.is_joined:
+                        raise self._error(batch, conflict) from conflict
                 else:
                     self._on_applied(batch.transactions, rows)
                     return
@@ -456,7 +459,7 @@ class _Worker:
             rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, to)
         except ReplicationConflict as conflict:
             before = group.before(conflict.position)
-            if before is not None:
+            if before is not None and self._subscriber.unfinished_batch() is None:
                 self._apply(batch, before, from_lsn)
             raise self._error(batch, conflict) from conflict
         except QueryCanceled:

@@ -1,0 +1,192 @@
+"""What apply does when a group of transactions fails, by what of it is written; without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.pg_subscription import ApplyBatch, Subscription
+from replctl.errors import IoError, PostgresError, UniqueViolation
+from replctl.replication.apply import catch_up
+from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.node import (
+    ChangeBatch,
+    Publisher,
+    RelationChanges,
+    RemoteRelation,
+    RemoteTransaction,
+    RowCounts,
+    Rows,
+    Subscriber,
+)
+
+_SUBSCRIPTION = Subscription(1, 5, "s", 10, "dbname=p", ("p",), "s")
+#: Three transactions, each with one change, whose position is its LSN.
+_LAST = 3
+
+
+class _Publisher:
+    """Three transactions of one table."""
+
+    def __init__(self, *, has_other_writers: bool = False) -> None:
+        self._table = RemoteRelation(
+            "public", "t", (), ("id",), has_other_writers=has_other_writers
+        )
+
+    def definition_changes(self, *_arguments: object) -> list[int]:
+        return []
+
+    def batch_ends(self, _names: object, _start: int, end: int, *_others: object) -> list[int]:
+        return [end]
+
+    def digest_at(self, _lsn: int) -> None:
+        return None
+
+    @contextmanager
+    def changes(self, _names: object, start: int, end: int, *_others: object) -> Iterator[Any]:
+        lsns = range(start + 1, end + 1)
+        transactions = tuple(RemoteTransaction(700 + n, n, 0, n, n) for n in lsns)
+        changes = RelationChanges(self._table, cast("Rows", None), tuple(lsns))
+        yield ChangeBatch(start, end, transactions, (changes,), ())
+
+
+class _Subscriber:
+    """It fails as it is told.
+
+    Attributes:
+        failures: of the next attempts, each with whether a part of the batch stays written then;
+            after these none fails.
+        attempts: first and last position of each.
+        applied: positions.
+    """
+
+    origin_name = "pg_1"
+    max_batch_changes = max_parallel_tables = 0
+
+    def __init__(self, *failures: tuple[Exception, bool]) -> None:
+        self.failures = list(failures)
+        self.attempts: list[tuple[int, int]] = []
+        self.applied: list[int] = []
+        self.batch: ApplyBatch | None = None
+        self._progress = 0
+
+    def unfinished_batch(self) -> ApplyBatch | None:
+        return self.batch
+
+    def apply(
+        self, _batch: object, first: int, last: int, from_lsn: int, to: LogPosition
+    ) -> RowCounts:
+        self.attempts.append((first, last))
+        if self.failures:
+            error, stays = self.failures.pop(0)
+            self.batch = ApplyBatch(1, from_lsn, to.lsn, 9, {}) if stays else None
+            raise error
+        self.batch = None
+        self.applied += range(first, last + 1)
+        self._progress = to.lsn
+        return RowCounts()
+
+    def progress(self) -> int:
+        return self._progress
+
+    def advance(self, to: LogPosition) -> None:
+        self._progress = max(self._progress, to.lsn)
+
+    def isolated_positions(self, _batch: object) -> set[int]:
+        return set()
+
+    def starts(self) -> dict[tuple[str, str], int]:
+        return {}
+
+    def opens(self, _remote: object) -> bool:
+        return True
+
+    def joins(self, _remote: object) -> bool:
+        return False
+
+    def count_conflicts(self, _counts: object) -> None:
+        pass
+
+
+def _sync(subscriber: _Subscriber, publisher: _Publisher | None = None) -> PostgresError | None:
+    """Apply all transactions; return what stops that."""
+    try:
+        catch_up(
+            cast("Publisher", publisher or _Publisher()),
+            cast("Subscriber", subscriber),
+            _SUBSCRIPTION,
+            _LAST,
+            lambda _transactions, _rows: None,
+        )
+    except PostgresError as error:
+        return error
+    return None
+
+
+def _conflict(position: int) -> ReplicationConflict:
+    error = UniqueViolation("duplicate key")
+    kind = ConflictType.INSERT_EXISTS
+    return ReplicationConflict(position, error, "public.t", "INSERT", type=kind)
+
+
+def test_a_group_that_is_written_in_part_is_finished_as_a_whole() -> None:
+    subscriber = _Subscriber((IoError("full"), True))
+    assert _sync(subscriber) is not None
+    assert subscriber.attempts == [(1, 3)]
+    assert _sync(subscriber) is None
+    assert subscriber.attempts == [(1, 3), (1, 3)]
+    assert subscriber.applied == [1, 2, 3]
+
+
+def test_a_group_of_which_nothing_is_written_is_halved() -> None:
+    subscriber = _Subscriber((IoError("x"), False), (IoError("x"), False), (IoError("x"), False))
+    error = _sync(subscriber)
+    assert error is not None
+    assert (error.context or "").endswith("in transaction 701, finished at 0/1")
+    assert subscriber.attempts == [(1, 3), (1, 1)]
+
+
+def test_what_precedes_a_conflict_is_applied() -> None:
+    subscriber = _Subscriber((_conflict(2), False))
+    error = _sync(subscriber)
+    assert error is not None
+    assert (error.context or "").endswith("in transaction 702, finished at 0/2")
+    assert subscriber.attempts == [(1, 3), (1, 1)]
+    assert subscriber.applied == [1]
+    assert _sync(subscriber) is None
+    assert subscriber.applied == [1, 2, 3]
+
+
+def test_nothing_precedes_a_conflict_of_what_is_written_in_part() -> None:
+    subscriber = _Subscriber((_conflict(2), True))
+    assert _sync(subscriber) is not None
+    assert (subscriber.attempts, subscriber.applied) == ([(1, 3)], [])
+    assert _sync(subscriber) is None
+    assert subscriber.applied == [1, 2, 3]
+
+
+def test_a_batch_that_a_conflict_ends_is_applied_anew() -> None:
+    """It was written in part before a crash, and is undone."""
+    subscriber = _Subscriber((IoError("full"), True), (_conflict(2), False), (_conflict(2), False))
+    assert _sync(subscriber) is not None
+    error = _sync(subscriber)
+    assert error is not None
+    assert subscriber.attempts == [(1, 3), (1, 3), (1, 3), (1, 1)]
+    assert subscriber.applied == [1]
+
+
+@pytest.mark.parametrize("has_other_writers", [False, True])
+def test_the_hint_of_a_key_that_is_there_twice(*, has_other_writers: bool) -> None:
+    """PostgreSQL gives a conflict none."""
+    publisher = _Publisher(has_other_writers=has_other_writers)
+    error = _sync(_Subscriber((_conflict(1), False)), publisher)
+    assert error is not None
+    expected = (
+        "Give each row a key of its own at the publisher, then use ALTER SUBSCRIPTION s REFRESH"
+        " TABLE public.t;"
+    )
+    assert error.hint == (expected if has_other_writers else None)
