@@ -18,7 +18,7 @@ from pathlib import Path
 from replctl.spark import temporary_server
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.server_memory import server_memory
+from benchmarks.server_memory import FEW_CACHES, server_memory
 
 _REACHED = Path(__file__).with_name("reached_cases.txt")
 _MESSAGE = re.compile(r"^(?:ERROR|FATAL|DETAIL|HINT|CONTEXT|WARNING):.*$", re.MULTILINE)
@@ -35,7 +35,7 @@ def main(folder: Path) -> int:
     with tempfile.TemporaryDirectory() as name:
         scratch, server = Path(name), Path(name) / "server"
         server.mkdir()
-        with temporary_server("4g", is_brief=True, folder=server) as address:
+        with temporary_server("4g", properties=FEW_CACHES, folder=server) as address:
             passed, outputs = _run(folder, there[::_SETTLING], address, scratch)
             settled = server_memory(server)
             others = [name for name in there if name not in set(there[::_SETTLING])]

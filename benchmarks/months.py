@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from benchmarks.server_memory import ServerMemory, server_memory
+from benchmarks.server_memory import FEW_CACHES, ServerMemory, server_memory
 from replctl.catalog.cluster import Cluster
 from replctl.execute import execute
 from replctl.launcher import sync
@@ -273,7 +273,7 @@ def _months(folder: Path) -> Iterator[Months]:
     home, place = folder / "months", folder / "server"
     home.mkdir()
     place.mkdir()
-    with temporary_server("2g", folder=place) as remote:
+    with temporary_server("2g", properties=FEW_CACHES, folder=place) as remote:
         months = Months(home, place, open_engine(SparkConf(remote=remote)))
         yield months
         months.close()

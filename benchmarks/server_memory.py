@@ -15,6 +15,12 @@ from replctl.spark import SparkConf, find_server, open_engine
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
+#: Properties of a server whose caches are full soon, so that what grows on is a leak: Delta keeps
+#: few logs, and a collection of garbage leaves nothing that is only kept for speed.
+FEW_CACHES = {
+    "spark.databricks.delta.delta.log.cacheSize": "64",
+    "spark.driver.extraJavaOptions": "-XX:SoftRefLRUPolicyMSPerMB=0",
+}
 _PATIENCE = 60.0  # seconds until a JVM has told
 #: Parts of the heap, as a JVM names them for the collectors that replctl uses.
 _PARTS = r"def new generation|tenured generation|PSYoungGen|ParOldGen"
@@ -41,8 +47,7 @@ class ServerMemory:
     def growth(self, earlier: ServerMemory) -> list[str]:
         """Return what has grown beyond all that is known, as sentences.
 
-        Caches fill up while the first hundreds of queries run.  The heap that a collection leaves
-        has softly reachable objects, too, which Java keeps for a second for each free megabyte.
+        Caches fill up while the first hundreds of queries run.
         """
         found = {
             "the heap has grown": self.heap > 4 * earlier.heap + 256,

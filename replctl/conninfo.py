@@ -149,7 +149,7 @@ def _parse_uri(text: str) -> dict[str, str]:
 
 
 def _bracketed(host: str, uri: str) -> tuple[str, str]:
-    """`[::1]:5432` -> ('::1', '5432')."""
+    """(`[::1]:5432`, ``) -> (`::1`, `5432`)."""
     name, bracket, rest = host[1:].partition("]")
     if not bracket:
         raise _invalid(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
+
+#: Where Linux lists all locks.
+_LOCKS = Path("/proc/locks")
 
 
 def is_locked(path: Path) -> bool:
@@ -17,3 +21,45 @@ def is_locked(path: Path) -> bool:
         return False
     except BlockingIOError:
         return True
+
+
+def holder(path: Path, locks: Path = _LOCKS) -> int | None:
+    """Return the process that holds the lock of a file; None if the system does not tell.
+
+    Args:
+        locks: lists all locks (man 5 proc_locks).
+    """
+    try:
+        found = path.stat()
+        lines = locks.read_text("ascii").splitlines()
+    except OSError:
+        return None
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    for line in lines:
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[5] == place:  # who waits has an arrow before that
+            pid = int(fields[4])
+            return pid if pid > 0 else None  # else it is in another container
+    return None
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process has been stopped (SIGSTOP, a debugger); not if the system does not
+    tell."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] in ("T", "t")
+
+
+def help_with(path: Path) -> tuple[str | None, str]:
+    """Return who holds the lock of a file, as DETAIL, and what helps against a holder that has been
+    stopped, as HINT."""
+    pid = holder(path)
+    if pid is None:
+        return None, f'End the program that has locked "{path}".'
+    return (
+        f'Process {pid} has locked "{path}".',
+        f"If the process is stopped, let it go on: kill -CONT {pid}. Or end it: kill -KILL {pid}.",
+    )

@@ -12,16 +12,14 @@ from dataclasses import field
 from functools import partial
 from threading import Lock
 
-from replctl.catalog.apply_batch import batches_writing
+from replctl.catalog.apply_batch import batches_writing, list_apply_batches
 from replctl.catalog.pg_subscription import (
     Resync,
     Subscription,
     get_subscription,
-    list_apply_batches,
     list_subscriptions,
-    put_subscription_error,
-    subscription_error,
 )
+from replctl.catalog.subscription_error import put_subscription_error, subscription_error
 from replctl.catalog.worker import (
     claim_worker,
     client_name,

@@ -233,7 +233,8 @@ def _check_is_cluster(directory: str, port: str) -> None:
             f"{_server(directory, port)} failed: No such file or directory",
             detail=f'There is no cluster in "{directory}". Sockets of PostgreSQL servers are not'
             " supported yet.",
-            hint="Name the directory of the publisher's cluster: host=DIRECTORY.",
+            hint="Name the directory of the publisher's cluster: host=DIRECTORY. If it was"
+            " moved, use ALTER SUBSCRIPTION ... CONNECTION.",
         )
 
 

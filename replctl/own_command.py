@@ -26,7 +26,7 @@ def own_command(*words: str, home: str | Path, names: Sequence[str] = ()) -> str
 
     The cluster's directory is named unless a command without --home takes it anyway.
 
-    sync, /home/me/c, My s  ->  replctl sync --home /home/me/c 'My s'
+    sync, the home /home/me/c and the name My s become: replctl sync --home /home/me/c 'My s'
 
     Args:
         words: the subcommand and its options.

@@ -55,7 +55,7 @@ else:
     def _compiled_init(cls):
         """The function that takes the fields, and sets them as only it may.
 
-        a: int; b: tuple = ()  ->  def __init__(self, a, b=b_default): _set(self, 'a', a); ...
+        a: int; b: tuple = ()  becomes  def __init__(self, a, b=b_default): _set(self, 'a', a); ...
         """
         parameters, steps = ["self"], []
         scope = {"_set": object.__setattr__}

@@ -533,10 +533,13 @@ class Session:
             with ExitStack() as taken:
                 try:
                     for oid in wanted:
-                        taken.enter_context(self.cluster.lock(f"relation-{oid}", patience))
+                        name = f"relation-{oid}"
+                        taken.enter_context(self.cluster.lock(name, patience))
                 except LockNotAvailable as error:
-                    if timeout and time.monotonic() - begun >= timeout:
+                    waited = time.monotonic() - begun
+                    if timeout and waited >= timeout:
                         raise LockNotAvailable("canceling statement due to lock timeout") from error
+                    self.cluster.check_holder(name, waited)
                     continue
                 self._check_finished(written)
                 (stack if block is None else block.locks).push(taken.pop_all())

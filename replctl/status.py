@@ -8,14 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from replctl.catalog.pg_subscription import (
-    RelState,
-    Resync,
-    Subscription,
-    SubscriptionError,
-    list_subscriptions,
-    subscription_error,
-)
+from replctl.catalog.pg_subscription import RelState, Resync, Subscription, list_subscriptions
+from replctl.catalog.subscription_error import SubscriptionError, subscription_error
 from replctl.catalog.table_verification import Verification, verifications
 from replctl.catalog.wal_availability import SlotInvalidated
 from replctl.catalog.worker import APPLY, Worker, live_workers

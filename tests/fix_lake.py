@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -73,13 +74,16 @@ class Lake:
         texts = columns.get("v", [f"row {number}" for number in numbers])
         rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": pa.array(texts, pa.string())})
         steps = None if step is None else [Transaction(*step)]
-        write_deltalake(
+        written = partial(
+            write_deltalake,
             location or self.location,
             rows,
-            mode=mode,
-            predicate=predicate,
             commit_properties=CommitProperties(app_transactions=steps),
         )
+        if mode == "append":
+            written(mode="append")
+        else:
+            written(mode="overwrite", predicate=predicate)
 
     def files(self) -> set[str]:
         """All files of the table, but check sums."""

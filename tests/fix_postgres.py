@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,19 +58,20 @@ def _started(folder: Path) -> Iterator[None]:
             programs = shutil.copytree(programs.parent, folder / "programs") / "bin"
         os.chown(folder, user, -1)
     data, log = folder / "data", folder / "log"
-    common = {"user": user, "stdout": subprocess.DEVNULL, "check": True, "cwd": folder}
-    subprocess.run(
+    run = partial(
+        subprocess.run, user=user, stdout=subprocess.DEVNULL, check=True, cwd=folder, text=True
+    )
+    run(
         [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
          "--no-locale", "--no-sync"],
-        **common,
     )  # fmt: skip
     options = f"-c listen_addresses='' -c wal_level=logical -c fsync=off -k {folder}"
     control = [programs / "pg_ctl", "-D", data, "-w"]
-    subprocess.run([*control, "-l", log, "-o", options, "start"], **common)
+    run([*control, "-l", log, "-o", options, "start"])
     try:
         yield
     finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], **common)
+        run([*control, "-m", "immediate", "stop"])
 
 
 def _programs() -> Path:
@@ -91,7 +93,7 @@ def _programs() -> Path:
 
 
 def _version(programs: Path) -> str:
-    command = [programs / "postgres", "--version"]
+    command = [str(programs / "postgres"), "--version"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

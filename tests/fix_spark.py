@@ -9,12 +9,13 @@ import pytest
 
 from replctl.catalog.cluster import Cluster
 from replctl.session import Session
-from replctl.spark import ServerConf, SparkConf, attach_server, jvm, open_engine, start_server
+from replctl.spark import ServerConf, SparkConf, attach_server, open_engine, start_server
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 _MASTER = "local[2]"
+_PROPERTIES = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 _REMOTE = os.environ.get("SPARK_REMOTE")  # before other fixtures hide it
 
 
@@ -25,17 +26,21 @@ def engine() -> Engine:
 
 
 def opened_engine() -> Engine:
-    """As the fixture.  Its code is compiled once: the second compiler takes more of a short life
-    than it gives back."""
-    conf = SparkConf(remote=_REMOTE) if _REMOTE else SparkConf(master=_MASTER, is_brief=True)
-    return open_engine(conf)
+    """As the fixture.  The second compiler pays within ten minutes; one thread collects garbage,
+    since other workers use the processors."""
+    if _REMOTE:
+        return open_engine(SparkConf(remote=_REMOTE))
+    return open_engine(SparkConf(master=_MASTER, properties=tuple(_PROPERTIES.items())))
 
 
 def spark_options() -> list[str]:
     """Arguments of the command with which it has the fixture's engine, when it runs in this
     process; the engine is opened here, so that it is the one for all."""
     opened_engine()
-    return ["--remote", _REMOTE] if _REMOTE else ["--master", _MASTER]
+    if _REMOTE:
+        return ["--remote", _REMOTE]
+    properties = [item for pair in _PROPERTIES.items() for item in ("--conf", "=".join(pair))]
+    return ["--master", _MASTER, *properties]
 
 
 @pytest.fixture
@@ -55,10 +60,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> str:
         folder = folder.parent
     folder = folder / "spark_server"
     folder.mkdir(exist_ok=True)
-    properties = {
-        "spark.driver.memory": "3g",
-        "spark.driver.extraJavaOptions": jvm.BRIEF_OPTIONS,
-    }
+    properties = _PROPERTIES | {"spark.driver.memory": "3g"}
     conf = ServerConf(_MASTER, tuple(properties.items()), idle_timeout=5.0)
     server = None
     while server is None:  # one may end before it is held

@@ -174,8 +174,8 @@ HINTS: dict[str, str] = {
     "Make their storage accessible at these places and promote again. --without-tables promotes"
     " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"
     "test_promotion_without_the_primary_s_tables",
-    "Name the directory of the publisher's cluster: host=DIRECTORY.": "test_open_node.py::"
-    "test_a_directory_without_a_cluster",
+    "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
+    " SUBSCRIPTION ... CONNECTION.": "test_open_node.py::test_a_directory_without_a_cluster",
     "_identify_hint(path)": f"{_COMMANDS}a_copy_becomes_a_cluster_of_its_own_by_its_hint",
     'Put a copy of what it leads to in its place ("cp -rL" copies so).': f"{_COPIED}"
     "links_out_of_a_copy_are_refused",
@@ -214,7 +214,9 @@ HINTS: dict[str, str] = {
     " directory for temporary files: --conf"
     " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.": MACHINE,
     "_TRUST_HINT": MACHINE,
-    "memory_hint(code)": MACHINE,
+    "start_hint(code)": MACHINE,
+    "Try again when it answers. Where storage is, and how it is reached, Spark's properties say:"
+    " --conf spark.hadoop.NAME=VALUE.": MACHINE,
     "Install a JDK, set JAVA_HOME to one, or install replctl with its own: pip install"
     " 'replctl[java]'.": MACHINE,
 }

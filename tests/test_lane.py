@@ -19,7 +19,9 @@ def test_what_is_in_a_lane_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     with lanes(5, 2) as chosen:
         first = side_by_side([(lane, get_ident) for lane in chosen], lambda: None)
-        again = side_by_side([(lane, partial(lane.run, get_ident)) for lane in chosen], int)
+        again = side_by_side(
+            [(lane, partial(lane.run, get_ident)) for lane in chosen], lambda: None
+        )
     assert len(set(first)) == 2
     assert get_ident() not in first
     assert again[0] == again[-1]

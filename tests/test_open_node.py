@@ -47,8 +47,11 @@ def test_a_directory_without_a_cluster(session: Session, tmp_path: Path) -> None
         f'There is no cluster in "{other}". Sockets of PostgreSQL servers are not supported yet.'
     )
     assert not other.exists()
-    assert caught.value.hint == "Name the directory of the publisher's cluster: host=DIRECTORY."
-    named = caught.value.hint.partition(": ")[2].replace("DIRECTORY.", str(tmp_path / "gone"))
+    assert caught.value.hint == (
+        "Name the directory of the publisher's cluster: host=DIRECTORY. If it was moved, use ALTER"
+        " SUBSCRIPTION ... CONNECTION."
+    )
+    named = f"host={tmp_path / 'gone'}"
     with open_publisher(session, _subscription(f"{named} dbname=postgres")) as publisher:
         assert publisher.missing_publications(["p"]) == ["p"]
 

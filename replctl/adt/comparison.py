@@ -119,7 +119,7 @@ def range_type(type_name: str) -> rangetypes.RangeType:
 
 @cache
 def operator_of_function(source: str, types: tuple[str, ...]) -> str | None:
-    """The comparison that a function computes: int4lt -> <."""
+    """The comparison that a function computes: `<` of int4lt."""
     return _comparisons().get((source, types)) or _comparisons().get((source, ()))
 
 

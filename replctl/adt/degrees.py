@@ -36,7 +36,7 @@ _COT_45 = _cos_to_90(45) / _sin_to_90(45)
 
 
 def _first_quadrant(x: float) -> tuple[float, float, float]:
-    """(200) -> (20, -1, -1): the angle that has the same sine and cosine but for their signs."""
+    """200.0 -> (20.0, -1.0, -1.0): the angle whose sine and cosine differ in sign only."""
     if math.isinf(x):
         raise NumericValueOutOfRange("input is out of range")
     x = math.fmod(x, 360)

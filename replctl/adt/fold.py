@@ -33,7 +33,7 @@ _IMMUTABLE_OUTPUT = frozenset(["time", "timetz", "xml"])
 
 
 def simplified(expr: nodes.Expr) -> nodes.Expr:
-    """`a + (1 + 1)` -> `a + 2`; the value of each row is the same.
+    """`a + (1 + 1)` becomes `a + 2`; the value of each row is the same.
 
     Raises:
         PostgresError: a part without columns has no value.

@@ -190,7 +190,7 @@ class State:
 
     Attributes:
         looks: the look-arounds on whose outcome the next step depends.
-        steps: (colour of the next character, *outcomes of looks), or the colour alone ->
+        steps: (colour of the next character, *outcomes of looks), or the colour alone, lead to
             whether a match can end before it, and the state behind it.
     """
 

@@ -122,7 +122,7 @@ class Lexer:
     def name(self) -> str:
         """The name between [: and :], after which the current token is what follows.
 
-        `[[:alpha:]]` -> alpha
+        `[[:alpha:]]` is alpha
         """
         sign = str(self.token.value)
         chars: list[str] = []

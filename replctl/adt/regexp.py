@@ -72,7 +72,7 @@ def _shown(text: str, span: tuple[int, int] | None) -> str | None:
 def _replacement(template: str) -> tuple[str | int, ...]:
     """The parts of a replacement, where a number stands for a group.
 
-    `a\\1\\\\\\&` -> ("a", 1, "\\", 0)
+    `a\\1\\\\\\&` -> (`a`, 1, `\\`, 0)
     """
     parts: list[str | int] = []
     i = 0

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^\x00-@\[-^`{-\x7f][^\x00-#%-/:-@\[-^`{-\x7f]*")  # letter
 
 
 def _unistr(text: str) -> str:
-    r"""`\0061\+00006 2` -> the characters; two halves of a pair are one."""
+    r"""`\0061\+000062` -> `ab`; two halves of a pair are one."""
     result, high = [], 0
     for match in _ESCAPE.finditer(text):
         digits = match[2] or match[3] or match[4]
@@ -55,7 +55,7 @@ def _bad_pair() -> SqlSyntaxError:
 
 
 def _parse_ident(text: str, strict: bool = True) -> list[str]:
-    """`a."B c"` -> a, B c.  What follows the name is an error only if it is `strict`."""
+    """(`a."B c"`, True) -> [a, `B c`].  Text after the name is an error only if it is `strict`."""
     names: list[str] = []
     i = _skip(text, 0)
     while True:

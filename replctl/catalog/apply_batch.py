@@ -1,13 +1,99 @@
-"""Batches of changes that subscriptions have begun to write, as those see them who want to write
-the same tables."""
+"""Batches of changes that subscriptions have begun to write: their rows in the catalog, and the
+check that other writers make before they write the same tables."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from typing import Any
 
-from replctl.catalog.pg_subscription import ApplyBatch, list_apply_batches
+from sqlalchemy import delete, insert, select
+
+from replctl.catalog import schema
 from replctl.catalog.transaction import Catalog
 from replctl.errors import UnfinishedBatch
+from replctl.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBatch:
+    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid: version,
+    step).
+
+    `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
+    `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.
+    """
+
+    subscription_oid: int
+    from_lsn: int
+    to_lsn: int
+    xid: int
+    targets: dict[int, tuple[int | None, int]]
+    relid: int = 0
+    to_digest: str | None = None
+
+
+def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
+    """The batch that a subscription's apply, or the synchronization of one table, has begun and
+    not finished."""
+    table = schema.apply_batch
+    query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
+    row = catalog.connection.execute(query).first()
+    return None if row is None else _batch(row)
+
+
+def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
+    """The batches that were begun and not finished: all, or one subscription's."""
+    table = schema.apply_batch
+    query = select(table)
+    if subscription_oid is not None:
+        query = query.where(table.c.subid == subscription_oid)
+    return [_batch(row) for row in catalog.connection.execute(query)]
+
+
+def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
+    """Note what is about to be written."""
+    catalog.connection.execute(
+        insert(schema.apply_batch).values(
+            subid=batch.subscription_oid,
+            relid=batch.relid,
+            from_lsn=batch.from_lsn,
+            to_lsn=batch.to_lsn,
+            to_digest=batch.to_digest,
+            xid=batch.xid,
+            targets=json.dumps({str(relid): target for relid, target in batch.targets.items()}),
+        )
+    )
+
+
+def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
+    """The batch is written."""
+    table = schema.apply_batch
+    catalog.connection.execute(
+        delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
+    )
+
+
+def _batch(row: Any) -> ApplyBatch:
+    targets = load_targets(json.loads(row.targets))
+    return ApplyBatch(
+        int(row.subid),
+        int(row.from_lsn),
+        int(row.to_lsn),
+        int(row.xid),
+        targets,
+        int(row.relid),
+        row.to_digest,
+    )
+
+
+def load_targets(stored: dict[str, Any]) -> dict[int, tuple[int | None, int]]:
+    """Return the targets of a batch or a copy, by OID: version before and step.
+
+    Args:
+        stored: the same as read from JSON, whose keys are texts.
+    """
+    return {int(relid): (version, step) for relid, (version, step) in stored.items()}
 
 
 def batches_writing(catalog: Catalog, relids: Collection[int]) -> list[ApplyBatch]:

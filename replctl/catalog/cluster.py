@@ -55,6 +55,7 @@ from replctl.catalog.server_log import ServerLog
 from replctl.catalog.sqlite_error import translated
 from replctl.catalog.transaction import BOOTSTRAP_XID, BlockXids, Catalog
 from replctl.errors import (
+    CannotConnectNow,
     DatabaseDoesNotExist,
     DiskFull,
     FileAccessDenied,
@@ -65,7 +66,7 @@ from replctl.errors import (
     PostgresError,
     UndefinedFile,
 )
-from replctl.file_lock import is_locked
+from replctl.file_lock import help_with, holder, is_locked, is_stopped
 from replctl.own_command import default_home
 from replctl.types.builtin import FIRST_USER_OID
 
@@ -78,6 +79,10 @@ _PG_DATABASE, _PG_NAMESPACE = 1262, 2615  # in pg_class
 _FIRST_LSN = 0x1500000
 _KEY_BYTES = 32
 _LOCK_MODE = 0o600
+#: Seconds to wait for others that open the cluster, each for a moment.
+_OPENING_PATIENCE = 60.0
+#: Seconds after which who waits for a lock looks whether its holder is stopped.
+_PATIENCE = 30.0
 
 
 class Cluster:
@@ -111,7 +116,7 @@ class Cluster:
         self._stored_lsn: int | None = None
         self._is_overwritten = False
         self.abandoned: set[int] = set()
-        self.log = ServerLog(self.log_file, lambda: self.lock("log"))
+        self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         with self._opening():
             check_wal(path, self._users())
@@ -367,24 +372,48 @@ class Cluster:
         """Hold a lock of this cluster; the system lets go of it when the process dies.
 
         Args:
-            timeout: seconds to wait; negative: for ever.
+            timeout: seconds to wait; negative: for ever, but for a process that is stopped.
 
         Raises:
             LockNotAvailable: somebody else holds it for longer (55P03).
         """
-        file_lock = FileLock(
-            self.path / "lock" / f"{name}.lock", mode=_LOCK_MODE, thread_local=False
-        )
-        try:
-            file_lock.acquire(timeout=timeout)
-        except Timeout as error:
-            raise LockNotAvailable(f'could not obtain lock "{name}"') from error
-        except OSError as error:
-            raise refusal_of(self.path / "lock", error) from error
+        path = self._lock_file(name)
+        file_lock = FileLock(path, mode=_LOCK_MODE, thread_local=False)
+        begun = time.monotonic()
+        while True:
+            try:
+                file_lock.acquire(timeout=_PATIENCE if timeout < 0 else timeout)
+                break
+            except Timeout as error:
+                if timeout >= 0:
+                    raise LockNotAvailable(f'could not obtain lock "{name}"') from error
+                self.check_holder(name, time.monotonic() - begun)
+            except OSError as error:
+                raise refusal_of(self.path / "lock", error) from error
         try:
             yield
         finally:
             file_lock.release()
+
+    def check_holder(self, name: str, waited: float) -> None:
+        """Check that the process that holds a lock may let go of it: that it is not stopped.
+
+        Args:
+            waited: seconds that this process has waited for it; at first nothing is checked.
+
+        Raises:
+            LockNotAvailable: it is stopped (55P03).
+        """
+        path = self._lock_file(name)
+        pid = holder(path) if waited >= _PATIENCE else None
+        if pid is not None and is_stopped(pid):
+            detail, hint = help_with(path)
+            raise LockNotAvailable(
+                f'could not obtain lock "{name}": its holder is stopped', detail=detail, hint=hint
+            )
+
+    def _lock_file(self, name: str) -> Path:
+        return self.path / "lock" / f"{name}.lock"
 
     def is_alive(self, backend: str) -> bool:
         """Whether the process that called itself `backend` still runs."""
@@ -431,11 +460,24 @@ class Cluster:
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
+        path = self.path / "cluster.lock"
+        lock = FileLock(path, mode=_LOCK_MODE)
         try:
-            with FileLock(self.path / "cluster.lock", mode=_LOCK_MODE):
-                yield
+            lock.acquire(timeout=_OPENING_PATIENCE)
+        except Timeout as error:
+            detail, hint = help_with(path)
+            raise CannotConnectNow(
+                f'another program has been opening the cluster in "{self.path}" for'
+                f" {_OPENING_PATIENCE:g} seconds",
+                detail=detail,
+                hint=hint,
+            ) from error
+        try:
+            yield
         except exc.DBAPIError as error:
             raise translated(error, self.path) from error
+        finally:
+            lock.release()
 
     def _prepare_catalog(self) -> None:
         with self.engine.begin() as connection:

@@ -30,9 +30,10 @@ from replctl.catalog import (
 )
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import ancestors_of, get_relation, load_relations
+from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
@@ -48,13 +49,9 @@ from replctl.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr import nodes, object_identifier
+from replctl.expr import nodes, object_identifier, pg_node_tree
 from replctl.types import builtin, guc, text
-from replctl.types.quote import (
-    quote_identifier,
-    quote_literal,
-    quote_qualified_identifier,
-)
+from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 if TYPE_CHECKING:
     from replctl.session import Session
@@ -478,7 +475,7 @@ def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]
             if not column.generated and (listed is None or column.attnum in listed)
         ]
         row_filter = None if member is None else member.row_filter
-        tree = None if row_filter is None else nodes.dumps(row_filter)
+        tree = None if row_filter is None else pg_node_tree.dumps(row_filter)
         rows.append([publication.oid, oid, " ".join(map(str, attnums)), tree])
     return rows
 

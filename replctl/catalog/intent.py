@@ -71,13 +71,15 @@ def writes_others(connection: Connection, xid: int, relids: Collection[int]) -> 
 
 
 def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
-    """Tables that blocks of others write, each with its Delta version before them."""
+    """Tables that blocks of others write, each with its Delta version before all of them."""
     xact, intent = schema.pg_xact, schema.intent
     others = sorted(catalog.snapshot.in_progress)
     query = (
         select(intent.c.relid, intent.c.version)
         .join(xact, xact.c.xid == intent.c.xid)
         .where(xact.c.xid.in_(others), xact.c.block_xid.is_not(None))
+        # Several blocks of dead processes may have written one: the earliest comes last
+        .order_by(intent.c.version.desc().nulls_last())
     )
     if not others:
         return {}

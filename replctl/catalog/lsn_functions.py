@@ -61,7 +61,7 @@ def _minus(context: FunctionContext, lsn: int, offset: str) -> int:
 
 
 def _of_numeric(value: Decimal) -> int:
-    """17.5 -> 0/12 (numeric_pg_lsn)."""
+    """Decimal("17.5") -> 18: the LSN 0/12 (numeric_pg_lsn)."""
     if not value.is_finite():
         what = "NaN" if value.is_nan() else "infinity"
         raise FeatureNotSupported(f"cannot convert {what} to pg_lsn")

@@ -1,4 +1,4 @@
-"""Relations: tables, partitioned tables and indexes with their columns, constraints and
+"""Relations as the catalog has them: tables, indexes and views with their columns, constraints and
 partitions."""
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Row, select, true
 
 from replctl.catalog import schema
-from replctl.catalog.acl import AclKind
-from replctl.catalog.pg_default_acl import new_object_acl
-from replctl.catalog.pg_type import type_name, type_oid
-from replctl.catalog.table_home import TableHome
+from replctl.catalog.pg_inherits import descendants_of
+from replctl.catalog.pg_type import type_name
+from replctl.catalog.storage import Storage, load_storage
 from replctl.catalog.transaction import Catalog
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.types import builtin
 
@@ -129,95 +128,6 @@ class PartitionBound:
     upper: tuple[RangeDatum, ...] = ()
     modulus: int = 0
     remainder: int = 0
-
-
-#: Columns in storage whose number is not that of the only column of a relation that has had them
-#: have numbers from here on.
-FIRST_STORAGE_NUMBER = 2**15
-
-#: The storage parameter for deletion vectors of its Delta table, which some readers cannot read.
-DELETION_VECTORS = "deletion_vectors"
-
-#: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
-FOREIGN_FILES = "foreign_files"
-#: That which says the time zone of timestamps in the partition values of its log.
-PARTITION_TIMEZONE = "partition_timezone"
-
-
-@dataclass(frozen=True, slots=True)
-class StorageColumn:
-    """A column of a Delta table; `since_version` None: the table does not have it yet.
-
-    `number` tells it from others: the attnum of the relation's column that has it, unless that had
-    another type once.
-
-    Attributes:
-        name: the newest one.
-        physical_name: its name in files, where others have renamed it (column mapping).
-        renamed_version: the last version in which others renamed it, dropped it or put it back.
-        is_dropped: others have dropped it.
-    """
-
-    name: str
-    since_version: int | None
-    number: int
-    physical_name: str | None = None
-    renamed_version: int | None = None
-    is_dropped: bool = False
-
-    @property
-    def identity(self) -> str:
-        """The name that stays when others rename the column."""
-        return self.physical_name or self.name
-
-
-@dataclass(frozen=True, slots=True)
-class FormerColumn:
-    """A column of a Delta table that a column of the relation had when it had another type."""
-
-    attnum: int
-    type: str
-    typmod: int
-    stored: StorageColumn
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """A relation's Delta table; `columns` by attnum, `former` from old to new.
-
-    Attributes:
-        has_location: the statement said where it lies (LOCATION).
-        was_empty: the directory was empty when replctl made the table there; None: replctl has not
-            begun to make it.
-        has_foreign: another program has committed to it.
-        is_read_only: it belongs to the cluster that this one is a copy of.
-        has_row_ids: the rows of the newest version that was entered have row ids.
-        taken_over: when somebody last went on with, or undid, what a dead process had begun to
-            write, in microseconds since 1970.
-    """
-
-    location: str
-    is_adopted: bool
-    is_made: bool
-    columns: dict[int, StorageColumn] = field(default_factory=dict, hash=False)
-    former: tuple[FormerColumn, ...] = ()
-    has_location: bool = False
-    was_empty: bool | None = None
-    has_foreign: bool = False
-    taken_over: int | None = None
-    is_read_only: bool = False
-    has_row_ids: bool = True
-
-    @property
-    def has_own_row_ids(self) -> bool:
-        """Return whether rows can be told apart by row ids at every version: of a table of others,
-        nobody knows it."""
-        return self.has_row_ids and not self.is_adopted
-
-    @property
-    def is_in_base(self) -> bool:
-        """Return whether replctl chose the directory, which then holds nothing else."""
-        return not self.is_adopted and not self.has_location and not self.is_read_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,40 +259,6 @@ def relation_oids(
     return [int(row.oid) for row in rows]
 
 
-def children_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of the relations directly under a partitioned table or a parent."""
-    pg_inherits = schema.pg_inherits
-    rows = catalog.select(
-        pg_inherits, pg_inherits.c.inhparent == oid, order_by=[pg_inherits.c.inhrelid]
-    )
-    return [int(row.inhrelid) for row in rows]
-
-
-def descendants_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of all relations below, nearest first, each once; `oid` itself comes first."""
-    found = [oid]
-    for parent in found:
-        found.extend(child for child in children_of(catalog, parent) if child not in found)
-    return found
-
-
-def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of the partitioned tables that a partition belongs to, nearest first
-    (get_partition_ancestors)."""
-    pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
-    ancestors: list[int] = []
-    current = oid
-    while True:
-        row = catalog.first(pg_class, pg_class.c.oid == current)
-        if row is None or not row.relispartition:
-            return ancestors
-        link = catalog.first(pg_inherits, pg_inherits.c.inhrelid == current)
-        if link is None:
-            return ancestors
-        current = int(link.inhparent)
-        ancestors.append(current)
-
-
 def leaf_partitions(catalog: Catalog, relation: Relation) -> list[Relation]:
     """The tables that hold a relation's rows: itself, or for a partitioned table its leaves."""
     if not relation.is_partitioned:
@@ -412,7 +288,7 @@ def _load(catalog: Catalog, oids: list[int]) -> dict[int, Relation]:
     parents = _load_parents(catalog, oids)
     partitioned = [int(row.oid) for row in class_rows if row.relkind == "p"]
     partition_keys = _load_partition_keys(catalog, partitioned) if partitioned else {}
-    storages = _load_storage(catalog, oids, attributes)
+    storages = load_storage(catalog, oids, attributes)
     result = {}
     for row in class_rows:
         oid = int(row.oid)
@@ -449,7 +325,7 @@ def _load_columns(
 ) -> dict[int, list[Column]]:
     pg_attrdef = schema.pg_attrdef
     defaults = {
-        (int(row.adrelid), int(row.adnum)): nodes.loads(row.adbin)
+        (int(row.adrelid), int(row.adnum)): pg_node_tree.loads(row.adbin)
         for row in catalog.select(pg_attrdef, pg_attrdef.c.adrelid.in_(oids))
     }
     collation_names = {oid: name for name, oid in builtin.collations().items()}
@@ -504,7 +380,7 @@ def _load_indexes(catalog: Catalog, oids: list[int]) -> dict[int, list[Index]]:
                 is_primary=bool(row.indisprimary),
                 is_replica_identity=bool(row.indisreplident),
                 nulls_not_distinct=bool(row.indnullsnotdistinct),
-                predicate=None if row.indpred is None else nodes.loads(row.indpred),
+                predicate=None if row.indpred is None else pg_node_tree.loads(row.indpred),
                 parent_oid=parents.get(oid, 0),
             )
         )
@@ -525,7 +401,7 @@ def _load_constraints(catalog: Catalog, oids: list[int]) -> dict[int, list[Const
                 columns=decode_attnums(row.conkey or ""),
                 index_oid=int(row.conindid),
                 parent_oid=int(row.conparentid),
-                check=None if row.conbin is None else nodes.loads(row.conbin),
+                check=None if row.conbin is None else pg_node_tree.loads(row.conbin),
                 ref_relid=int(row.confrelid),
                 ref_columns=decode_attnums(row.confkey or ""),
                 on_update=str(row.confupdtype),
@@ -556,385 +432,12 @@ def _load_partition_keys(catalog: Catalog, oids: list[int]) -> dict[int, Partiti
         int(row.partrelid): PartitionKey(
             row.partstrat,
             decode_attnums(row.partattrs),
-            tuple(nodes.loads(text) for text in json.loads(row.partexprs)) if row.partexprs else (),
+            tuple(pg_node_tree.loads(text) for text in json.loads(row.partexprs))
+            if row.partexprs
+            else (),
         )
         for row in catalog.select(table, table.c.partrelid.in_(oids))
     }
-
-
-def storage_column_of(row: Row[Any]) -> StorageColumn:
-    """Return a row of storage_column."""
-    return StorageColumn(
-        str(row.name),
-        row.since_version,
-        int(row.attnum),
-        row.physical_name,
-        row.renamed_version,
-        bool(row.is_dropped),
-    )
-
-
-def _load_storage(
-    catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
-) -> dict[int, Storage]:
-    table, column = schema.storage_table, schema.storage_column
-    numbers = {
-        (int(row.attrelid), int(row.attfilenode)): int(row.attnum)
-        for row in attributes
-        if row.attfilenode != 0
-    }
-    current = {(relid, attnum): number for (relid, number), attnum in numbers.items()}
-    columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)
-    former: dict[int, list[FormerColumn]] = defaultdict(list)
-    for row in catalog.connection.execute(
-        select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
-    ):
-        relid, number = int(row.relid), int(row.attnum)
-        stored = storage_column_of(row)
-        if (relid, number) in numbers:
-            columns[relid][numbers[relid, number]] = stored
-        elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
-            columns[relid][number] = stored
-        elif row.owner is not None and 0 < number < current.get((relid, row.owner), 0):
-            kind = type_name(int(row.atttypid))
-            former[relid].append(FormerColumn(int(row.owner), kind, int(row.atttypmod), stored))
-    home = TableHome(catalog.connection)
-    return {
-        int(row.relid): Storage(
-            home.located(str(row.location)),
-            bool(row.is_adopted),
-            bool(row.is_made),
-            columns[int(row.relid)],
-            tuple(former[int(row.relid)]),
-            bool(row.has_location),
-            row.was_empty,
-            bool(row.has_foreign),
-            row.taken_over,
-            bool(row.is_read_only),
-            bool(row.has_row_ids),
-        )
-        for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
-    }
-
-
-# ---------------------------------------------------------------------------------------------
-# Writing
-
-
-_ACL_KINDS: dict[str, AclKind] = {
-    "r": "table",
-    "p": "table",
-    "v": "table",
-    "m": "table",
-    "S": "sequence",
-}
-
-
-def insert_relation(catalog: Catalog, relation: Relation) -> None:
-    """Add a relation: its pg_class row, its columns, and for a partitioned table its key.
-
-    Indexes, constraints and parents are added by their own functions.
-    """
-    kind, place = _ACL_KINDS.get(relation.kind), relation.schema_oid
-    catalog.insert(
-        schema.pg_class,
-        oid=relation.oid,
-        relname=relation.name,
-        relnamespace=relation.schema_oid,
-        reltype=type_oid(relation.row_type) if relation.row_type else 0,
-        relowner=relation.owner,
-        relkind=relation.kind,
-        relpersistence=relation.persistence,
-        relispopulated=relation.is_populated,
-        relreplident=relation.replica_identity,
-        relispartition=relation.is_partition,
-        relpartbound=None
-        if relation.partition_bound is None
-        else encode_bound(relation.partition_bound),
-        reloptions=json.dumps(relation.options) if relation.options else None,
-        relacl=None if kind is None else new_object_acl(catalog, kind, relation.owner, place),
-    )
-    for column in relation.columns:
-        insert_column(catalog, relation.oid, column)
-    if relation.partition_key is not None:
-        key = relation.partition_key
-        catalog.insert(
-            schema.pg_partitioned_table,
-            partrelid=relation.oid,
-            partstrat=key.strategy,
-            partattrs=encode_attnums(key.attnums),
-            partexprs=json.dumps([nodes.dumps(expr) for expr in key.exprs]) if key.exprs else None,
-        )
-
-
-def insert_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Add a column and its default."""
-    catalog.insert(schema.pg_attribute, attrelid=relid, **_column_values(column))
-    _insert_default(catalog, relid, column)
-
-
-def update_column(catalog: Catalog, relid: int, column: Column) -> None:
-    """Put a column's new state, default included, in the place of its old one."""
-    pg_attribute, pg_attrdef = schema.pg_attribute, schema.pg_attrdef
-    catalog.update(
-        pg_attribute,
-        pg_attribute.c.attrelid == relid,
-        pg_attribute.c.attnum == column.attnum,
-        **_column_values(column),
-    )
-    catalog.delete(pg_attrdef, pg_attrdef.c.adrelid == relid, pg_attrdef.c.adnum == column.attnum)
-    _insert_default(catalog, relid, column)
-
-
-def _column_values(column: Column) -> dict[str, Any]:
-    return {
-        "attnum": column.attnum,
-        "attname": column.name,
-        "atttypid": type_oid(column.type),
-        "atttypmod": column.typmod,
-        "attndims": column.dimensions,
-        "attcollation": builtin.collations().get(column.collation or "", 0),
-        "attnotnull": column.not_null,
-        "atthasdef": column.default is not None and not column.identity,
-        "attidentity": column.identity,
-        "attgenerated": column.generated,
-        "attisdropped": column.is_dropped,
-        "attislocal": column.is_local,
-        "attinhcount": column.inherited_count,
-        "attmissingval": column.missing_value,
-    }
-
-
-def _insert_default(catalog: Catalog, relid: int, column: Column) -> None:
-    if column.default is not None:
-        catalog.insert(
-            schema.pg_attrdef,
-            oid=catalog.new_oid(),
-            adrelid=relid,
-            adnum=column.attnum,
-            adbin=nodes.dumps(column.default),
-        )
-
-
-def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
-    """Add an index on `relation`, as a relation of its own."""
-    kind: RelKind = "I" if relation.is_partitioned else "i"
-    index_relation = Relation(
-        index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
-        relation.persistence, replica_identity="n", is_partition=index.parent_oid != 0,
-    )  # fmt: skip
-    insert_relation(catalog, index_relation)
-    catalog.insert(
-        schema.pg_index,
-        indexrelid=index.oid,
-        indrelid=relation.oid,
-        indnkeyatts=len(index.key),
-        indisunique=index.is_unique,
-        indisprimary=index.is_primary,
-        indisreplident=index.is_replica_identity,
-        indnullsnotdistinct=index.nulls_not_distinct,
-        indkey=encode_attnums(index.key + index.including),
-        indpred=None if index.predicate is None else nodes.dumps(index.predicate),
-    )
-    if index.parent_oid:
-        insert_parent(catalog, index.oid, index.parent_oid, 1)
-
-
-def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constraint) -> None:
-    """Add a constraint of `relation`."""
-    is_foreign = constraint.kind == "f"
-    catalog.insert(
-        schema.pg_constraint,
-        oid=constraint.oid,
-        conname=constraint.name,
-        connamespace=relation.schema_oid,
-        contype=constraint.kind,
-        conrelid=relation.oid,
-        conindid=constraint.index_oid,
-        conparentid=constraint.parent_oid,
-        confrelid=constraint.ref_relid,
-        confupdtype=constraint.on_update if is_foreign else " ",
-        confdeltype=constraint.on_delete if is_foreign else " ",
-        confmatchtype=constraint.match if is_foreign else " ",
-        conkey=encode_attnums(constraint.columns) if constraint.columns else None,
-        confkey=encode_attnums(constraint.ref_columns) if is_foreign else None,
-        conbin=None if constraint.check is None else nodes.dumps(constraint.check),
-        connoinherit=constraint.no_inherit,
-        conenforced=constraint.is_enforced,
-        conislocal=constraint.is_local,
-        coninhcount=constraint.inherited_count,
-    )
-
-
-def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
-    """Put what may change of a constraint in the place of what it was."""
-    pg_constraint = schema.pg_constraint
-    catalog.update(
-        pg_constraint,
-        pg_constraint.c.oid == constraint.oid,
-        conname=constraint.name,
-        conindid=constraint.index_oid,
-        conparentid=constraint.parent_oid,
-        conbin=None if constraint.check is None else nodes.dumps(constraint.check),
-        conislocal=constraint.is_local,
-        coninhcount=constraint.inherited_count,
-    )
-
-
-def delete_constraint(catalog: Catalog, oid: int) -> None:
-    """Remove a constraint; its index is the caller's matter."""
-    catalog.delete(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
-
-
-def update_index(catalog: Catalog, index: Index) -> None:
-    """Put what may change of an index, its parent included, in the place of what it was."""
-    pg_class, pg_index, pg_inherits = schema.pg_class, schema.pg_index, schema.pg_inherits
-    catalog.update(
-        pg_index,
-        pg_index.c.indexrelid == index.oid,
-        indisprimary=index.is_primary,
-        indisreplident=index.is_replica_identity,
-        indpred=None if index.predicate is None else nodes.dumps(index.predicate),
-    )
-    catalog.update(
-        pg_class,
-        pg_class.c.oid == index.oid,
-        relname=index.name,
-        relispartition=index.parent_oid != 0,
-    )
-    catalog.delete(pg_inherits, pg_inherits.c.inhrelid == index.oid)
-    if index.parent_oid:
-        insert_parent(catalog, index.oid, index.parent_oid, 1)
-
-
-def update_relation(catalog: Catalog, relation: Relation) -> None:
-    """Put what may change of a relation's own row in the place of what it was."""
-    pg_class = schema.pg_class
-    bound = relation.partition_bound
-    catalog.update(
-        pg_class,
-        pg_class.c.oid == relation.oid,
-        relname=relation.name,
-        relnamespace=relation.schema_oid,
-        relowner=relation.owner,
-        relispopulated=relation.is_populated,
-        relrowsecurity=relation.has_row_security,
-        relforcerowsecurity=relation.forces_row_security,
-        relreplident=relation.replica_identity,
-        relispartition=relation.is_partition,
-        relpartbound=None if bound is None else encode_bound(bound),
-        reloptions=json.dumps(relation.options) if relation.options else None,
-    )
-
-
-def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
-    """Note that a relation does not inherit from another any more."""
-    pg_inherits = schema.pg_inherits
-    catalog.delete(
-        pg_inherits, pg_inherits.c.inhrelid == child_oid, pg_inherits.c.inhparent == parent_oid
-    )
-
-
-def insert_parent(catalog: Catalog, child_oid: int, parent_oid: int, sequence: int) -> None:
-    """Note that a relation inherits from, or is a partition of, another."""
-    catalog.insert(schema.pg_inherits, inhrelid=child_oid, inhparent=parent_oid, inhseqno=sequence)
-
-
-def insert_storage(
-    catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
-) -> None:
-    """Note where a relation's Delta table lies, or will lie; an adopted one is there."""
-    catalog.insert(
-        schema.storage_table,
-        relid=relid,
-        location=location,
-        is_adopted=is_adopted,
-        is_made=is_adopted,
-        has_location=has_location,
-        has_row_ids=not is_adopted,
-    )
-
-
-def insert_storage_column(
-    catalog: Catalog,
-    relid: int,
-    number: int,
-    name: str,
-    since_version: int | None = None,
-    physical_name: str | None = None,
-) -> None:
-    """Give a column its name in storage; `number` is its attnum."""
-    catalog.insert(
-        schema.storage_column,
-        relid=relid,
-        attnum=number,
-        name=name,
-        since_version=since_version,
-        physical_name=physical_name,
-    )
-
-
-def replace_storage_column(
-    catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
-) -> None:
-    """Let a relation's column have another column in storage than before: a new one, or one that
-    is there under a number of its own.
-
-    Args:
-        relation, former: the relation and its column before.
-    """
-    assert relation.storage is not None
-    relid, attribute, stored = relation.oid, schema.pg_attribute, schema.storage_column
-    catalog.update(
-        stored,
-        stored.c.relid == relid,
-        stored.c.attnum == relation.storage.columns[former.attnum].number,
-        owner=former.attnum,
-        atttypid=type_oid(former.type),
-        atttypmod=former.typmod,
-    )
-    catalog.delete(
-        stored, stored.c.relid == relid, stored.c.name == column.name, stored.c.attnum < 0
-    )
-    insert_storage_column(catalog, relid, column.number, column.name, column.since_version)
-    catalog.update(
-        attribute,
-        attribute.c.attrelid == relid,
-        attribute.c.attnum == former.attnum,
-        attfilenode=column.number,
-    )
-
-
-def delete_relation(catalog: Catalog, relation: Relation) -> None:
-    """Remove a relation with its columns, indexes and constraints from the catalogs.
-
-    Its storage rows stay: decoding may still have to read what was written before.
-    """
-    for index in relation.indexes:
-        delete_index(catalog, index.oid)
-    for table, column in (
-        (schema.pg_constraint, schema.pg_constraint.c.conrelid),
-        (schema.pg_attribute, schema.pg_attribute.c.attrelid),
-        (schema.pg_attrdef, schema.pg_attrdef.c.adrelid),
-        (schema.pg_inherits, schema.pg_inherits.c.inhrelid),
-        (schema.pg_partitioned_table, schema.pg_partitioned_table.c.partrelid),
-        (schema.pg_publication_rel, schema.pg_publication_rel.c.prrelid),
-        (schema.pg_rewrite, schema.pg_rewrite.c.ev_class),
-        (schema.pg_policy, schema.pg_policy.c.polrelid),
-        (schema.pg_class, schema.pg_class.c.oid),
-    ):
-        catalog.delete(table, column == relation.oid)
-    if relation.row_type:
-        oid = type_oid(relation.row_type)
-        catalog.delete(schema.pg_type, schema.pg_type.c.typrelid == relation.oid)
-        catalog.delete(schema.pg_type, schema.pg_type.c.typelem == oid)
-
-
-def delete_index(catalog: Catalog, oid: int) -> None:
-    """Remove an index; indexes of partitions that belong to it have to go first."""
-    catalog.delete(schema.pg_index, schema.pg_index.c.indexrelid == oid)
-    catalog.delete(schema.pg_inherits, schema.pg_inherits.c.inhrelid == oid)
-    catalog.delete(schema.pg_class, schema.pg_class.c.oid == oid)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -942,7 +445,7 @@ def delete_index(catalog: Catalog, oid: int) -> None:
 
 
 def encode_attnums(attnums: Iterable[int]) -> str:
-    """(1, 3) -> `1 3`, the text of an int2vector."""
+    """(1, 3) -> `1 3`: the text of an int2vector."""
     return " ".join(map(str, attnums))
 
 

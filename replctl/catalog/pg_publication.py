@@ -9,15 +9,15 @@ from typing import Any
 from replctl.catalog import schema
 from replctl.catalog.pg_class import (
     Relation,
-    ancestors_of,
     decode_attnums,
     encode_attnums,
     leaf_partitions,
     load_relations,
     relation_oids,
 )
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.transaction import Catalog
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 
 
@@ -191,7 +191,7 @@ def insert_published_table(catalog: Catalog, published: PublishedTable) -> None:
         oid=published.oid,
         prpubid=published.publication_oid,
         prrelid=published.relid,
-        prqual=None if published.row_filter is None else nodes.dumps(published.row_filter),
+        prqual=None if published.row_filter is None else pg_node_tree.dumps(published.row_filter),
         prattrs=None if published.columns is None else encode_attnums(published.columns),
     )
 
@@ -250,6 +250,6 @@ def _published_table(row: Any) -> PublishedTable:
         oid=int(row.oid),
         publication_oid=int(row.prpubid),
         relid=int(row.prrelid),
-        row_filter=None if row.prqual is None else nodes.loads(row.prqual),
+        row_filter=None if row.prqual is None else pg_node_tree.loads(row.prqual),
         columns=None if row.prattrs is None else decode_attnums(row.prattrs),
     )

@@ -1,18 +1,17 @@
-"""Subscriptions, the state of their tables, their batches and their statistics."""
+"""Subscriptions and the state of their tables: pg_subscription and pg_subscription_rel."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from replctl.catalog import schema
+from replctl.catalog.apply_batch import load_targets
 from replctl.catalog.table_copy import (
     AppliedFilter,
     CopiedDefinition,
@@ -26,7 +25,6 @@ from replctl.catalog.table_copy import (
 )
 from replctl.catalog.table_verification import delete_verification
 from replctl.catalog.transaction import Catalog
-from replctl.errors import PostgresError
 from replctl.record import dataclass
 
 #: What resync_max_delete is by default.
@@ -155,53 +153,6 @@ class SubscriptionRelation:
     owned_since: int | None = None
     fault: str | None = None
     digest: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyBatch:
-    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (relid -> version,
-    step).
-
-    `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
-    `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.
-    """
-
-    subscription_oid: int
-    from_lsn: int
-    to_lsn: int
-    xid: int
-    targets: dict[int, tuple[int | None, int]]
-    relid: int = 0
-    to_digest: str | None = None
-
-
-_DETAIL = "DETAIL:  "
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionError:
-    """What has stopped a subscription.
-
-    Attributes:
-        time: microseconds since 1970.
-        message: with its DETAIL and CONTEXT.
-    """
-
-    time: int
-    sqlstate: str
-    message: str
-
-    @staticmethod
-    def of(error: PostgresError) -> SubscriptionError:
-        """What stops it now."""
-        lines = [error.message]
-        lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
-        lines += [f"CONTEXT:  {error.context}"] if error.context else []
-        return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
-
-    def without_rows(self) -> SubscriptionError:
-        """Return it without its DETAIL, and what comes after that."""
-        return replace(self, message=self.message.partition(f"\n{_DETAIL}")[0])
 
 
 def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
@@ -377,68 +328,6 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
     )
 
 
-def count_error(catalog: Catalog, subscription_oid: int, kind: str) -> None:
-    """Count an error of a subscription: kind apply or sync."""
-    _add_to_statistics(catalog, subscription_oid, {f"{kind}_error_count": 1})
-
-
-def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str, int]) -> None:
-    """Count conflicts of a subscription, by their kind: insert_exists and so on."""
-    added = {f"confl_{kind}": count for kind, count in counts.items() if count}
-    if added:
-        _add_to_statistics(catalog, subscription_oid, added)
-
-
-def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
-    """Begin to count anew for one subscription, or for all (None)."""
-    table = schema.pg_stat_subscription_stats
-    everything = list_subscriptions(catalog, all_databases=True)
-    oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]
-    for oid in oids:
-        catalog.connection.execute(delete(table).where(table.c.subid == oid))
-        catalog.connection.execute(
-            insert(table).values(subid=oid, stats_reset=time.time_ns() // 1000)
-        )
-
-
-def _add_to_statistics(catalog: Catalog, subscription_oid: int, added: dict[str, int]) -> None:
-    table = schema.pg_stat_subscription_stats
-    statement = sqlite_insert(table).values(subid=subscription_oid, **added)
-    catalog.connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[table.c.subid],
-            set_={name: table.c[name] + count for name, count in added.items()},
-        )
-    )
-
-
-def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
-    """What has stopped the last attempt to apply a subscription; None if it went well."""
-    table = schema.subscription_error
-    row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
-    return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
-
-
-def put_subscription_error(
-    connection: Connection, subscription_oid: int, error: PostgresError | None
-) -> None:
-    """Note how the last attempt to apply a subscription has ended."""
-    table = schema.subscription_error
-    connection.execute(delete(table).where(table.c.subid == subscription_oid))
-    if error is not None:
-        noted = SubscriptionError.of(error)
-        connection.execute(insert(table).values(subid=subscription_oid, **asdict(noted)))
-
-
-def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
-    """The batch that a subscription's apply, or the synchronization of one table, has begun and
-    not finished."""
-    table = schema.apply_batch
-    query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
-    row = catalog.connection.execute(query).first()
-    return None if row is None else _batch(row)
-
-
 def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
     """The copies that have begun and not finished."""
     stored = schema.pg_subscription_rel.c.snapshot
@@ -446,104 +335,9 @@ def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
 
 
-def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
-    """The batches that were begun and not finished: all, or one subscription's."""
-    table = schema.apply_batch
-    query = select(table)
-    if subscription_oid is not None:
-        query = query.where(table.c.subid == subscription_oid)
-    return [_batch(row) for row in catalog.connection.execute(query)]
-
-
-def insert_apply_batch(catalog: Catalog, batch: ApplyBatch) -> None:
-    """Note what is about to be written."""
-    catalog.connection.execute(
-        insert(schema.apply_batch).values(
-            subid=batch.subscription_oid,
-            relid=batch.relid,
-            from_lsn=batch.from_lsn,
-            to_lsn=batch.to_lsn,
-            to_digest=batch.to_digest,
-            xid=batch.xid,
-            targets=json.dumps({str(relid): target for relid, target in batch.targets.items()}),
-        )
-    )
-
-
-def delete_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> None:
-    """The batch is written."""
-    table = schema.apply_batch
-    catalog.connection.execute(
-        delete(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
-    )
-
-
-def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
-    """A number that grows with each write of a subscription into a table, from 1."""
-    return _put_apply_step(catalog, subscription_oid, relid, schema.apply_step.c.step + 1)
-
-
-def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: int) -> None:
-    """Let the next number be greater than `step`, which a forgotten write has taken."""
-    known = func.max(schema.apply_step.c.step, step)
-    _put_apply_step(catalog, subscription_oid, relid, known, first=step)
-
-
-def note_written_steps(
-    connection: Connection, subscription_oid: int, steps: Mapping[int, int]
-) -> None:
-    """Note the steps that a subscription has written into tables, by OID."""
-    table = schema.apply_step
-    for relid, step in steps.items():
-        connection.execute(
-            update(table)
-            .where(table.c.subid == subscription_oid, table.c.relid == relid)
-            .values(written=step)
-        )
-
-
-def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
-    """Return, for each subscription that has written a table, its newest step that is in the log,
-    and the newest one that was taken."""
-    table = schema.apply_step
-    rows = connection.execute(select(table).where(table.c.relid == relid))
-    return {int(row.subid): (row.written, int(row.step)) for row in rows}
-
-
-def _put_apply_step(
-    catalog: Catalog,
-    subscription_oid: int,
-    relid: int,
-    step: ColumnElement[int],
-    first: int = 1,
-) -> int:
-    """The step of a subscription into a table: `first` where there is none, else `step`."""
-    table = schema.apply_step
-    put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)
-    put = put.on_conflict_do_update(index_elements=["subid", "relid"], set_={"step": step})
-    return int(catalog.connection.execute(put.returning(table.c.step)).scalar_one())
-
-
-def _batch(row: Any) -> ApplyBatch:
-    targets = _targets(json.loads(row.targets))
-    return ApplyBatch(
-        int(row.subid),
-        int(row.from_lsn),
-        int(row.to_lsn),
-        int(row.xid),
-        targets,
-        int(row.relid),
-        row.to_digest,
-    )
-
-
 def _snapshot(text: str) -> CopySnapshot:
     fields = json.loads(text)
-    return CopySnapshot(**{**fields, "targets": _targets(fields["targets"])})
-
-
-def _targets(stored: dict[str, Any]) -> dict[int, tuple[int | None, int]]:
-    return {int(relid): (version, step) for relid, (version, step) in stored.items()}
+    return CopySnapshot(**{**fields, "targets": load_targets(fields["targets"])})
 
 
 def _values(subscription: Subscription) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ReadOnlyCluster(Cluster):
         self.path = path
         self.refusal = refusal
         self.backend = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        self.log = ServerLog(self.log_file, lambda: self.lock("log"))
+        self.log = ServerLog(self.log_file, lambda timeout: self.lock("log", timeout))
         self.is_new = False
         self.upgraded_from = None
         # Who writes it elsewhere may remove -wal and -shm

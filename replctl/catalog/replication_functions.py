@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from replctl.catalog import pg_replication_slots as slots
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_replication_slots import ReplicationSlot
-from replctl.catalog.pg_subscription import reset_statistics
+from replctl.catalog.pg_stat_subscription_stats import reset_statistics
 from replctl.catalog.pg_wal import NO_XID, enter_message
 from replctl.catalog.slot_limits import (
     check_decoding_requirements,

@@ -25,16 +25,18 @@ from replctl.private_file import open_private
 
 _FILE_SIZE = 10 * 1024 * 1024  # log_rotation_size
 _OLD_FILES = 5
+#: Seconds to wait for another process that writes a line: one that is stopped holds up nobody.
+_PATIENCE = 5.0
 
 
 class ServerLog:
     """Writes to a file that others write, too.
 
     Args:
-        lock: keeps other processes from writing meanwhile.
+        lock: keeps other processes from writing meanwhile; takes the seconds to wait for that.
     """
 
-    def __init__(self, path: Path, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, path: Path, lock: Callable[[float], AbstractContextManager[None]]) -> None:
         self._path = path
         self._handler: _Handler | None = None
         self._lock = lock
@@ -91,7 +93,7 @@ class ServerLog:
             if self._handler is None:
                 self._path.parent.mkdir(mode=0o700, exist_ok=True)
                 self._handler = _Handler(self._path)
-            with self._lock():
+            with self._lock(0.0 if self._is_told else _PATIENCE):
                 self._handler.handle(record)
         except (OSError, PostgresError) as error:
             self._tell(error)

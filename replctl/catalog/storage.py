@@ -2,15 +2,207 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import field
+from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, literal_column, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from replctl.catalog import schema
-from replctl.catalog.pg_class import FIRST_STORAGE_NUMBER, StorageColumn, storage_column_of
+from replctl.catalog.pg_type import type_name
 from replctl.catalog.table_home import TableHome
 from replctl.catalog.transaction import Catalog
 from replctl.record import dataclass
+
+#: Columns in storage whose number is not that of the only column of a relation that has had them
+#: have numbers from here on.
+FIRST_STORAGE_NUMBER = 2**15
+
+#: The storage parameter for deletion vectors of its Delta table, which some readers cannot read.
+DELETION_VECTORS = "deletion_vectors"
+
+#: The storage parameter of an adopted table whose files may lie anywhere, as a shallow clone's do.
+FOREIGN_FILES = "foreign_files"
+
+#: That which says the time zone of timestamps in the partition values of its log.
+PARTITION_TIMEZONE = "partition_timezone"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageColumn:
+    """A column of a Delta table; `since_version` None: the table does not have it yet.
+
+    `number` tells it from others: the attnum of the relation's column that has it, unless that had
+    another type once.
+
+    Attributes:
+        name: the newest one.
+        physical_name: its name in files, where others have renamed it (column mapping).
+        renamed_version: the last version in which others renamed it, dropped it or put it back.
+        is_dropped: others have dropped it.
+    """
+
+    name: str
+    since_version: int | None
+    number: int
+    physical_name: str | None = None
+    renamed_version: int | None = None
+    is_dropped: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The name that stays when others rename the column."""
+        return self.physical_name or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FormerColumn:
+    """A column of a Delta table that a column of the relation had when it had another type."""
+
+    attnum: int
+    type: str
+    typmod: int
+    stored: StorageColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A relation's Delta table; `columns` by attnum, `former` from old to new.
+
+    Attributes:
+        has_location: the statement said where it lies (LOCATION).
+        was_empty: the directory was empty when replctl made the table there; None: replctl has not
+            begun to make it.
+        has_foreign: another program has committed to it.
+        is_read_only: it belongs to the cluster that this one is a copy of.
+        has_row_ids: the rows of the newest version that was entered have row ids.
+        taken_over: when somebody last went on with, or undid, what a dead process had begun to
+            write, in microseconds since 1970.
+    """
+
+    location: str
+    is_adopted: bool
+    is_made: bool
+    columns: dict[int, StorageColumn] = field(default_factory=dict, hash=False)
+    former: tuple[FormerColumn, ...] = ()
+    has_location: bool = False
+    was_empty: bool | None = None
+    has_foreign: bool = False
+    taken_over: int | None = None
+    is_read_only: bool = False
+    has_row_ids: bool = True
+
+    @property
+    def has_own_row_ids(self) -> bool:
+        """Return whether rows can be told apart by row ids at every version: of a table of others,
+        nobody knows it."""
+        return self.has_row_ids and not self.is_adopted
+
+    @property
+    def is_in_base(self) -> bool:
+        """Return whether replctl chose the directory, which then holds nothing else."""
+        return not self.is_adopted and not self.has_location and not self.is_read_only
+
+
+def storage_column_of(row: Row[Any]) -> StorageColumn:
+    """Return a row of storage_column."""
+    return StorageColumn(
+        str(row.name),
+        row.since_version,
+        int(row.attnum),
+        row.physical_name,
+        row.renamed_version,
+        bool(row.is_dropped),
+    )
+
+
+def load_storage(
+    catalog: Catalog, oids: list[int], attributes: Sequence[Row[Any]]
+) -> dict[int, Storage]:
+    table, column = schema.storage_table, schema.storage_column
+    numbers = {
+        (int(row.attrelid), int(row.attfilenode)): int(row.attnum)
+        for row in attributes
+        if row.attfilenode != 0
+    }
+    current = {(relid, attnum): number for (relid, number), attnum in numbers.items()}
+    columns: dict[int, dict[int, StorageColumn]] = defaultdict(dict)
+    former: dict[int, list[FormerColumn]] = defaultdict(list)
+    for row in catalog.connection.execute(
+        select(column).where(column.c.relid.in_(oids)).order_by(column.c.attnum)
+    ):
+        relid, number = int(row.relid), int(row.attnum)
+        stored = storage_column_of(row)
+        if (relid, number) in numbers:
+            columns[relid][numbers[relid, number]] = stored
+        elif (relid, number) not in current and 0 < number < FIRST_STORAGE_NUMBER:
+            columns[relid][number] = stored
+        elif row.owner is not None and 0 < number < current.get((relid, row.owner), 0):
+            kind = type_name(int(row.atttypid))
+            former[relid].append(FormerColumn(int(row.owner), kind, int(row.atttypmod), stored))
+    home = TableHome(catalog.connection)
+    return {
+        int(row.relid): Storage(
+            home.located(str(row.location)),
+            bool(row.is_adopted),
+            bool(row.is_made),
+            columns[int(row.relid)],
+            tuple(former[int(row.relid)]),
+            bool(row.has_location),
+            row.was_empty,
+            bool(row.has_foreign),
+            row.taken_over,
+            bool(row.is_read_only),
+            bool(row.has_row_ids),
+        )
+        for row in catalog.connection.execute(select(table).where(table.c.relid.in_(oids)))
+    }
+
+
+def insert_storage(
+    catalog: Catalog, relid: int, location: str, *, is_adopted: bool, has_location: bool
+) -> None:
+    """Note where a relation's Delta table lies, or will lie; an adopted one is there."""
+    catalog.insert(
+        schema.storage_table,
+        relid=relid,
+        location=location,
+        is_adopted=is_adopted,
+        is_made=is_adopted,
+        has_location=has_location,
+        has_row_ids=not is_adopted,
+    )
+
+
+def insert_storage_column(
+    catalog: Catalog,
+    relid: int,
+    number: int,
+    name: str,
+    since_version: int | None = None,
+    physical_name: str | None = None,
+) -> None:
+    """Give a column its name in storage; `number` is its attnum."""
+    catalog.insert(
+        schema.storage_column,
+        relid=relid,
+        attnum=number,
+        name=name,
+        since_version=since_version,
+        physical_name=physical_name,
+    )
 
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:

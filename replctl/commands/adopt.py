@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
+from replctl.catalog.heap import insert_relation
+from replctl.catalog.pg_class import Column
+from replctl.catalog.storage import (
     FOREIGN_FILES,
     PARTITION_TIMEZONE,
-    Column,
-    insert_relation,
     insert_storage,
     insert_storage_column,
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Column, Relation, children_of, insert_column, update_column
+from replctl.catalog.heap import insert_column, update_column
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.column import ColumnDraft, check_column_name, check_type, column_draft
 from replctl.commands.constraint import add_checks, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position

@@ -5,23 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Index,
-    Relation,
-    children_of,
-    find_relation_oid,
-    insert_constraint,
-    update_column,
-    update_constraint,
-    update_index,
-)
-from replctl.commands.constraint import (
-    add_check,
-    add_checks,
-    renumbered_check,
-    sorted_constraints,
-)
+from replctl.catalog.heap import insert_constraint, update_column, update_constraint, update_index
+from replctl.catalog.pg_class import Constraint, Index, Relation, find_relation_oid
+from replctl.catalog.pg_inherits import children_of
+from replctl.commands.constraint import add_check, add_checks, renumbered_check, sorted_constraints
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import Object, drop_objects
 from replctl.commands.foreign_key import add_foreign_key

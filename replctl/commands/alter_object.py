@@ -10,14 +10,9 @@ from dataclasses import replace
 from replctl.catalog import schema
 from replctl.catalog.acl import decode_acl, encode_acl, with_owner
 from replctl.catalog.aclchk import owner_of
-from replctl.catalog.pg_class import (
-    Relation,
-    children_of,
-    find_relation_oid,
-    update_column,
-    update_constraint,
-    update_relation,
-)
+from replctl.catalog.heap import update_column, update_constraint, update_relation
+from replctl.catalog.pg_class import Relation, find_relation_oid
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import find_schema, rename_schema
 from replctl.catalog.pg_publication import (
     Publication,

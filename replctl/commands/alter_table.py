@@ -11,16 +11,10 @@ from itertools import groupby
 from replctl.catalog import schema
 from replctl.catalog.acl import with_owner
 from replctl.catalog.aclchk import put_relation_acl, relation_acl
-from replctl.catalog.pg_class import (
-    DELETION_VECTORS,
-    FOREIGN_FILES,
-    RELKIND_PLURAL,
-    Relation,
-    get_relation,
-    update_index,
-    update_relation,
-)
+from replctl.catalog.heap import update_index, update_relation
+from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation
 from replctl.catalog.pg_sequence import owned_sequences
+from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES
 from replctl.commands import alter_column, alter_constraint, alter_type, attach
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.delta_property import is_delta_property, set_delta_properties

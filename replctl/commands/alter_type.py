@@ -10,18 +10,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Column, Relation, children_of, descendants_of, update_column
+from replctl.catalog.heap import update_column
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of, descendants_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.commands.alter_column import existing_column
 from replctl.commands.column import check_stored_type, column_collation
 from replctl.commands.ddl import Ddl, without_position
-from replctl.commands.dependency import (
-    Object,
-    describe,
-    is_membership_of_column,
-    relation_object,
-)
+from replctl.commands.dependency import Object, describe, is_membership_of_column, relation_object
 from replctl.commands.expression import columns_used, relation_scope
 from replctl.commands.retyped import Retyped
 from replctl.commands.sequence import retype_sequence
@@ -319,7 +316,7 @@ _TEXTS = frozenset(("text", "varchar"))
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
     """Whether a value stays what it is in storage.
 
-    varchar(5) -> text, numeric(40,1) -> numeric(50,1), timestamp(3) -> timestamp
+    varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
     """
     old, new = before.column_at(change.column.attnum), change.column
     value = change.value

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Relation,
-    children_of,
-    delete_parent,
-    descendants_of,
-    insert_parent,
-    update_column,
-    update_constraint,
-    update_index,
-    update_relation,
-)
+from replctl.catalog.heap import update_column, update_constraint, update_index, update_relation
+from replctl.catalog.pg_class import Constraint, Relation
+from replctl.catalog.pg_inherits import children_of, delete_parent, descendants_of, insert_parent
 from replctl.commands.constraint import renumbered_check
 from replctl.commands.ddl import Ddl
 from replctl.commands.dependency import references_to
@@ -38,7 +29,7 @@ from replctl.errors import (
     WrongObjectType,
 )
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.types.builtin import SystemRelation
 
 
@@ -155,7 +146,7 @@ def _check_own_inheritance(relation: Relation) -> None:
 
 def _table(ddl: Ddl, command: ast.AlterTableCmd) -> Relation:
     assert command.relation is not None
-    found = QueryAnalyzer(ddl.environment).relation(replace(command.relation, pos=-1))
+    found = open_relation(ddl.environment, replace(command.relation, pos=-1))
     if isinstance(found, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     return found

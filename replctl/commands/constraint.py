@@ -9,12 +9,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Relation,
-    insert_constraint,
-    update_constraint,
-)
+from replctl.catalog.heap import insert_constraint, update_constraint
+from replctl.catalog.pg_class import Constraint, Relation
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.expression import check_expression, columns_used
 from replctl.commands.index import IndexDraft

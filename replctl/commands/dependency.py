@@ -11,30 +11,22 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog import schema
+from replctl.catalog.heap import delete_constraint, delete_index, delete_relation, update_column
 from replctl.catalog.pg_class import (
     Column,
     Constraint,
     Relation,
-    children_of,
-    delete_constraint,
-    delete_index,
-    delete_relation,
     get_relation,
     index_table_oid,
     load_relations,
     relation_oids,
-    update_column,
 )
 from replctl.catalog.pg_collation import delete_collation, list_collations
 from replctl.catalog.pg_description import set_comment
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_namespace import delete_schema, schema_names
 from replctl.catalog.pg_policy import delete_policies, list_policies
-from replctl.catalog.pg_proc import (
-    delete_function,
-    delete_operator,
-    list_functions,
-    list_operators,
-)
+from replctl.catalog.pg_proc import delete_function, delete_operator, list_functions, list_operators
 from replctl.catalog.pg_publication import (
     PublishedTable,
     delete_published_table,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Column, Constraint, Relation, children_of, insert_constraint
+from replctl.catalog.heap import insert_constraint
+from replctl.catalog.pg_class import Column, Constraint, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck
 from replctl.commands.naming import constraint_name
 from replctl.errors import (
@@ -25,7 +27,7 @@ from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import relation_sources, table_source
 from replctl.lake.violation import orphan
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.spark import StagedColumn, scan
 from replctl.types.builtin import SystemRelation
 
@@ -165,7 +167,7 @@ def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
         found = ddl.environment.relation_oid(name.schema, name.name)
         if found == relation.oid:
             return relation
-    other = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+    other = open_relation(ddl.environment, replace(name, pos=-1))
     if isinstance(other, SystemRelation):
         raise InsufficientPrivilege(f'permission denied: "{other.name}" is a system catalog')
     if other.kind not in ("r", "p"):

@@ -10,20 +10,22 @@ from dataclasses import replace
 from typing import Literal
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
-    Column,
-    Constraint,
-    Index,
-    Relation,
-    children_of,
-    find_relation_oid,
+from replctl.catalog.heap import (
     insert_constraint,
     insert_index,
     update_column,
     update_constraint,
     update_index,
 )
+from replctl.catalog.pg_class import (
+    RELKIND_PLURAL,
+    Column,
+    Constraint,
+    Index,
+    Relation,
+    find_relation_oid,
+)
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.ddl import Ddl, RowCheck, carry_out
 from replctl.commands.expression import columns_used, index_predicate
 from replctl.commands.naming import relation_name
@@ -45,7 +47,7 @@ from replctl.lake.row_description import RowReader
 from replctl.lake.table_read import table_source
 from replctl.lake.violation import duplicated
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import StagedColumn, scan, to_sql
@@ -83,9 +85,7 @@ def create_index(session: Session, statement: ast.CreateIndex) -> str:
 
 
 def _create_index(ddl: Ddl, statement: ast.CreateIndex) -> str:
-    found = QueryAnalyzer(ddl.environment).relation(
-        replace(statement.relation, pos=-1), or_sequence=True
-    )
+    found = open_relation(ddl.environment, replace(statement.relation, pos=-1), or_sequence=True)
     if isinstance(found, SystemRelation):
         raise WrongObjectType(f'permission denied: "{found.name}" is a system catalog')
     if found.kind in "Sv":

@@ -24,7 +24,7 @@ from replctl.errors import (
 )
 from replctl.expr import nodes
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.types.builtin import SystemRelation
 
 
@@ -38,7 +38,7 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
     """
     parents: list[Relation] = []
     for name in names:
-        parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+        parent = open_relation(ddl.environment, replace(name, pos=-1))
         if isinstance(parent, SystemRelation):
             raise InsufficientPrivilege(f'permission denied: "{parent.name}" is a system catalog')
         if parent.kind not in "rp":

@@ -16,7 +16,7 @@ from replctl.commands.sequence import SequenceDraft
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
@@ -38,7 +38,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
     Raises:
         UndefinedTable: there is no such table.
     """
-    source = QueryAnalyzer(ddl.environment).relation(clause.relation)
+    source = open_relation(ddl.environment, clause.relation)
     if isinstance(source, SystemRelation):
         raise FeatureNotSupported("LIKE of a system catalog is not supported", position=clause.pos)
     ddl.privileges.check_relation(source, "r")

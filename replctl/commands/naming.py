@@ -81,7 +81,7 @@ def _check_create(environment: CatalogEnvironment, oid: int, name: str, pos: int
 
 
 def object_name(first: str, second: str | None, label: str) -> str:
-    """(`t`, `a`, `key`) -> `t_a_key`, its parts cut where the whole would be too long."""
+    """(`t`, `a`, `key`) -> `t_a_key`: its parts cut where the whole would be too long."""
     available = MAX_BYTES - len(label.encode()) - 1 - (0 if second is None else 1)
     a, b = len(first.encode()), 0 if second is None else len(second.encode())
     while a + b > available:

@@ -5,13 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    PartitionBound,
-    PartitionKey,
-    Relation,
-    children_of,
-    leaf_partitions,
-)
+from replctl.catalog.pg_class import PartitionBound, PartitionKey, Relation, leaf_partitions
+from replctl.catalog.pg_inherits import children_of
 from replctl.commands.constraint import require_rows
 from replctl.commands.ddl import Ddl
 from replctl.commands.foreign_key import clone_foreign_key
@@ -28,7 +23,7 @@ from replctl.expr.cast_path import CastPaths
 from replctl.expr.sorting import is_hashable, is_sortable
 from replctl.lake.partition import own_rules, partition_tree
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.spark import PartitionRule, accepts_sql
 from replctl.types.builtin import SystemRelation, system_columns
 
@@ -43,7 +38,7 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
         UndefinedTable: there is none.
         InvalidObjectDefinition: it is not partitioned.
     """
-    parent = QueryAnalyzer(ddl.environment).relation(replace(name, pos=-1))
+    parent = open_relation(ddl.environment, replace(name, pos=-1))
     if isinstance(parent, SystemRelation) or not parent.is_partitioned:
         raise InvalidObjectDefinition(f'"{parent.name}" is not partitioned')
     ddl.privileges.check_relation_owner(parent)

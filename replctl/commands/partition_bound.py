@@ -10,7 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Column, PartitionBound, RangeDatum, Relation, children_of
+from replctl.catalog.pg_class import Column, PartitionBound, RangeDatum, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.ruleutils import partition_bound as deparse_bound
 from replctl.commands.ddl import Ddl
 from replctl.commands.value import constant_value

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replctl.catalog.acl import PUBLIC
-from replctl.catalog.pg_class import Relation, get_relation, update_relation
+from replctl.catalog.heap import update_relation
+from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_policy import Policy, find_policy, put_policy
 from replctl.commands.ddl import Ddl, carry_out, without_position
 from replctl.commands.find_object import find_relation
@@ -23,9 +24,9 @@ from replctl.expr.context import ExprContext
 from replctl.expr.dependency import check_dependencies
 from replctl.parser import ast
 from replctl.query import stored
-from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.analyze import QueryAnalyzer
 from replctl.query.policy import POLICY_VARNO, condition_query
-from replctl.query.range_table import FromScope
+from replctl.query.range_table import FromScope, relation_entry
 from replctl.session import Session
 from replctl.types.builtin import FIRST_USER_OID
 

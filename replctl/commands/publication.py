@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
-    Relation,
-    descendants_of,
-    get_relation,
-    load_relations,
-)
+from replctl.catalog.pg_class import RELKIND_PLURAL, Relation, get_relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_publication import (
     Publication,
@@ -47,8 +42,8 @@ from replctl.expr.nodes import Expr
 from replctl.expr.type_names import schema_of_relation
 from replctl.lake.definition import changing_definitions
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer, relation_entry
-from replctl.query.range_table import FromScope
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.range_table import FromScope, relation_entry
 from replctl.record import dataclass
 from replctl.replication.row_filter import analyze_row_filter
 from replctl.session import Session

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from replctl.catalog.pg_class import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
+from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
 from replctl.commands.define import get_boolean
 from replctl.errors import (
     FeatureNotSupported,

@@ -6,26 +6,16 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Index,
-    Relation,
-    descendants_of,
-    update_constraint,
-    update_index,
-)
+from replctl.catalog.heap import update_constraint, update_index
+from replctl.catalog.pg_class import Constraint, Index, Relation
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.ruleutils import get_expr, index_definition
 from replctl.commands.constraint import require_check
 from replctl.commands.ddl import Ddl, without_position
 from replctl.commands.dependency import references_to
 from replctl.commands.expression import check_expression, columns_used, index_predicate
 from replctl.commands.foreign_key import check_key_types, require_references
-from replctl.commands.index import (
-    check_indexable,
-    require_not_null,
-    require_unique,
-    uses_column,
-)
+from replctl.commands.index import check_indexable, require_not_null, require_unique, uses_column
 from replctl.parser import ast
 from replctl.parser.parse import parse_expression, parse_statement
 

@@ -7,19 +7,9 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import Literal
 
-from replctl.catalog.pg_class import (
-    RELKIND_PLURAL,
-    Column,
-    Relation,
-    find_relation_oid,
-    insert_relation,
-)
-from replctl.catalog.pg_sequence import (
-    Sequence,
-    insert_sequence,
-    sequence_state,
-    update_sequence,
-)
+from replctl.catalog.heap import insert_relation
+from replctl.catalog.pg_class import RELKIND_PLURAL, Column, Relation, find_relation_oid
+from replctl.catalog.pg_sequence import Sequence, insert_sequence, sequence_state, update_sequence
 from replctl.catalog.transaction import Catalog
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.naming import Schema, creation_schema, relation_name

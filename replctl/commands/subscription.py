@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from replctl.catalog.aclchk import Privileges
+from replctl.catalog.apply_batch import get_apply_batch
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.lock import LockMode, object_lock
 from replctl.catalog.pg_class import RELKIND_PLURAL, find_relation_oid, load_relations
@@ -21,7 +22,6 @@ from replctl.catalog.pg_subscription import (
     SubscriptionRelation,
     delete_subscription,
     find_subscription,
-    get_apply_batch,
     insert_subscription,
     insert_subscription_relation,
     subscription_relations,

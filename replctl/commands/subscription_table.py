@@ -32,7 +32,7 @@ from replctl.lake.subscriber import LakeSubscriber
 from replctl.lake.unfinished_batch import leave_batch
 from replctl.open_node import open_publisher
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.replication.node import Publisher, RemoteRelation, Rows
 from replctl.replication.reconcile_rules import has_changed
 from replctl.replication.tablesync import drop_slot
@@ -76,8 +76,8 @@ def refresh_tables(
         raise exclusive("copy_data = false", "replace = true")
     session.prevent_in_block("ALTER SUBSCRIPTION ... REFRESH")
     with session.read() as catalog:
-        analyzer = QueryAnalyzer(session.environment(catalog))
-        named = [analyzer.relation(name) for name in statement.relations]
+        environment = session.environment(catalog)
+        named = [open_relation(environment, name) for name in statement.relations]
         relations = {item.oid: item for item in named if isinstance(item, Relation)}
         members = {item.oid: _member(catalog, subscription, item.oid, item.name) for item in named}
     method = CopyMethod.REPLACE if options.replace else CopyMethod.RECONCILE

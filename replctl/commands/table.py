@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replctl.catalog import schema
-from replctl.catalog.pg_class import (
-    Column,
-    PartitionBound,
-    Relation,
-    RelKind,
-    find_relation_oid,
-    insert_parent,
-    insert_relation,
-)
+from replctl.catalog.heap import insert_relation
+from replctl.catalog.pg_class import Column, PartitionBound, Relation, RelKind, find_relation_oid
+from replctl.catalog.pg_inherits import insert_parent
 from replctl.catalog.pg_type import find_type, insert_type, type_oid
 from replctl.commands.column import (
     ColumnDraft,

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replctl.catalog.heap import insert_column, insert_relation, update_relation
 from replctl.catalog.pg_class import (
     Column,
     Relation,
     RelKind,
     find_relation_oid,
     get_relation,
-    insert_column,
-    insert_relation,
     load_relations,
-    update_relation,
 )
 from replctl.catalog.pg_rewrite import put_view_rule
 from replctl.commands.column import ColumnDraft, check_column_name, check_stored_type

@@ -6,14 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
-from replctl.catalog.pg_class import (
-    DELETION_VECTORS,
-    FOREIGN_FILES,
-    PARTITION_TIMEZONE,
-    Constraint,
-    Relation,
-)
+from replctl.catalog.pg_class import Constraint, Relation
 from replctl.catalog.ruleutils import constraint_definition, get_expr
+from replctl.catalog.storage import DELETION_VECTORS, FOREIGN_FILES, PARTITION_TIMEZONE
 from replctl.dump.source import Source, full_name, with_options
 from replctl.types.quote import quote_identifier, quote_string
 
@@ -89,7 +84,8 @@ def beside(own: str, text: str) -> str:
 def renamings(names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the steps that give columns other names, no name given twice at any time.
 
-    (w, v), (v, v_1)  ->  (v, v_1), (w, v)       (a, b), (b, a)  ->  (a, b_1), (b, a), (b_1, b)
+    [(w, v), (v, v_1)]  ->  [(v, v_1), (w, v)]
+    [(a, b), (b, a)]  ->  [(a, b_1), (b, a), (b_1, b)]
 
     Args:
         names: the old and the new name of each column.

@@ -57,7 +57,7 @@ class Source:
 
 
 def unqualified(name: str, schema: str | None) -> str:
-    """`public.t` -> `t`"""
+    """(`public.t`, public) -> `t`"""
     return name if schema is None else name.replace(f"{quote_identifier(schema)}.", "", 1)
 
 

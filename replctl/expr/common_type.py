@@ -18,7 +18,7 @@ _UNKNOWN = "unknown"
 
 
 def common_type(paths: CastPaths, exprs: Sequence[nodes.Expr], construct: str) -> str:
-    """(1, 2.5), (`a`, NULL) -> numeric, text.
+    """Of 1 and 2.5 it is numeric, of `a` and NULL text.
 
     Args:
         construct: how the message names what wants a common type: `CASE`, `UNION`.

@@ -12,7 +12,7 @@ _QUOTED = re.compile(r'["\\(),\s]', re.ASCII)
 
 
 def composite_in(text: str, readers: Sequence[Callable[[str], str]]) -> str:
-    """`( 1,"a b",)` -> `(1,"a b",)`: the canonical text of a row.
+    """`( 1,"a b",)` becomes `(1,"a b",)`: the canonical text of a row.
 
     Args:
         readers: for each column the input of its type.

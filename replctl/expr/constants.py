@@ -13,7 +13,7 @@ _BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
 def constant(raw: ast.Constant) -> nodes.Const:
-    """5, 3000000000, 1.5, 'a', B'1', true -> int4, int8, numeric, unknown, bit, bool.
+    """5, 3000000000, 1.5, 'a', B'1', true are int4, int8, numeric, unknown, bit, bool.
 
     Raises:
         DataError: the number is too large for any type.

@@ -11,16 +11,17 @@ from replctl.expr import nodes
 from replctl.expr.cast_path import CastPaths
 from replctl.expr.deparse_constant import constant, is_bare_under_cast
 from replctl.expr.deparse_name import NamePrinter
+from replctl.expr.deparse_sql_function import sql_template
 from replctl.expr.environment import Environment
+from replctl.expr.parentheses import is_simple
 from replctl.expr.scope import RelationScope
 from replctl.record import dataclass
 from replctl.types.builtin import system_columns
 from replctl.types.quote import quote_identifier
 
 _CASE_INDENT = 4  # PRETTYINDENT_VAR
+
 _INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
-_RANKS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
-_TRIM_SIDES = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class DeparseContext:
 
 
 def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
-    """`a = 5 AND b LIKE 'x%'` -> `((a = 5) AND (b ~~ 'x%'::text))`."""
+    """`a = 5 AND b LIKE 'x%'` becomes `((a = 5) AND (b ~~ 'x%'::text))`."""
     return _printed(context, lambda printer: printer.expr(expr, False))
 
 
@@ -343,51 +344,12 @@ class _Printer:
             self.expr(arg, True)
 
     def _sql_function(self, expr: nodes.FuncExpr) -> bool:
-        """A function that SQL spells with keywords; False if it is none of them."""
-        args = expr.args
-        types = [arg.type for arg in args]
-        match expr.name, len(args):
-            case "timezone", 2:
-                self._template("({} AT TIME ZONE {})", args[1], args[0])
-            case "timezone", 1:
-                self._template("({} AT LOCAL)", *args)
-            case "overlaps", 4:
-                self._template("(({}, {}) OVERLAPS ({}, {}))", *args)
-            case "extract", 2:
-                self._template(f"EXTRACT({_keyword(args[0])} FROM {{}})", args[1])
-            case "is_normalized", 2:
-                self._template(f"({{}} IS {_keyword(args[1])} NORMALIZED)", args[0])
-            case "is_normalized", 1:
-                self._template("({} IS NORMALIZED)", *args)
-            case "xmlexists", 2:
-                self._template("XMLEXISTS(({}) PASSING ({}))", *args)
-            case "pg_collation_for", 1:
-                self._template("COLLATION FOR ({})", *args)
-            case "normalize", 2:
-                self._template(f"NORMALIZE({{}}, {_keyword(args[1])})", args[0])
-            case "normalize", 1:
-                self._template("NORMALIZE({})", *args)
-            case "overlay", 3:
-                self._template("OVERLAY({} PLACING {} FROM {})", *args)
-            case "overlay", 4:
-                self._template("OVERLAY({} PLACING {} FROM {} FOR {})", *args)
-            case "position", 2:
-                self._template("POSITION(({}) IN ({}))", args[1], args[0])
-            case "substring", 2 if types[1] == "int4":
-                self._template("SUBSTRING({} FROM {})", *args)
-            case "substring", 3 if types[1] == "int4":
-                self._template("SUBSTRING({} FROM {} FOR {})", *args)
-            case "substring", 3:
-                self._template("SUBSTRING({} SIMILAR {} ESCAPE {})", *args)
-            case (("btrim" | "ltrim" | "rtrim"), 1):
-                self._template(f"TRIM({_TRIM_SIDES[expr.name]} FROM {{}})", *args)
-            case (("btrim" | "ltrim" | "rtrim"), 2):
-                side = _TRIM_SIDES[expr.name]
-                self._template(f"TRIM({side} {{}} FROM {{}})", args[1], args[0])
-            case "system_user", 0:
-                self.parts.append("SYSTEM_USER")
-            case _:
-                return False
+        """Print a function that SQL spells with keywords; False if it is none of them."""
+        found = sql_template(expr)
+        if found is None:
+            return False
+        template, args = found
+        self._template(template, *args)
         return True
 
     def _aggregate(self, expr: nodes.Aggref) -> None:
@@ -549,85 +511,8 @@ class _Printer:
                 raise TypeError(f"no comparison with a subquery: {test}")
 
 
-def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
-    """Whether an operand needs no parentheses (isSimpleNode)."""
-    match expr:
-        case (
-            nodes.Var()
-            | nodes.Const()
-            | nodes.Param()
-            | nodes.SetToDefault()
-            | nodes.SubscriptingRef()
-            | nodes.ArrayExpr()
-            | nodes.RowExpr()
-            | nodes.CoalesceExpr()
-            | nodes.MinMaxExpr()
-            | nodes.SqlValueFunction()
-            | nodes.NullIfExpr()
-            | nodes.Aggref()
-            | nodes.GroupingFunc()
-            | nodes.WindowFunc()
-            | nodes.FuncExpr()
-            | nodes.CaseExpr()
-        ):
-            return True
-        case nodes.FieldSelect():
-            return not isinstance(parent, nodes.FieldSelect)
-        case (
-            nodes.CoerceToDomain()
-            | nodes.RelabelType()
-            | nodes.CoerceViaIO()
-            | nodes.ArrayCoerceExpr()
-        ):
-            return is_simple(expr.arg, expr)
-        case nodes.OpExpr() if isinstance(parent, nodes.OpExpr):
-            return _binds_more(expr, parent)
-        case (
-            nodes.OpExpr()
-            | nodes.SubLink()
-            | nodes.NullTest()
-            | nodes.BooleanTest()
-            | nodes.DistinctExpr()
-            | nodes.JsonIsPredicate()
-        ):
-            return isinstance(parent, nodes.BoolExpr) or _separates(parent)
-        case nodes.BoolExpr() if isinstance(parent, nodes.BoolExpr):
-            return parent.op in (("or",) if expr.op == "or" else ("and", "or"))
-        case nodes.BoolExpr():
-            return _separates(parent)
-    return False
-
-
-def _separates(parent: nodes.Expr) -> bool:
-    """Whether what a node is made of stands between its own parentheses or keywords."""
-    if isinstance(parent, nodes.FuncExpr):
-        return parent.form == "call"
-    return isinstance(
-        parent,
-        nodes.SubscriptingRef
-        | nodes.ArrayExpr
-        | nodes.RowExpr
-        | nodes.CoalesceExpr
-        | nodes.MinMaxExpr
-        | nodes.NullIfExpr
-        | nodes.Aggref
-        | nodes.GroupingFunc
-        | nodes.WindowFunc
-        | nodes.CaseExpr,
-    )
-
-
-def _binds_more(expr: nodes.OpExpr, parent: nodes.OpExpr) -> bool:
-    """Arithmetic within arithmetic, which everybody can read without parentheses."""
-    ranks = [_RANKS.get(item.name) for item in (expr, parent) if len(item.args) == 2]
-    if len(ranks) < 2 or None in ranks:
-        return False
-    inner, outer = ranks
-    return inner > outer or (inner == outer and expr is parent.args[0])  # type: ignore[operator]
-
-
 def _case_value(condition: nodes.Expr) -> nodes.Expr:
-    """`CASE_TEST_EXPR = value` -> value."""
+    """`CASE_TEST_EXPR = value` becomes value."""
     if (
         isinstance(condition, nodes.OpExpr)
         and len(condition.args) == 2
@@ -635,9 +520,3 @@ def _case_value(condition: nodes.Expr) -> nodes.Expr:
     ):
         return condition.args[1]
     return condition
-
-
-def _keyword(expr: nodes.Expr) -> str:
-    """The text of a constant that stands for a keyword: of EXTRACT, of NORMALIZE."""
-    assert isinstance(expr, nodes.Const)
-    return expr.value or ""

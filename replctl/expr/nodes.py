@@ -8,7 +8,6 @@ A typmod is PostgreSQL's (-1: none; varchar(5) has 9).  Every node is frozen and
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeAlias, Union
@@ -571,38 +570,6 @@ def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
 
     result: Expr = transform(expr, renumbered)
     return result
-
-
-def dumps(expr: Expr) -> str:
-    """The stored form of an expression (pg_node_tree): JSON, an object for each node."""
-    return json.dumps(_encode(expr), ensure_ascii=False, separators=(",", ":"))
-
-
-def loads(text: str) -> Expr:
-    """The expression that `dumps` wrote."""
-    return _decode(json.loads(text))  # type: ignore[no-any-return]
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, Node):
-        body = {
-            item.name: _encode(getattr(value, item.name))
-            for item in dataclasses.fields(value)
-            if item.name != "pos" and getattr(value, item.name) != item.default
-        }
-        return {"node": type(value).__name__, **body}
-    if isinstance(value, tuple):
-        return [_encode(item) for item in value]
-    return value
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, dict):
-        node_class = globals()[value["node"]]
-        return node_class(**{key: _decode(item) for key, item in value.items() if key != "node"})
-    if isinstance(value, list):
-        return tuple(_decode(item) for item in value)
-    return value
 
 
 def _common_typmod(type_: str, exprs: list[Expr]) -> int:

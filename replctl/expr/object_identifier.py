@@ -79,7 +79,7 @@ _OPERATORS = ("regoper", "regoperator")  # whose values may be called `-`
 
 
 def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
-    """(regtype, `int`) -> `23`: the input function of an object identifier type.
+    """regtype `int` is `23`: the input function of an object identifier type.
 
     Raises:
         PostgresError: there is no such object, or more than one.
@@ -92,7 +92,7 @@ def read(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
 
 
 def name_of(environment: BuiltinEnvironment, type_name: str, value: str) -> str:
-    """(regtype, `23`) -> `integer`: the output function; an OID without an object shows itself."""
+    """regtype `23` is `integer`: the output function; an OID without an object shows itself."""
     if value == "0":
         return value if type_name in _OPERATORS else _NO_OBJECT
     if not (value.isascii() and value.isdecimal()):
@@ -229,7 +229,7 @@ def _qualified(
 def _name_and_arguments(
     environment: BuiltinEnvironment, value: str, *, allow_none: bool = False
 ) -> tuple[str, list[str | None]]:
-    """`f(int, text)` -> (f, [int4, text]); None for NONE."""
+    """`f(int, text)` becomes (f, [int4, text]); None for NONE."""
     outside = re.sub('"[^"]*"', lambda match: "x" * len(match[0]), value)
     start = outside.find("(")
     if start < 0:

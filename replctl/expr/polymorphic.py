@@ -33,7 +33,7 @@ def is_consistent(paths: CastPaths, actual: Sequence[str], declared: Sequence[st
 def resolve(
     paths: CastPaths, actual: Sequence[str], declared: Sequence[str], result: str
 ) -> tuple[tuple[str, ...], str]:
-    """((int4, unknown), (anyelement, anyelement), anyarray) -> (int4, int4), _int4.
+    """((int4, unknown), (anyelement, anyelement), anyarray) becomes (int4, int4), _int4.
 
     Args:
         actual, declared: types of the arguments as given and as declared.

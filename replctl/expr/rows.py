@@ -40,7 +40,7 @@ def compare_rows(
     right: Sequence[nodes.Expr],
     pos: int,
 ) -> nodes.Expr:
-    """`(a, b) = (1, 2)` -> `a = 1 AND b = 2`; `(a, b) < (1, 2)` -> a RowCompareExpr.
+    """`(a, b) = (1, 2)` becomes `a = 1 AND b = 2`; `(a, b) < (1, 2)` a RowCompareExpr.
 
     Raises:
         SqlSyntaxError: the rows differ in length.
@@ -111,7 +111,7 @@ def nullif(analyzer: Analyzer, raw: ast.AExpr) -> nodes.NullIfExpr:
 
 
 def in_list(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
-    """`a IN (1, 2, b)` -> `a = ANY (ARRAY[1, 2]) OR a = b`; NOT IN: `<> ALL`, AND.
+    """`a IN (1, 2, b)` becomes `a = ANY (ARRAY[1, 2]) OR a = b`; NOT IN: `<> ALL`, AND.
 
     Two or more items without columns become an array of the common type, if there is one.
     """
@@ -143,7 +143,7 @@ def in_list(analyzer: Analyzer, raw: ast.AExpr) -> nodes.Expr:
 
 
 def between(raw: ast.AExpr) -> ast.BoolExpr:
-    """`a BETWEEN b AND c` -> `a >= b AND a <= c`, not analysed yet."""
+    """`a BETWEEN b AND c` becomes `a >= b AND a <= c`, not analysed yet."""
     assert raw.left is not None
     assert isinstance(raw.right, tuple)
     arg = raw.left

@@ -1,4 +1,4 @@
-"""From a type as written to the type and its modifier: `numeric(10,2)[]` -> _numeric, 655366.
+"""From a type as written to the type and its modifier: `numeric(10,2)[]` is _numeric, 655366.
 PostgreSQL's parse_type.c.
 """
 
@@ -40,7 +40,7 @@ def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, in
 
 
 def split_name(environment: Environment, names: tuple[str, ...]) -> tuple[str | None, str]:
-    """(catalog, schema, name), (schema, name) or (name,) -> schema and name.
+    """(catalog, schema, name), (schema, name) or (name,) as schema and name.
 
     Raises:
         FeatureNotSupported: another database than this.

@@ -13,17 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.pg_class import (
-    Column,
-    Relation,
+from replctl.catalog.heap import insert_column, update_column
+from replctl.catalog.pg_class import Column, Relation, get_relation
+from replctl.catalog.storage import (
     Storage,
     StorageColumn,
-    get_relation,
-    insert_column,
     insert_storage_column,
-    update_column,
+    note_renaming,
+    reserve_storage_name,
+    storage_columns,
 )
-from replctl.catalog.storage import note_renaming, reserve_storage_name, storage_columns
 from replctl.catalog.transaction import Catalog, commit_transaction
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake.adopt import collation_of, readable_column, stored_physical_name

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import find_nonces, insert_nonces
-from replctl.catalog.pg_class import FOREIGN_FILES, Relation
+from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_control import check_timeline
 from replctl.catalog.pg_database import current_database
 from replctl.catalog.pg_wal import (
@@ -36,16 +36,13 @@ from replctl.catalog.pg_wal import (
     logged_tables,
 )
 from replctl.catalog.storage import (
+    FOREIGN_FILES,
     accepts_marks,
     note_foreign_commit,
     note_metadata,
     set_acceptance,
 )
-from replctl.catalog.transaction import (
-    Catalog,
-    begin_transaction,
-    commit_transaction,
-)
+from replctl.catalog.transaction import Catalog, begin_transaction, commit_transaction
 from replctl.errors import (
     DataCorrupted,
     FeatureNotSupported,

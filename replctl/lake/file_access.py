@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import PREDEFINED_ROLES, READ_SERVER_FILES, WRITE_SERVER_FILES
-from replctl.catalog.pg_class import PARTITION_TIMEZONE, Relation
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.storage import PARTITION_TIMEZONE
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, InsufficientPrivilege, ObjectNotInPrerequisiteState
 from replctl.lake.commit_log import reading_log

@@ -9,12 +9,13 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from replctl.catalog.pg_class import Relation, Storage, load_relations
-from replctl.catalog.storage import note_takeover
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import Storage, note_takeover
 from replctl.catalog.transaction import backend_of
 from replctl.errors import ConnectionFailure, PostgresError
 from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_files import untracked_files
+from replctl.lake.free_space import check_space
 from replctl.lake.table_folder import TableFolder
 from replctl.session import Session
 
@@ -23,7 +24,8 @@ from replctl.session import Session
 def removing_leftovers(
     session: Session, relations: Mapping[int, Relation], versions: Mapping[int, int | None]
 ) -> Iterator[None]:
-    """Remove what a write leaves behind if it fails; the caller holds the tables' locks.
+    """Remove what a write leaves behind if it fails, and begin none where the disk is full; the
+    caller holds the tables' locks.
 
     replctl removes files only from tables in base/ that no other program has ever written.  For
     the other tables a NOTICE says how many files remain.  If Spark may still be writing, everything
@@ -33,7 +35,11 @@ def removing_leftovers(
     Args:
         relations: the tables that may be written, by OID; the mapping may change meanwhile.
         versions: their newest versions before.
+
+    Raises:
+        DiskFull: a table's disk is full (53100).
     """
+    check_space(relations.values())
     began = time.time() - _CLOCK_TICK
     try:
         yield

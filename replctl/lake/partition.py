@@ -5,13 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replctl.catalog.pg_class import (
-    PartitionBound,
-    Relation,
-    ancestors_of,
-    descendants_of,
-    load_relations,
-)
+from replctl.catalog.pg_class import PartitionBound, Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
 from replctl.spark import PartitionRule

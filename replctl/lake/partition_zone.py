@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from replctl.catalog.pg_class import PARTITION_TIMEZONE, Relation
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.storage import PARTITION_TIMEZONE
 from replctl.errors import FeatureNotSupported
 from replctl.lake.delta_log import (
     checkpoints,

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from replctl.catalog.cluster import Cluster
+from replctl.catalog.commit_nonce import hand_over_nonces
 from replctl.catalog.intent import Intent, insert_abandoned
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 from replctl.catalog.pg_control import check_recovers
@@ -25,6 +26,7 @@ from replctl.catalog.transaction import Catalog, next_xid
 from replctl.errors import UndefinedFile
 from replctl.lake import commit_log
 from replctl.lake.delta_log import DeltaCommit, latest_version, stored_names
+from replctl.lake.undo import floor_of
 from replctl.lake.version_chain import Chain, relation_chain
 from replctl.record import dataclass
 
@@ -180,20 +182,34 @@ def _note_half_done(
     cluster: Cluster, catalog: Catalog, lost: _LostNumbers
 ) -> dict[int, list[Intent]]:
     """Note the transactions of a database of which nobody can tell whether they are complete, as
-    those of a process that died; what they have written, by their numbers."""
+    that of a process that died; what they have written, by their numbers.
+
+    They become one transaction: what one of them has written another one may have written again, so
+    that they can only be undone together.
+    """
     intents: dict[int, list[Intent]] = {}
-    for oid, relation in _stored_relations(catalog).items():
+    stored = _stored_relations(catalog)
+    for oid, relation in stored.items():
         commit_log.learn_marks(catalog, cluster, relation, lost)
         for commit in commit_log.unlogged_commits(catalog, cluster, relation):
             mark = commit.mark
             if mark is None or mark.silent or mark.whole or mark.xid not in lost.values():
                 continue
-            known = {intent.relid for intent in intents.get(mark.xid, ())}
-            if oid not in known:
+            tables = {intent.relid for intent in intents.get(mark.xid, ())}
+            if oid not in tables:
                 intent = Intent(oid, commit.version - 1, is_whole=False)
                 intents.setdefault(mark.xid, []).append(intent)
-    for xid, written in intents.items():
-        insert_abandoned(catalog, xid, written)
+    if not intents:
+        return intents
+    first, *others = sorted(intents)
+    for xid in others:
+        hand_over_nonces(catalog.connection, xid, first, stored)
+    oldest: dict[int, Intent] = {}
+    for intent in (intent for written in intents.values() for intent in written):
+        known = oldest.setdefault(intent.relid, intent)
+        if floor_of(intent.version) < floor_of(known.version):
+            oldest[intent.relid] = intent
+    insert_abandoned(catalog, first, list(oldest.values()))
     return intents
 
 

@@ -13,8 +13,6 @@ from itertools import chain, groupby, pairwise
 from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
 from replctl.catalog.pg_class import (
     Relation,
-    ancestors_of,
-    descendants_of,
     find_relation_oid,
     leaf_partitions,
     load_relations,
@@ -22,6 +20,7 @@ from replctl.catalog.pg_class import (
 )
 from replctl.catalog.pg_control import read_control
 from replctl.catalog.pg_database import current_database
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
 from replctl.catalog.pg_policy import is_row_security_active, policies_of
 from replctl.catalog.pg_publication import list_publications
@@ -75,7 +74,7 @@ from replctl.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.column_fault import check_copyable, check_decodable
 from replctl.lake.delta_files import table_size
@@ -170,8 +169,8 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:
@@ -180,7 +179,7 @@ class LakePublisher:
         with self._session.cluster.begin(write=False) as connection:
             slot = find_slot(connection, slot_name)
         if slot is None:
-            return 0
+            return None
         check_not_invalidated(slot, has_subscription=True)
         return slot.applied_lsn
 
@@ -438,7 +437,7 @@ class LakePublisher:
         context = self._session.function_context(catalog)
         tests = {
             is_permissive: [
-                nodes.transform(nodes.loads(policy.using), partial(session_value, context))
+                nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))
                 for policy in policies
                 if policy.is_permissive == is_permissive and policy.using is not None
             ]

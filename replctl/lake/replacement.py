@@ -51,7 +51,8 @@ def replacement(location: str, commit: DeltaCommit) -> str | None:
 def replaces_rows(operation: str, parameters: Mapping[str, Any]) -> bool | None:
     """Return whether an operation replaces all rows of its table; None, if that is not known.
 
-    WRITE {mode: Overwrite}  ->  True       WRITE {mode: Overwrite, predicate: id > 3}  ->  False
+    (WRITE, {`mode`: Overwrite})  ->  True
+    (WRITE, {`mode`: Overwrite, `predicate`: `id > 3`})  ->  False
     """
     name = operation.upper()
     if name in _REPLACING:

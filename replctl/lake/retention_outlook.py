@@ -112,12 +112,12 @@ def _taken_since(read: Iterable[tuple[int, list[dict[str, Any]]]], time: float) 
 
 
 def seconds(interval: str) -> float:
-    """interval 1 week 2 days  ->  777600"""
+    """`interval 1 week 2 days`  ->  777600"""
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in _INTERVAL.findall(interval))
 
 
 def shown(length: float) -> str:
-    """Return a length of time in its largest unit that fits: 90000 seconds  ->  1 day"""
+    """Return a length of time in its largest unit that fits: 90000  ->  `1 day`"""
     for unit in ("day", "hour", "minute", "second"):
         amount = int(length // _UNITS[unit])
         if amount:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
-from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
+from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.storage import reserve_storage_name, storage_names
 from replctl.errors import ObjectInUse, SerializationFailure
 from replctl.injection_point import injection_point

@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from replctl.catalog.pg_class import (
-    Column,
-    Relation,
+from replctl.catalog.heap import replace_storage_column
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.storage import (
     StorageColumn,
     insert_storage,
     insert_storage_column,
-    replace_storage_column,
+    next_storage_number,
+    storage_names,
 )
-from replctl.catalog.storage import next_storage_number, storage_names
 from replctl.catalog.table_home import located, relative_location
 from replctl.catalog.transaction import Catalog
 from replctl.lake.delta_log import latest_version

@@ -15,6 +15,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from replctl.catalog.apply_batch import (
+    ApplyBatch,
+    delete_apply_batch,
+    get_apply_batch,
+    insert_apply_batch,
+)
+from replctl.catalog.apply_step import next_apply_step, note_written_steps
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_intent
@@ -26,22 +33,15 @@ from replctl.catalog.pg_replication_slots import (
     origin_position,
     origin_progress,
 )
+from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
     clear_fault,
-    count_conflicts,
-    count_error,
-    delete_apply_batch,
-    get_apply_batch,
     get_subscription,
-    insert_apply_batch,
-    next_apply_step,
     note_applied_filters,
-    note_written_steps,
     subscription_relations,
     update_subscription,
     update_subscription_relation,

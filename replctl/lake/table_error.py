@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from copy import copy
 
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.storage import storage_locations
-from replctl.errors import DataCorrupted, DiskFull, FileAccessDenied, PostgresError, UndefinedFile
+from replctl.errors import (
+    ConnectionFailure,
+    DataCorrupted,
+    DiskFull,
+    FileAccessDenied,
+    PostgresError,
+    UndefinedFile,
+)
 from replctl.lake.commit_log import put_back_hint
 from replctl.lake.delta_files import files_at
 from replctl.lake.delta_log import latest_version
@@ -17,6 +25,9 @@ from replctl.lake.table_paths import TablePaths
 from replctl.record import dataclass
 from replctl.replication.refresh_hint import offer_reconcile, refresh_hint
 from replctl.session import Session
+
+#: Errors that say nothing of the file's content.
+_NOT_THE_FILE_S = (ConnectionFailure, DiskFull, FileAccessDenied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ def named(
 def _told(place: _Place, error: PostgresError) -> PostgresError:
     table = f'table "{place.relation.qualified_name}" of database "{place.database}"'
     stored = f'The table is stored at "{place.location}".'
-    if place.path is None or isinstance(error, (DiskFull, FileAccessDenied)):
+    if place.path is None or isinstance(error, _NOT_THE_FILE_S):
         told = copy(error)
         told.detail = f"It concerns {table}." + (f" {error.detail}" if error.detail else "")
         return told

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.intent import versions_before_blocks
-from replctl.catalog.pg_class import FormerColumn, Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_control import read_control
-from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
+from replctl.catalog.pg_inherits import descendants_of
+from replctl.catalog.pg_subscription import unfinished_copies
 from replctl.catalog.pg_wal import last_committed_version
+from replctl.catalog.storage import FormerColumn
 from replctl.catalog.transaction import Catalog
 from replctl.errors import PostgresError
 from replctl.lake import commit_log

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from replctl.catalog.pg_class import Storage
+from replctl.catalog.storage import Storage
 from replctl.errors import UndefinedFile
 from replctl.lake.delta_log import (
     actions_of_kinds,

@@ -25,16 +25,16 @@ from replctl.catalog.intent import (
     writes_others,
 )
 from replctl.catalog.lock import LockMode, OpenBlock, object_lock
-from replctl.catalog.pg_class import DELETION_VECTORS, Relation, Storage, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import SessionOrigin, commit_with_origin
-from replctl.catalog.pg_wal import (
-    TRUNCATE,
-    bequeath,
-    enter,
-    last_logged_version,
-    take_back,
+from replctl.catalog.pg_wal import TRUNCATE, bequeath, enter, last_logged_version, take_back
+from replctl.catalog.storage import (
+    DELETION_VECTORS,
+    Storage,
+    abandon_storage,
+    begin_storage,
+    note_storage,
 )
-from replctl.catalog.storage import abandon_storage, begin_storage, note_storage
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
@@ -44,12 +44,7 @@ from replctl.catalog.transaction import (
     next_insert_lsn,
     xids_of_block,
 )
-from replctl.errors import (
-    DuplicateObject,
-    PostgresError,
-    QueryCanceled,
-    SerializationFailure,
-)
+from replctl.errors import DuplicateObject, PostgresError, QueryCanceled, SerializationFailure
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
 from replctl.lake.column_fault import check_columns
@@ -88,7 +83,7 @@ class TableWriter:
         base_versions: their Delta versions before.
         read_versions: the versions behind which nobody else's changes are in what is written.
         origin, origin_lsn: where the changes come from, when they are replicated.
-        truncations: entries for TRUNCATE: relid -> what the statement said.
+        truncations: entries for TRUNCATE: what the statement said, by relid.
         written: the relations that were made ready to be written.
         nonces: what marks the commits to each relation.
         is_whole: one commit of rows is all that the transaction does.

@@ -6,14 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import (
-    Constraint,
-    Index,
-    Relation,
-    ancestors_of,
-    get_relation,
-    load_relations,
-)
+from replctl.catalog.pg_class import Constraint, Index, Relation, get_relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_namespace import schema_names
 from replctl.catalog.pg_type import enum_labels, get_type, type_schema_oid
 from replctl.catalog.schema import pg_constraint

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
-from replctl.catalog.pg_subscription import (
-    Subscription,
-    raise_apply_step,
-    subscription_relations,
-)
+from replctl.catalog.apply_step import raise_apply_step
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.pg_wal import has_forgotten_changes, last_logged_version
 from replctl.catalog.transaction import Catalog
 from replctl.errors import DataCorrupted, UndefinedFile

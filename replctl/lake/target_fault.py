@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.apply_step import written_steps
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_subscription import (
     RelState,
     Subscription,
     is_copied_anywhere,
     note_fault,
     subscription_relations,
-    written_steps,
 )
 from replctl.catalog.transaction import Catalog
 from replctl.errors import ObjectNotInPrerequisiteState

@@ -8,7 +8,8 @@ from functools import partial
 
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
-from replctl.catalog.pg_class import Relation, Storage, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import Storage
 from replctl.catalog.transaction import BlockXids, xids_of_block
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point

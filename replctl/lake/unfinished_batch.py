@@ -10,17 +10,17 @@ from collections.abc import Collection
 from copy import copy
 from dataclasses import replace
 
-from replctl.catalog.commit_nonce import hand_over_nonces
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
-from replctl.catalog.pg_subscription import (
+from replctl.catalog.apply_batch import (
     ApplyBatch,
-    Subscription,
     delete_apply_batch,
     get_apply_batch,
     insert_apply_batch,
     list_apply_batches,
-    subscription_relations,
 )
+from replctl.catalog.commit_nonce import hand_over_nonces
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.pg_subscription import Subscription, subscription_relations
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,

@@ -18,6 +18,7 @@ import time
 from collections.abc import Collection
 from contextlib import ExitStack
 
+from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.horizon import (
     DroppedTable,
     Horizon,
@@ -28,9 +29,9 @@ from replctl.catalog.horizon import (
     trim,
 )
 from replctl.catalog.intent import list_intents, oldest_intent
-from replctl.catalog.pg_class import Relation, Storage, get_relation
-from replctl.catalog.pg_subscription import list_apply_batches, unfinished_copies
-from replctl.catalog.storage import forget_foreign_commit, relations_with_storage
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.catalog.pg_subscription import unfinished_copies
+from replctl.catalog.storage import Storage, forget_foreign_commit, relations_with_storage
 from replctl.catalog.transaction import Catalog
 from replctl.errors import IoError, LockNotAvailable
 from replctl.injection_point import injection_point

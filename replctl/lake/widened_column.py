@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from replctl.catalog.pg_class import Column, Relation, children_of
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_inherits import children_of
 from replctl.catalog.pg_policy import policies_of
 from replctl.catalog.pg_publication import published_tables
 from replctl.catalog.pg_rewrite import view_rules
@@ -47,7 +48,7 @@ def widened(
 def is_wider(old: tuple[str, int], new: tuple[str, int]) -> bool:
     """Return whether a type has all values of another one, and more.
 
-    int4, int8  ->  True       numeric(10,2), numeric(12,4)  ->  True       int8, float8  ->  False
+    int4 to int8 and numeric(10,2) to numeric(12,4) are wider; int8 to float8 is not.
 
     Args:
         old, new: type and typmod.

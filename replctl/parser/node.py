@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, TypeAlias, cast
 
 from lark import Token
 
 from replctl.parser import ast
 from replctl.parser.syntax_error import ErrorAtNextToken, MisplacedToken
 from replctl.types.builtin import keywords
+
+Names: TypeAlias = tuple[Token, ...]
+Options: TypeAlias = tuple[ast.DefElem, ...]
+
+
+class Collation(NamedTuple):
+    """COLLATE of a column, where `word` stands."""
+
+    word: Token
+    name: tuple[str, ...]
+
+
+def collation_name(clause: Collation | None) -> tuple[str, ...]:
+    """Return the name in a COLLATE clause; empty where there is none."""
+    return () if clause is None else clause.name
+
+
+def name_texts(names: Names | None) -> tuple[str, ...]:
+    """Return names as texts; none where the clause is left out."""
+    return tuple(map(str, names or ()))
+
+
+def optional_text(token: Token | None) -> str | None:
+    """Return a token as text; None where it is left out."""
+    return None if token is None else str(token)
 
 
 def role_name(role: Token) -> str:

@@ -30,14 +30,21 @@ from lark.parsers.lalr_parser_state import ParseConf, ParserState
 
 from replctl.cache_directory import cache_directory
 from replctl.parser import ast
+from replctl.parser.build_alter_table import AlterTableBuilder
+from replctl.parser.build_constraint import ConstraintBuilder
 from replctl.parser.build_copy import CopyBuilder
+from replctl.parser.build_create import CreateBuilder
 from replctl.parser.build_expression import ExpressionBuilder
+from replctl.parser.build_index import IndexBuilder
+from replctl.parser.build_object import ObjectBuilder
 from replctl.parser.build_policy import PolicyBuilder
 from replctl.parser.build_publication import PublicationBuilder
 from replctl.parser.build_query import QueryBuilder
 from replctl.parser.build_role import RoleBuilder
+from replctl.parser.build_sequence import SequenceBuilder
 from replctl.parser.build_table import TableBuilder
 from replctl.parser.build_utility import UtilityBuilder
+from replctl.parser.build_variable import VariableBuilder
 from replctl.parser.scan import PostgresLexer
 from replctl.private_file import is_owner_s, make_private_directory
 
@@ -70,6 +77,13 @@ class _Builder(
     QueryBuilder,
     PublicationBuilder,
     TableBuilder,
+    ConstraintBuilder,
+    SequenceBuilder,
+    AlterTableBuilder,
+    IndexBuilder,
+    CreateBuilder,
+    ObjectBuilder,
+    VariableBuilder,
     UtilityBuilder,
     RoleBuilder,
     PolicyBuilder,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replctl.psql.command_group import command_group, existing_home, run_command_group
+from replctl.psql.command_group import command_group, opened_cluster, run_command_group
 from replctl.psql.messages import Messages
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ def _backup(
 ) -> None:
     from replctl.lake.backup import back_up
 
-    cluster = _open(home)
-    try:
+    with opened_cluster(home) as cluster:
         found = back_up(cluster, directory)
-    finally:
-        cluster.close()
     print(f"{found.tables} tables, {found.files} files")
     for name, what in _PARTS:
         if (directory / name).exists():
@@ -74,8 +71,7 @@ def _identify(
 ) -> None:
     if copied + moved + restored > 1:
         raise typer.BadParameter("--copied, --moved and --restored exclude each other")
-    cluster = _open(home, is_checked=not (copied or moved))
-    try:
+    with opened_cluster(home, is_checked=not (copied or moved)) as cluster:
         if copied:
             _report_copied(cluster)
         elif restored:
@@ -86,8 +82,6 @@ def _identify(
             identify_moved(cluster)
         else:
             print(f"system identifier: {cluster.system_identifier}\nhome: {cluster.path}")
-    finally:
-        cluster.close()
 
 
 def _report_copied(cluster: Cluster) -> None:
@@ -131,10 +125,3 @@ def _restored_state(table: FoundTable) -> str:
         return f"as the catalog knows it, version {table.newest}"
     done = f"{table.entered} commits entered, {table.undone} transactions to undo"
     return f"newer than the catalog: {versions}; {done}"
-
-
-def _open(home: Path | None, *, is_checked: bool = True) -> Cluster:
-    """A cluster that is there."""
-    from replctl.catalog.cluster import Cluster
-
-    return Cluster.open(existing_home(home), is_checked=is_checked)

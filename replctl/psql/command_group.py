@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from replctl.errors import PostgresError, UndefinedFile
 from replctl.psql.exit_code import ExitCode
 from replctl.psql.messages import Messages
+
+if TYPE_CHECKING:
+    from replctl.catalog.cluster import Cluster
 
 #: Options, with a value, that may stand before the command, too.
 _VALUED = ("--home", "--master", "--conf")
@@ -24,7 +29,7 @@ class Incomplete(Exception):
 
 
 class NotConnected(Exception):
-    """There is no cluster to work with."""
+    """There is no cluster to work with, or it cannot be opened."""
 
     def __init__(self, error: PostgresError) -> None:
         super().__init__(error)
@@ -39,14 +44,41 @@ def existing_home(home: str | Path | None) -> Path:
     """
     from replctl.catalog.cluster import Cluster
 
-    directory = Cluster.home(home)
     try:
+        directory = Cluster.home(home)
         is_there = Cluster.exists(directory)
     except PostgresError as error:
         raise NotConnected(error) from error
     if not is_there:
         raise NotConnected(UndefinedFile(f'there is no cluster in "{directory}"'))
     return directory
+
+
+@contextmanager
+def opened_cluster(
+    home: str | Path | None, *, is_made: bool = False, is_checked: bool = True
+) -> Iterator[Cluster]:
+    """Open a cluster, while the block runs.
+
+    Args:
+        home: as for `existing_home`.
+        is_made: if it is not there.
+        is_checked: it has to be at its own home.
+
+    Raises:
+        NotConnected: there is none, or it cannot be opened: it is a copy, or of another revision.
+    """
+    from replctl.catalog.cluster import Cluster
+
+    directory = home if is_made else existing_home(home)
+    try:
+        cluster = Cluster.open(directory, is_checked=is_checked)
+    except PostgresError as error:
+        raise NotConnected(error) from error
+    try:
+        yield cluster
+    finally:
+        cluster.close()
 
 
 def command_group(help_text: str) -> typer.Typer:
@@ -62,7 +94,7 @@ def command_group(help_text: str) -> typer.Typer:
 def _command_first(argv: Sequence[str]) -> list[str]:
     """Put options that stand before the command after it.
 
-    --home h status --json  ->  status --home h --json
+    [`--home`, h, status, `--json`]  ->  [status, `--home`, h, `--json`]
     """
     count = 0
     while count < len(argv) and argv[count].partition("=")[0] in _VALUED:

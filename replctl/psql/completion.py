@@ -1,7 +1,7 @@
 """What Tab offers: backslash commands, keywords, and names from the catalog (tab-complete.c).
 
-The words before the cursor decide: `ALTER PUBLICATION p` -> publications, `FROM t` -> relations,
-`\\c ` -> databases, `\\pset ` -> options.
+The words before the cursor decide: after `ALTER PUBLICATION p` publications, after `FROM t`
+relations, after `\\c ` databases, after `\\pset ` options.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""`\crosstabview`: a result whose rows become the cells of a grid (psql's cros
 
 r | c | v             r | x | y
 --+---+--            ---+---+---
-a | x | 1      ->     a | 1 | 2
+a | x | 1      →      a | 1 | 2
 a | y | 2             b |   | 3
 b | y | 3
 """

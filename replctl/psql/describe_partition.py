@@ -1,6 +1,6 @@
 """The rows that a partition takes, as `\\d+` shows them: its `Partition constraint:`.
 
-FOR VALUES FROM (1) TO (10)  ->  ((a IS NOT NULL) AND (a >= 1) AND (a < 10))
+FOR VALUES FROM (1) TO (10)  becomes  ((a IS NOT NULL) AND (a >= 1) AND (a < 10))
 
 As get_qual_from_partbound in partbounds.c, but in text.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from replctl.catalog import pg_class, ruleutils
+from replctl.catalog import pg_class, pg_inherits, ruleutils
 from replctl.catalog.pg_class import PartitionBound, RangeDatum, Relation
 from replctl.expr import nodes
 from replctl.expr.deparse_constant import constant
@@ -32,7 +32,7 @@ def partition_constraint(target: Described, relation: Relation) -> str | None:
     """What must be true of a partition's rows, what its ancestors demand included; None for all."""
     conditions: list[str] = []
     child = relation
-    for oid in pg_class.ancestors_of(target.catalog, relation.oid):
+    for oid in pg_inherits.ancestors_of(target.catalog, relation.oid):
         parent = pg_class.get_relation(target.catalog, oid)
         assert parent is not None
         conditions = _conditions(target, parent, child) + conditions
@@ -62,7 +62,7 @@ def _conditions(target: Described, parent: Relation, child: Relation) -> list[st
 
 def _default_conditions(target: Described, parent: Relation) -> list[str]:
     """Whatever no other partition takes."""
-    children = pg_class.children_of(target.catalog, parent.oid)
+    children = pg_inherits.children_of(target.catalog, parent.oid)
     bounds = [
         child.partition_bound
         for child in pg_class.load_relations(target.catalog, children).values()

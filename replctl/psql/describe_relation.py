@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog import pg_class, pg_publication, ruleutils, schema
+from replctl.catalog import pg_class, pg_inherits, pg_publication, ruleutils, schema
 from replctl.catalog.pg_class import Column, Constraint, Index, Relation
 from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
@@ -238,7 +238,7 @@ def _foreign_keys(target: Described, relation: Relation) -> list[str]:
         lines.append(f'"{key.name}" {text}')
     inherited = []
     above = pg_class.load_relations(
-        target.catalog, pg_class.ancestors_of(target.catalog, relation.oid)
+        target.catalog, pg_inherits.ancestors_of(target.catalog, relation.oid)
     )
     for ancestor in above.values():
         inherited += [
@@ -251,7 +251,7 @@ def _foreign_keys(target: Described, relation: Relation) -> list[str]:
 
 def _references(target: Described, relation: Relation) -> list[str]:
     """Foreign keys of others to the relation, or to a table that it is a partition of."""
-    referenced = [relation.oid, *pg_class.ancestors_of(target.catalog, relation.oid)]
+    referenced = [relation.oid, *pg_inherits.ancestors_of(target.catalog, relation.oid)]
     pg_constraint = schema.pg_constraint
     rows = target.catalog.select(
         pg_constraint,
@@ -332,7 +332,7 @@ def _parents(target: Described, relation: Relation) -> list[str]:
 def _children(target: Described, relation: Relation, verbose: bool) -> list[str]:
     children = list(
         pg_class.load_relations(
-            target.catalog, pg_class.children_of(target.catalog, relation.oid)
+            target.catalog, pg_inherits.children_of(target.catalog, relation.oid)
         ).values()
     )
     if relation.is_partitioned and (not children or not verbose):

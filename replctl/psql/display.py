@@ -1,6 +1,7 @@
 """How a value looks in a table: its lines, with control characters made visible, and their widths.
 
-`a<TAB>b<CR>` -> `a       b\\r` (10 columns); `日本` is 4 columns wide, a combining accent none.
+`a<TAB>b<CR>` becomes `a       b\\r` (10 columns); `日本` is 4 columns wide, a combining
+accent none.
 What the C library's wcwidth() says plays no part: psql has a table of its own, made from Unicode's
 categories and East Asian widths, as this is.
 """

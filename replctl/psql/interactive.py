@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from replctl.psql.exit_code import ExitCode
 from replctl.psql.mainloop import MainLoop
 from replctl.psql.prompt import prompt_text
 from replctl.psql.settings import PsqlSettings
+from replctl.psql.terminal import is_dumb, takes_colors
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -21,7 +21,8 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     """Run what is typed, up to `\\q` or Ctrl-D.
 
     Args:
-        has_editing: line editing, history and completion; without it (`-n`) lines are just read.
+        has_editing: line editing, history and completion; without it (`-n`), or where the terminal
+            has no escape sequences, lines are just read.
     """
     from replctl import __version__
 
@@ -29,7 +30,7 @@ def run_interactive(settings: PsqlSettings, *, has_editing: bool = True) -> Exit
     settings.say(f'replctl {__version__} (as psql of PostgreSQL 17)\nType "help" for help.\n')
     loop = MainLoop(settings)
     settings.read_data_line = lambda: _data_line(loop)
-    if not has_editing:
+    if not has_editing or is_dumb():
         return loop.run(_read_plain_line)
     from replctl.psql.history import History
 
@@ -73,5 +74,5 @@ def _prompt_session(loop: MainLoop, history: History) -> PromptSession[str]:
         completer=SqlCompleter(loop.context),
         complete_while_typing=False,
         enable_history_search=True,
-        lexer=None if os.environ.get("NO_COLOR") else PygmentsLexer(PostgresLexer),
+        lexer=PygmentsLexer(PostgresLexer) if takes_colors() else None,
     )

@@ -1,7 +1,7 @@
 """`:name`, `:'name'`, `:"name"` and `:{?name}`: what stands for them, and is read in their place.
 
-With x = `it's`:  `:x` -> `it's`, read on from there;  `:'x'` -> `'it''s'`;  `:"x"` -> `"it's"`;
-`:{?x}` -> `TRUE`.
+With x = `it's`:  `:x` becomes `it's`, read on from there;  `:'x'` `'it''s'`;  `:"x"` `"it's"`;
+`:{?x}` `TRUE`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def quote_literal(text: str) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    """`a"b` -> `"a""b"`, always in quotes."""
+    """`a"b` -> `"a""b"`: always in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 

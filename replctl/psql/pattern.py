@@ -1,6 +1,6 @@
 """Patterns of `\\d` commands: `*`, `?`, quotes, dots (processSQLNamePattern in string_utils.c).
 
-`pub*."Foo"` -> schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become small.
+`pub*."Foo"` becomes schemas `^(pub.*)$`, names `^(Foo)$`; letters outside quotes become small.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Query results and the tables of `\\d` commands as text, byte for byte what psql prints.
 
-Rows ("1", None), ("22", "x") under n, t  ->
+Rows ("1", None), ("22", "x") under n, t  become
 
      n  | t
     ----+---
@@ -175,7 +175,7 @@ def _content(table: Table, options: PrintOptions) -> Content:
 
 
 def _grouped(number: str) -> str:
-    """`-1234567.25` -> `-1,234,567.25`, as in a locale without conventions of its own."""
+    """`-1234567.25` -> `-1,234,567.25`: as in a locale without conventions of its own."""
     match = re.fullmatch(r"([-+]?)([0-9]*)([-+.eE0-9]*)", number)
     if match is None or isinstance(number, Null):
         return number

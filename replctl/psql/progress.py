@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
+from replctl.psql.terminal import is_dumb
+
 if TYPE_CHECKING:
     from replctl.session import Session
 
@@ -46,7 +48,7 @@ def starting_spark() -> Iterator[None]:
     """While the block runs, tell a terminal at stderr that Spark starts, if that takes more than a
     second; nothing remains of it.  What has to be brought from the network is told at once."""
     with _telling_downloads():
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not is_dumb():
             with _telling_start():
                 yield
         else:

@@ -1,6 +1,7 @@
 """What a prompt shows: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
 
-`%/%R%x%# ` -> `postgres=# `, in an open block `postgres=*# `, within parentheses `postgres(# `.
+`%/%R%x%# ` becomes `postgres=# `, in an open block `postgres=*# `, within parentheses
+`postgres(# `.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a statement ends, and where a backslash command begins.
 
-`SELECT :x; SELECT 2 \\gset a` with x = `'1'`  ->  Statement("SELECT '1';"), then SlashScanner with
-command `gset` and argument `a`, while "SELECT 2 " waits in the query buffer.
+`SELECT :x; SELECT 2 \\gset a` with x = `'1'`  becomes  Statement("SELECT '1';"), then SlashScanner
+with command `gset` and argument `a`, while "SELECT 2 " waits in the query buffer.
 
 Text is taken line by line, as psql takes it from a file or a terminal, and statements are what
 psql 17 would send: with the semicolon, with the comments inside them, without white space and `--`

@@ -1,6 +1,6 @@
 """A backslash command in the input: its name and its arguments, with psql's quoting.
 
-`\\echo 'it''s' :b "C" \\\\ SELECT 1;`  ->  command `echo`; arguments `it's`, what b holds, `"C"`;
+`\\echo 'it''s' :b "C" \\\\ SELECT 1;`  is  command `echo`; arguments `it's`, what b holds, `"C"`;
 then the line goes on as SQL.  As psqlscanslash.l.
 """
 

@@ -13,6 +13,7 @@ from replctl.psql.crosstabview import Crosstab, crosstab
 from replctl.psql.output import Output, drop_unwritten
 from replctl.psql.print_table import Alignment, PrintOptions, Table
 from replctl.psql.settings import PsqlSettings, TransactionStatus
+from replctl.psql.terminal import is_dumb
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass
 from replctl.result import Result
@@ -129,7 +130,7 @@ def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[
 @contextmanager
 def showing_progress(settings: PsqlSettings) -> Iterator[None]:
     """On a terminal, show how far Spark's work is."""
-    if not settings.has_terminal or settings.session is None:
+    if not settings.has_terminal or settings.session is None or is_dumb():
         yield
         return
     from replctl.psql.progress import progress_bar

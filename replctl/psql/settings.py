@@ -13,6 +13,7 @@ from replctl.errors import Notice, PostgresError
 from replctl.psql.messages import Messages
 from replctl.psql.output import Output, writing
 from replctl.psql.print_table import PrintOptions, Table, print_table
+from replctl.psql.terminal import takes_colors
 from replctl.psql.variables import Variables
 from replctl.session import Session
 
@@ -82,7 +83,7 @@ class PsqlSettings:
     @property
     def is_styled(self) -> bool:
         """Results go to a terminal, which takes colours."""
-        return self.has_terminal and self.output.is_stdout and not os.environ.get("NO_COLOR")
+        return self.has_terminal and self.output.is_stdout and takes_colors()
 
     def say(self, text: str) -> None:
         """A message that QUIET suppresses: what a command has done."""

@@ -13,8 +13,14 @@ from typing import Annotated
 
 import typer
 
+from replctl.errors import FileAccessDenied
 from replctl.own_command import own_command
-from replctl.psql.command_group import command_group, existing_home, run_command_group
+from replctl.psql.command_group import (
+    command_group,
+    existing_home,
+    opened_cluster,
+    run_command_group,
+)
 from replctl.psql.messages import Messages, report_new
 from replctl.psql.subcommand import Conf, Home, Master, spark_properties
 from replctl.psql.variables import Variables
@@ -73,14 +79,14 @@ def _start(
         typer.Option("--warm-up/--no-warm-up", help="Run a small replication in it at once."),
     ] = True,
 ) -> None:
-    from replctl.catalog.cluster import Cluster
     from replctl.psql.progress import starting_spark
     from replctl.spark import ServerConf, start_server
 
     properties = spark_properties(conf)
-    cluster = Cluster.open(home)
-    cluster.close()
-    report_new(cluster, home, Messages(Variables()))
+    with opened_cluster(home, is_made=True) as cluster:
+        report_new(cluster, home, Messages(Variables()))
+        if cluster.refusal is not None:
+            raise cluster.refusal
     wanted = ServerConf(master, properties, idle_timeout)
     with starting_spark():
         server, is_new = start_server(cluster.path, wanted)
@@ -146,11 +152,19 @@ def _prepare(
     from replctl.psql.progress import starting_spark
     from replctl.spark import archive_classes, bring_jars
 
+    with starting_spark():
+        jars = bring_jars()
     if not archive:
-        with starting_spark():
-            print(f"jars: {bring_jars()}")
+        print(f"jars: {jars}")
         return
-    with starting_spark(), tempfile.TemporaryDirectory() as home:
+    # On a machine that is read-only, files can perhaps be made next to the jars alone
+    if not os.access(jars.parent, os.W_OK):
+        raise FileAccessDenied(
+            f'could not write the archive of classes: "{jars.parent}" cannot be written',
+            hint='The jars are there: use "replctl spark prepare --no-archive". Or set'
+            " XDG_CACHE_HOME to a directory that this user can write.",
+        )
+    with starting_spark(), tempfile.TemporaryDirectory(dir=jars.parent) as home:
         made = archive_classes(lambda java_options: _run_warm_up(home, java_options))
     print(f"archive of classes: {made}")
 

@@ -15,6 +15,7 @@ from replctl.psql.command_group import (
     Incomplete,
     command_group,
     existing_home,
+    opened_cluster,
     run_command_group,
 )
 from replctl.psql.messages import Messages
@@ -56,16 +57,12 @@ def _sync(
         float, typer.Option(min=0.0, help="Seconds between two rounds of --watch.")
     ] = 1.0,
 ) -> None:
-    from replctl.catalog.cluster import Cluster
     from replctl.catalog.standby import receive
 
-    standby = Cluster.open(existing_home(_directory(home)))
-    try:
+    with opened_cluster(_directory(home)) as standby:
         if watch:
             _watch(standby, interval)
         problems = receive(standby)
-    finally:
-        standby.close()
     if problems:
         raise Incomplete(problems)
 
@@ -119,12 +116,9 @@ def _promote(
         ),
     ] = False,
 ) -> None:
-    from replctl.catalog.cluster import Cluster
-
     if without_tables and not without_primary:
         raise typer.BadParameter("it needs --without-primary", param_hint="--without-tables")
-    standby = Cluster.open(existing_home(_directory(home)))
-    try:
+    with opened_cluster(_directory(home)) as standby:
         if without_primary:
             from replctl.lake.promotion import promote_without_primary
 
@@ -134,8 +128,6 @@ def _promote(
             from replctl.catalog.promotion import promote
 
             promote(standby, wait)
-    finally:
-        standby.close()
 
 
 def _directory(home: Path | None) -> Path:

@@ -1,5 +1,6 @@
-"""SELECT, VALUES, UNION and their like: raw statements to query trees.  PostgreSQL's analyze.c, and
-parse_clause.c and parse_cte.c for their clauses.
+"""SELECT, VALUES, UNION and so on: raw statements to query trees.
+
+PostgreSQL's analyze.c, with FROM of parse_clause.c and WITH of parse_cte.c.
 """
 
 from __future__ import annotations
@@ -10,33 +11,35 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from replctl.catalog.namespace import CatalogEnvironment
-from replctl.catalog.pg_class import Relation, get_relation
-from replctl.errors import (
-    AmbiguousColumn,
-    FeatureNotSupported,
-    InvalidColumnReference,
-    SqlSyntaxError,
-    UndefinedTable,
-    WrongObjectType,
-)
+from replctl.errors import FeatureNotSupported, InvalidColumnReference, SqlSyntaxError
 from replctl.expr import nodes
 from replctl.expr.analyze import Analyzer
 from replctl.expr.analyze import OutputColumn as SubqueryColumn
 from replctl.expr.collate import assign_collations
 from replctl.expr.column_reference import expand_row, expand_star
 from replctl.expr.context import ExprContext
-from replctl.expr.location import expr_location, raw_location
-from replctl.expr.sorting import check_equality, known_type, sort_key
-from replctl.expr.type_names import schema_of_relation
+from replctl.expr.location import raw_location
+from replctl.expr.sorting import check_equality, known_type
 from replctl.parser import ast
 from replctl.query.column_name import column_name
 from replctl.query.grouping import check_grouping
+from replctl.query.open_relation import open_relation
+from replctl.query.output_clause import (
+    distinct_clause,
+    group_by_clause,
+    limit_clause,
+    order_by_clause,
+    with_tail,
+)
 from replctl.query.range_table import (
     FromScope,
-    NamedColumn,
     RangeTableEntry,
+    columns_of,
     merged_scope,
+    parent_of,
+    relation_entry,
     renamed,
+    scope_of_columns,
     using_column,
 )
 from replctl.query.tree import (
@@ -54,7 +57,6 @@ from replctl.query.tree import (
     Query,
     SetOperation,
 )
-from replctl.types import builtin
 
 _UNKNOWN = "unknown"
 
@@ -213,7 +215,7 @@ class QueryAnalyzer:
             for i, column in enumerate(columns, start=1)
         )
         result = Query(outputs, values=values)
-        return self._tail(result, statement, analyzer)
+        return with_tail(result, statement, analyzer)
 
     def _set_operation(self, statement: ast.SelectStmt, parent: Analyzer | None) -> Query:
         assert statement.left is not None
@@ -247,7 +249,7 @@ class QueryAnalyzer:
             for i, (column, pair) in enumerate(zip(left.columns, pairs, strict=True), start=1)
         )
         operation = SetOperation(statement.set_op, statement.all, left, right)
-        return self._tail(Query(outputs, set_operation=operation), statement, analyzer)
+        return with_tail(Query(outputs, set_operation=operation), statement, analyzer)
 
     def with_outputs(self, query: Query, exprs: Sequence[nodes.Expr]) -> Query:
         """A query whose visible columns are these expressions over its own."""
@@ -278,15 +280,15 @@ class QueryAnalyzer:
         windows = {window.name: window for window in statement.windows if window.name is not None}
         scope = FromScope(parent=_scope_of(parent))
         analyzer = self.analyzer(scope, ExprContext.SELECT_TARGET, parent, windows)
-        from_ = self._from_clause(statement.from_clause, analyzer)
+        from_ = self.from_clause(statement.from_clause, analyzer)
         outputs = self.targets(statement.targets, analyzer)
         if not keep_unknown:
             outputs = [replace(o, expr=known_type(analyzer.coercion, o.expr)) for o in outputs]
         where = self._condition(statement.where, analyzer, ExprContext.WHERE, "WHERE")
         having = self._condition(statement.having, analyzer, ExprContext.HAVING, "HAVING")
-        outputs, order_by = self._order_by(statement, outputs, analyzer)
-        group_by = self._group_by(statement, outputs, analyzer)
-        distinct = self._distinct(statement, outputs, order_by, analyzer)
+        outputs, order_by = order_by_clause(statement, outputs, analyzer)
+        group_by = group_by_clause(statement, outputs, analyzer)
+        distinct = distinct_clause(statement, outputs, order_by, analyzer)
         query = Query(
             tuple(replace(output, expr=self.finished(output.expr)) for output in outputs),
             tuple(from_),
@@ -298,8 +300,8 @@ class QueryAnalyzer:
             order_by=tuple(
                 OrderItem(i, replace(key, expr=self.finished(key.expr))) for i, key in order_by
             ),
-            limit=self._limit(statement.limit, analyzer, ExprContext.LIMIT),
-            offset=self._limit(statement.offset, analyzer, ExprContext.OFFSET),
+            limit=limit_clause(statement.limit, analyzer, ExprContext.LIMIT),
+            offset=limit_clause(statement.offset, analyzer, ExprContext.OFFSET),
         )
         query = self._hoist_set(query)
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
@@ -366,138 +368,10 @@ class QueryAnalyzer:
         """The condition of a WHERE clause."""
         return self._condition(raw, analyzer, ExprContext.WHERE, "WHERE")
 
-    # -- ORDER BY, GROUP BY, DISTINCT, LIMIT
-
-    def _tail(self, query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Query:
-        """ORDER BY and LIMIT of a VALUES list or a set operation, which know output columns
-        only."""
-        items = []
-        for raw in statement.order_by:
-            index = _output_by_name_or_number(raw.expr, query.outputs, "ORDER BY", analyzer)
-            if index is None:
-                raise FeatureNotSupported(
-                    "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
-                    detail="Only result column names can be used, not expressions or functions.",
-                    hint="Add the expression/function to every SELECT, or move the UNION into a"
-                    " FROM"
-                    " clause.",
-                    position=raw_location(raw.expr),
-                )
-            key = sort_key(analyzer.coercion, query.outputs[index].expr, raw)
-            items.append(OrderItem(index, key))
-        return replace(
-            query,
-            order_by=tuple(items),
-            limit=self._limit(statement.limit, analyzer, ExprContext.LIMIT),
-            offset=self._limit(statement.offset, analyzer, ExprContext.OFFSET),
-        )
-
-    def _order_by(
-        self, statement: ast.SelectStmt, outputs: list[Output], analyzer: Analyzer
-    ) -> tuple[list[Output], list[tuple[int, nodes.SortKey]]]:
-        """Each item as an output column, which may be one that only sorts."""
-        result: list[tuple[int, nodes.SortKey]] = []
-        outputs = list(outputs)
-        for raw in statement.order_by:
-            index = _output_by_name_or_number(raw.expr, outputs, "ORDER BY", analyzer)
-            if index is None:
-                with analyzer.in_context(ExprContext.ORDER_BY):
-                    expr = known_type(analyzer.coercion, analyzer.expr(raw.expr))
-                index = _index_of(expr, outputs)
-                if index is None:
-                    index = len(outputs)
-                    outputs.append(Output("", expr, is_junk=True))
-            key = sort_key(analyzer.coercion, outputs[index].expr, raw)
-            outputs[index] = replace(outputs[index], expr=key.expr)
-            result.append((index, key))
-        return outputs, result
-
-    def _group_by(
-        self, statement: ast.SelectStmt, outputs: Sequence[Output], analyzer: Analyzer
-    ) -> list[nodes.Expr]:
-        result: list[nodes.Expr] = []
-        for raw in statement.group_by:
-            assert not isinstance(raw, ast.GroupingSet)
-            expr = self._group_item(raw, outputs, analyzer)
-            check_equality(analyzer.coercion, expr)
-            if expr not in result:
-                result.append(expr)
-        return result
-
-    def _group_item(
-        self, raw: ast.RawExpr, outputs: Sequence[Output], analyzer: Analyzer
-    ) -> nodes.Expr:
-        """A column of FROM goes before an output column of that name."""
-        is_name = isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1
-        with analyzer.in_context(ExprContext.GROUP_BY):
-            if is_name and isinstance(raw, ast.ColumnRef):
-                column = analyzer.scope.find_column(raw.fields[0], analyzer.context, raw.pos)
-                if column is not None:
-                    return column
-            index = _output_by_name_or_number(raw, outputs, "GROUP BY", analyzer)
-            if index is not None:
-                return outputs[index].expr
-            return known_type(analyzer.coercion, analyzer.expr(raw))
-
-    def _distinct(
-        self,
-        statement: ast.SelectStmt,
-        outputs: Sequence[Output],
-        order_by: Sequence[tuple[int, nodes.SortKey]],
-        analyzer: Analyzer,
-    ) -> tuple[int, ...] | None:
-        if statement.distinct is None:
-            return None
-        if not statement.distinct:
-            for index, key in order_by:
-                if outputs[index].is_junk:
-                    raise InvalidColumnReference(
-                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                        position=expr_location(key.expr),
-                    )
-            for output in outputs:
-                check_equality(analyzer.coercion, output.expr)
-            return ()
-        indexes = []
-        for raw in statement.distinct:
-            place = _output_by_name_or_number(raw, outputs, "DISTINCT ON", analyzer)
-            if place is None:
-                with analyzer.in_context(ExprContext.DISTINCT_ON):
-                    place = _index_of(analyzer.expr(raw), outputs)
-            if place is None:
-                raise FeatureNotSupported(
-                    "SELECT DISTINCT ON expressions that are not in the select list are not"
-                    " supported",
-                    position=raw_location(raw),
-                )
-            indexes.append(place)
-        leading = [index for index, _key in order_by[: len(indexes)]]
-        if order_by and set(leading) != set(indexes[: len(leading)]):
-            raise InvalidColumnReference(
-                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                position=raw_location(statement.distinct[0]),
-            )
-        return tuple(indexes)
-
-    def _limit(
-        self, raw: ast.RawExpr | None, analyzer: Analyzer, context: ExprContext
-    ) -> nodes.Expr | None:
-        if raw is None or (isinstance(raw, ast.Constant) and raw.kind == "null"):
-            return None
-        name = context.title
-        with analyzer.in_context(context):
-            expr = analyzer.coercion.to_specific(analyzer.expr(raw), "int8", name)
-        for node in nodes.walk(expr):
-            if isinstance(node, nodes.Var):
-                raise InvalidColumnReference(
-                    f"argument of {name} must not contain variables", position=node.pos
-                )
-        return expr
-
     # -- FROM
 
-    def _from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
-        """FROM a, b, ...; the analyzer's scope becomes what they offer."""
+    def from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
+        """The items of FROM or USING; what they offer joins the analyzer's scope."""
         result = []
         for item in items:
             node, scope = self._from_item(item, analyzer)
@@ -506,10 +380,6 @@ class QueryAnalyzer:
             assert isinstance(current, FromScope)
             analyzer.scope = current.joined_with(scope)
         return result
-
-    def from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
-        """The items of FROM or USING; what they offer joins the analyzer's scope."""
-        return self._from_clause(items, analyzer)
 
     def _from_item(self, item: ast.FromItem, analyzer: Analyzer) -> tuple[FromNode, FromScope]:
         match item:
@@ -528,47 +398,13 @@ class QueryAnalyzer:
         alias = item.alias
         if item.schema is None and item.name in self._ctes:
             outputs = self._ctes[item.name]
-            columns = _columns_of(outputs, varno)
-            scope = _scope_of_columns(varno, columns, alias, item.name, analyzer)
+            columns = columns_of(outputs, varno)
+            scope = scope_of_columns(varno, columns, alias, item.name, analyzer)
             return FromCte(varno, item.name, outputs, _alias(alias)), scope
-        relation = self.relation(item, or_sequence=True)
+        relation = open_relation(self.environment, item, or_sequence=True)
         entry = relation_entry(self.environment, relation, varno, alias, item.pos)
-        scope = FromScope((entry,), entry.columns, _parent_of(analyzer))
+        scope = FromScope((entry,), entry.columns, parent_of(analyzer))
         return FromTable(varno, relation, item.inherit, _alias(alias)), scope
-
-    def relation(
-        self, name: ast.RangeVar, *, or_sequence: bool = False
-    ) -> Relation | builtin.SystemRelation:
-        """The table or catalog that a name means.
-
-        Args:
-            or_sequence: the caller knows what to do with a sequence.
-
-        Raises:
-            UndefinedTable: there is none.
-            WrongObjectType: it has no rows.
-        """
-        shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
-        schema_name = schema_of_relation(self.environment, name, name.pos)
-        oid = self.environment.relation_oid(schema_name, name.name)
-        if oid is None:
-            raise UndefinedTable(f'relation "{shown}" does not exist', position=name.pos)
-        system = builtin.system_relations_by_oid().get(oid)
-        if system is not None:
-            return system
-        relation = get_relation(self.environment.catalog, oid)
-        assert relation is not None
-        if relation.kind == "S":
-            if or_sequence:
-                return relation
-            raise FeatureNotSupported("sequences are not supported here", position=name.pos)
-        if relation.kind not in ("r", "p", "v", "m"):
-            raise WrongObjectType(
-                f'cannot open relation "{relation.name}"',
-                detail="This operation is not supported for indexes.",
-                position=name.pos,
-            )
-        return relation
 
     def _from_subselect(
         self, item: ast.RangeSubselect, analyzer: Analyzer
@@ -583,8 +419,8 @@ class QueryAnalyzer:
                 query = self.query(item.query, analyzer)
         finally:
             analyzer.scope = visible
-        columns = _columns_of(query.columns, varno)
-        scope = _scope_of_columns(varno, columns, item.alias, "unnamed_subquery", analyzer)
+        columns = columns_of(query.columns, varno)
+        scope = scope_of_columns(varno, columns, item.alias, "unnamed_subquery", analyzer)
         return FromSubquery(varno, query, item.is_lateral, _alias(item.alias)), scope
 
     def _from_function(
@@ -601,8 +437,8 @@ class QueryAnalyzer:
         outputs = self._function_columns(function, name, item.alias)
         if item.with_ordinality:
             outputs = (*outputs, OutputColumn("ordinality", "int8"))
-        columns = _columns_of(outputs, varno)
-        scope = _scope_of_columns(varno, columns, item.alias, name, analyzer)
+        columns = columns_of(outputs, varno)
+        scope = scope_of_columns(varno, columns, item.alias, name, analyzer)
         shown = _alias(item.alias) or Alias(name)
         node = FromFunction(varno, function, outputs, item.with_ordinality, True, shown)
         return node, scope
@@ -674,55 +510,8 @@ class QueryAnalyzer:
         return self._last_varno
 
 
-def relation_entry(
-    environment: CatalogEnvironment,
-    relation: Relation | builtin.SystemRelation,
-    varno: int,
-    alias: ast.Alias | None,
-    pos: int = -1,
-) -> RangeTableEntry:
-    """A table's name and columns in FROM."""
-    columns: tuple[NamedColumn, ...]
-    if isinstance(relation, Relation):
-        schema, row_type = relation.schema, relation.row_type
-        columns = tuple(
-            (c.name, nodes.Var(c.attnum, c.type, c.typmod, c.collation, varno))
-            for c in relation.columns
-        )
-    else:
-        schema, row_type = "pg_catalog", "record"
-        columns = tuple(
-            (name, nodes.Var(i, type_, -1, environment.type(type_).collation, varno))
-            for i, (name, type_) in enumerate(relation.columns, start=1)
-        )
-    if alias is None:
-        return RangeTableEntry(relation.name, varno, columns, row_type, relation, schema)
-    columns = renamed(columns, alias.columns, alias.name, pos)
-    return RangeTableEntry(alias.name, varno, columns, row_type, relation)
-
-
 def _alias(raw: ast.Alias | None) -> Alias | None:
     return None if raw is None else Alias(raw.name, raw.columns)
-
-
-def _scope_of_columns(
-    varno: int,
-    columns: tuple[NamedColumn, ...],
-    alias: ast.Alias | None,
-    name: str,
-    analyzer: Analyzer,
-) -> FromScope:
-    if alias is not None:
-        columns = renamed(columns, alias.columns, alias.name, alias.pos)
-    entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)
-    return FromScope((entry,), columns, _parent_of(analyzer))
-
-
-def _columns_of(outputs: Sequence[OutputColumn], varno: int) -> tuple[NamedColumn, ...]:
-    return tuple(
-        (column.name, nodes.Var(i, column.type, column.typmod, column.collation, varno))
-        for i, column in enumerate(outputs, start=1)
-    )
 
 
 def _renamed_outputs(
@@ -745,45 +534,6 @@ def _scope_of(parent: Analyzer | None) -> FromScope | None:
         return None
     scope: Any = parent.scope
     return scope if isinstance(scope, FromScope) else None
-
-
-def _parent_of(analyzer: Analyzer) -> FromScope | None:
-    scope = analyzer.scope
-    assert isinstance(scope, FromScope)
-    return scope.parent
-
-
-def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
-    return next((i for i, output in enumerate(outputs) if output.expr == expr), None)
-
-
-def _output_by_name_or_number(
-    raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
-) -> int | None:
-    """The output column that an item names or counts (findTargetlistEntrySQL92), None for
-    expressions.
-
-    Raises:
-        AmbiguousColumn: several different columns have the name.
-        InvalidColumnReference: there is no column of that number.
-        SqlSyntaxError: it is another constant.
-    """
-    if isinstance(raw, ast.ColumnRef) and len(raw.fields) == 1 and not raw.is_star:
-        name = raw.fields[0]
-        found = [i for i, o in enumerate(outputs) if o.name == name and not o.is_junk]
-        if len({outputs[i].expr for i in found}) > 1:
-            raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=raw.pos)
-        return found[0] if found else None
-    if isinstance(raw, ast.Constant):
-        if raw.kind != "integer" or raw.value is None:
-            raise SqlSyntaxError(f"non-integer constant in {clause}", position=raw.pos)
-        number = int(raw.value)
-        if not 1 <= number <= sum(not output.is_junk for output in outputs):
-            raise InvalidColumnReference(
-                f"{clause} position {number} is not in select list", position=raw.pos
-            )
-        return number - 1
-    return None
 
 
 def _shared_typmod(exprs: Sequence[nodes.Expr]) -> int:

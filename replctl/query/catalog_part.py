@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from replctl.catalog.functions import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
-from replctl.query.sqlite import canonical, is_answerable, run_query
+from replctl.query.sqlite import is_answerable, run_query
+from replctl.query.sqlite_value import canonical
 from replctl.query.tree import (
     FromSubquery,
     FromTable,
@@ -93,7 +94,7 @@ def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
-    """The comparison with every row: `x > ANY (...)` -> `x > 1 OR x > 2`."""
+    """The comparison with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
     columns = link.query.columns
 
     def of_row(row: list[str | None]) -> nodes.Expr:

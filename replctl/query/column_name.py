@@ -8,7 +8,7 @@ _NAMELESS = "?column?"
 
 
 def column_name(raw: ast.RawExpr) -> str:
-    """`a.b` -> b, `max(x)` -> max, `x::text` -> x, `1 + 1` -> ?column?"""
+    """`a.b`, `max(x)`, `x::text`, `1 + 1` are b, max, x, `?column?`"""
     name, _strength = _figure(raw)
     return name or _NAMELESS
 

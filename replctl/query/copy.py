@@ -25,6 +25,7 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.result import Result
 from replctl.session import Session
 from replctl.types.builtin import SystemRelation
@@ -84,7 +85,7 @@ def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | S
     """
     if name.schema is not None and not analyzer.environment.has_schema(name.schema):
         raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
-    return analyzer.relation(replace(name, pos=-1), or_sequence=True)
+    return open_relation(analyzer.environment, replace(name, pos=-1), or_sequence=True)
 
 
 def column_numbers(

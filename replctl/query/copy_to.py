@@ -148,7 +148,7 @@ def _lines(
 
 
 def _text_field(delimiter: str) -> Callable[[str], str]:
-    """`a<tab>b` -> `a\\tb` (CopyAttributeOutText)."""
+    """`a<tab>b` becomes `a\\tb` (CopyAttributeOutText)."""
     special = re.compile(f"[\\\\\b\f\n\r\t\v{re.escape(delimiter)}]")
 
     def escaped(found: re.Match[str]) -> str:
@@ -158,7 +158,7 @@ def _text_field(delimiter: str) -> Callable[[str], str]:
 
 
 def _csv_field(format_: CopyFormat, is_only: bool) -> Callable[[str, bool], str]:
-    """`a "b", c` -> `"a ""b"", c"` (CopyAttributeOutCSV).
+    """`a "b", c` becomes `"a ""b"", c"` (CopyAttributeOutCSV).
 
     Args:
         is_only: the row has no other field, so that `\\.` must be told from the end of the data.

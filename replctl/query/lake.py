@@ -13,7 +13,8 @@ from replctl.expr import nodes
 from replctl.lake.table_read import relation_leaves
 from replctl.query.catalog_part import with_answers
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.sqlite import canonical, evaluated_rows
+from replctl.query.sqlite import evaluated_rows
+from replctl.query.sqlite_value import canonical
 from replctl.query.tree import FromFunction, FromSubquery, FromTable, Query
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
@@ -205,7 +206,7 @@ def _inline_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
-    """`regexp_split_to_table(...)` -> `unnest(regexp_split_to_array(...))`"""
+    """`regexp_split_to_table(...)` becomes `unnest(regexp_split_to_array(...))`"""
     split = {2765: 2767, 2766: 2768}.get(call.function_oid)
     if split is None:
         return call

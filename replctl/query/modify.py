@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from replctl.adt.fold import simplified
-from replctl.catalog.pg_class import Column, Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import Column, Relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, GeneratedAlways, SqlSyntaxError, UndefinedColumn
 from replctl.expr import nodes
@@ -16,12 +17,12 @@ from replctl.expr.location import raw_location
 from replctl.lake.delta_rules import append_only_error, check_takes_updates, with_delta_columns
 from replctl.lake.target import generating_columns
 from replctl.parser import ast
-from replctl.query.analyze import QueryAnalyzer, relation_entry
+from replctl.query.analyze import QueryAnalyzer
 from replctl.query.catalog_part import with_answers
 from replctl.query.lake import LakeDialect, target_rows
 from replctl.query.permission import check_change, check_conditions, check_query, used_columns
 from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_as
-from replctl.query.range_table import FromScope
+from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.rewrite import rewritten
 from replctl.query.sql import QueryWriter
 from replctl.query.tree import FromNode, FromTable, Output, Query

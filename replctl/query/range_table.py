@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_class import Relation
 from replctl.errors import (
     AmbiguousAlias,
@@ -19,9 +20,13 @@ from replctl.errors import (
     UndefinedTable,
 )
 from replctl.expr import nodes
+from replctl.expr.analyze import Analyzer
 from replctl.expr.context import ExprContext
 from replctl.expr.scope import ScopeRelation, missing_column
+from replctl.parser import ast
+from replctl.query.tree import OutputColumn
 from replctl.record import dataclass
+from replctl.types import builtin
 from replctl.types.builtin import SystemRelation, system_columns
 
 #: Name and expression of a column that FROM offers.
@@ -230,3 +235,59 @@ def _one_level_out(expr: nodes.Expr) -> nodes.Expr:
 
 def _at(expr: nodes.Expr, pos: int) -> nodes.Expr:
     return dataclasses.replace(expr, pos=pos)
+
+
+def relation_entry(
+    environment: CatalogEnvironment,
+    relation: Relation | builtin.SystemRelation,
+    varno: int,
+    alias: ast.Alias | None,
+    pos: int = -1,
+) -> RangeTableEntry:
+    """A table's name and columns in FROM."""
+    columns: tuple[NamedColumn, ...]
+    if isinstance(relation, Relation):
+        schema, row_type = relation.schema, relation.row_type
+        columns = tuple(
+            (c.name, nodes.Var(c.attnum, c.type, c.typmod, c.collation, varno))
+            for c in relation.columns
+        )
+    else:
+        schema, row_type = "pg_catalog", "record"
+        columns = tuple(
+            (name, nodes.Var(i, type_, -1, environment.type(type_).collation, varno))
+            for i, (name, type_) in enumerate(relation.columns, start=1)
+        )
+    if alias is None:
+        return RangeTableEntry(relation.name, varno, columns, row_type, relation, schema)
+    columns = renamed(columns, alias.columns, alias.name, pos)
+    return RangeTableEntry(alias.name, varno, columns, row_type, relation)
+
+
+def scope_of_columns(
+    varno: int,
+    columns: tuple[NamedColumn, ...],
+    alias: ast.Alias | None,
+    name: str,
+    analyzer: Analyzer,
+) -> FromScope:
+    """Return what an item of FROM brings into scope: its columns, under its alias or `name`."""
+    if alias is not None:
+        columns = renamed(columns, alias.columns, alias.name, alias.pos)
+    entry = RangeTableEntry(name if alias is None else alias.name, varno, columns)
+    return FromScope((entry,), columns, parent_of(analyzer))
+
+
+def columns_of(outputs: Sequence[OutputColumn], varno: int) -> tuple[NamedColumn, ...]:
+    """Return the output columns of a query in FROM as columns of entry `varno`."""
+    return tuple(
+        (column.name, nodes.Var(i, column.type, column.typmod, column.collation, varno))
+        for i, column in enumerate(outputs, start=1)
+    )
+
+
+def parent_of(analyzer: Analyzer) -> FromScope | None:
+    """Return the scope around that of an analyzer."""
+    scope = analyzer.scope
+    assert isinstance(scope, FromScope)
+    return scope.parent

@@ -1,25 +1,17 @@
-"""Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them.
-
-Values in SQLite: a boolean is 0 or 1, an integer, an OID of any kind, an LSN and a timestamp
-(microseconds since 1970) an int, a float a float, everything else its canonical text.
-"""
+"""Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them."""
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, assert_never
 
-from replctl.adt import interpret
 from replctl.adt.case_mapping import is_ascii_collation
 from replctl.adt.functions import arguments
 from replctl.catalog.functions import (
     EVALUATED_BEFORE,
     FUNCTIONS,
-    FUNCTIONS_BY_NAME,
     FUNCTIONS_IN_C,
     NOT_STRICT,
     SET_FUNCTIONS,
@@ -27,21 +19,21 @@ from replctl.catalog.functions import (
     FunctionContext,
 )
 from replctl.catalog.session_value import VALUES
-from replctl.ctrl_c import on_ctrl_c
-from replctl.errors import FeatureNotSupported, InternalError, QueryCanceled
-from replctl.expr import nodes, object_identifier
+from replctl.errors import FeatureNotSupported, InternalError
+from replctl.expr import nodes
 from replctl.expr.environment import Environment
-from replctl.lsn import format_lsn, parse_lsn
-from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
 from replctl.query.sql import QueryWriter, WriteQuery, column
-from replctl.query.sqlite_aggregate import (
-    Build,
-    array_of,
-    average,
-    collector,
-    distinct,
-    joined,
+from replctl.query.sqlite_aggregate import Build, array_of, average, collector, distinct, joined
+from replctl.query.sqlite_function import (
+    PythonCalls,
+    as_json,
+    as_records,
+    first_of,
+    implementation_of,
+    interpreter,
+    is_member,
 )
+from replctl.query.sqlite_value import COMPARABLE, INFINITY, TEXTS, shown, stored
 from replctl.query.tree import (
     FromFunction,
     FromSubquery,
@@ -51,23 +43,10 @@ from replctl.query.tree import (
     lateral_subqueries,
     set_functions_of,
 )
-from replctl.query.view_catalog import FUNCTIONS as VIEW_FUNCTIONS
 from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.types import builtin, text
 from replctl.types.builtin import Function
 from replctl.types.quote import quote_record, quote_string
-
-_NUMBERS = (
-    frozenset(["int2", "int4", "int8", "oid", "xid", "xid8", "cid"]) | object_identifier.TYPES
-)
-_MICROS = frozenset({"timestamptz", "timestamp"})
-_FLOATS = frozenset({"float4", "float8"})
-#: SQLite has no such number; this text equals itself and is greater than all numbers, as NaN is.
-_NAN = "NaN"
-_INFINITY = "9e999"  # a literal beyond all numbers
-_TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
-#: Types that SQLite compares as PostgreSQL does, in the form that they have here.
-_COMPARABLE = _NUMBERS | _MICROS | _TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
@@ -81,31 +60,10 @@ def is_answerable(query: Query, environment: Environment) -> bool:
         if call.returns_set and function.source not in SET_FUNCTIONS.keys() | EVALUATED_BEFORE:
             return False
         is_known = function.source in SET_FUNCTIONS or function.source == "pg_typeof"
-        is_known = is_known or _implementation(function) is not None
+        is_known = is_known or implementation_of(function) is not None
         if not call.returns_set and not is_known and interpreter(call, []) is None:
             return False
     return True
-
-
-def shown(environment: Environment, type_name: str, value: Any) -> str | None:
-    """A value of SQLite in the text form of its type."""
-    if value is None:
-        return None
-    if type_name == "bool":
-        return "t" if value else "f"
-    if type_name == "pg_lsn":
-        return format_lsn(value)
-    if type_name in _FLOATS:
-        return text.render(type_name, float(value))
-    if type_name in _MICROS:
-        return text.render(type_name, value)
-    return environment.output(environment.type(type_name), str(value))
-
-
-def canonical(environment: Environment, type_name: str, value: Any) -> str | None:
-    """A value of SQLite in canonical text."""
-    is_object = type_name in object_identifier.TYPES and value is not None
-    return str(value) if is_object else shown(environment, type_name, value)
 
 
 #: How a value of SQLite of a type becomes text.
@@ -126,7 +84,7 @@ def run_query(
     """
     connection = context.catalog.connection
     driver: Any = connection.connection.driver_connection
-    calls = _Calls(context, driver)
+    calls = PythonCalls(context, driver)
     writer = QueryWriter(_Dialect(context, driver, calls, query))
     statement = writer.write(query)
     try:
@@ -138,21 +96,6 @@ def run_query(
     return [
         [form(context.environment, *pair) for pair in zip(types, row, strict=False)] for row in rows
     ]
-
-
-def stored(type_name: str, value: str) -> Any:
-    """A canonical text as SQLite's value."""
-    if type_name == "bool":
-        return int(value == "t")
-    if type_name in _NUMBERS:
-        return int(value)
-    if type_name == "pg_lsn":
-        return parse_lsn(value)
-    if type_name in _FLOATS:
-        return value if value == _NAN else text.parse(type_name, value)
-    if type_name in _MICROS:
-        return text.parse(type_name, value)
-    return value
 
 
 def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[str | None]]:
@@ -172,102 +115,11 @@ _WINDOW_FUNCTIONS = frozenset(
 _SQL_VALUES = {**VALUES, "current_timestamp": "now"}
 
 
-def interpreter(
-    expr: nodes.Expr, operands: list[nodes.Expr]
-) -> Callable[[Sequence[Any]], Any] | None:
-    """What computes an expression of its operands, None if nothing does.
-
-    Args:
-        operands: the expressions directly below are put there.
-    """
-
-    def replaced(node: Any) -> Any:
-        if node is expr or isinstance(node, nodes.SortKey):
-            return None
-        operands.append(node)
-        collation = nodes.collation(node)
-        return nodes.Param(len(operands), node.type, nodes.typmod(node), collation)
-
-    try:
-        compute = interpret.compiled(nodes.transform(expr, replaced))
-        known = builtin.types()
-        is_known = all(operand.type in known for operand in operands) and expr.type in known
-    except (FeatureNotSupported, KeyError):
-        return None
-    return compute if is_known else None
-
-
-def _implementation(function: Function) -> Callable[..., Any] | None:
-    source = function.source
-    if source:
-        for known in (FUNCTIONS, VIEW_FUNCTIONS, SIZE_FUNCTIONS):
-            if source in known:
-                return known[source]
-    return FUNCTIONS_BY_NAME.get(function.name) or SIZE_FUNCTIONS.get(function.name)
-
-
-#: Instructions of SQLite's machine, some milliseconds.
-_SIGNAL_INTERVAL = 100_000
-
-
-class _Calls:
-    """Python functions that SQLite calls; an error in one of them is kept, since SQLite would lose
-    it."""
-
-    def __init__(self, context: FunctionContext, driver: Any) -> None:
-        self._context = context
-        self._driver = driver
-        self._known: set[str] = set()
-        self.error: Exception | None = None
-
-    @contextmanager
-    def ended_by_ctrl_c(self) -> Iterator[None]:
-        """Around a query, which Ctrl-C is to end, not only a function that it happens to call."""
-        self._driver.set_progress_handler(lambda: 0, _SIGNAL_INTERVAL)  # signals are seen in Python
-        try:
-            with on_ctrl_c(self._cancel):
-                yield
-        finally:
-            self._driver.set_progress_handler(None, 0)
-
-    def _cancel(self) -> None:
-        self.error = QueryCanceled("canceling statement due to user request")
-        self._driver.interrupt()
-
-    def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
-        """The name under which SQLite finds a function; it is registered if it is not yet."""
-        sql_name = "pg__" + re.sub(r"\W", "_", name)
-        if sql_name not in self._known:
-            self._known.add(sql_name)
-            self._driver.create_function(sql_name, -1, self._guarded(function, is_strict))
-        return sql_name
-
-    def aggregate(self, name: str, aggregate: type) -> str:
-        """The name of an aggregate of Python."""
-        sql_name = f"pg__agg_{name}"
-        if sql_name not in self._known:
-            self._known.add(sql_name)
-            self._driver.create_aggregate(sql_name, -1, aggregate)
-        return sql_name
-
-    def _guarded(self, function: Callable[..., Any], is_strict: bool) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
-            if is_strict and None in args:
-                return None
-            try:
-                return function(self._context, *args)
-            except Exception as error:
-                self.error = error
-                raise
-
-        return call
-
-
 class _Dialect:
     """SQLite's way of writing (query.sql.Dialect)."""
 
     def __init__(
-        self, context: FunctionContext, driver: sqlite3.Connection, calls: _Calls, query: Query
+        self, context: FunctionContext, driver: sqlite3.Connection, calls: PythonCalls, query: Query
     ) -> None:
         self._context = context
         self._driver = driver
@@ -310,8 +162,8 @@ class _Dialect:
             args = ", ".join(self.expr(arg, write) for arg in arguments(function, call.args))
             name, set_function = f"set_{function.source}", SET_FUNCTIONS[function.source]
             if item.columns[0].type == "record":  # in the SELECT list
-                name, set_function = f"records_{name}", _as_records(function, set_function)
-            name = self._calls.name_of(name, _as_json(set_function))
+                name, set_function = f"records_{name}", as_records(function, set_function)
+            name = self._calls.name_of(name, as_json(set_function))
             return f"json_each({name}({args}))"
         return f"json_each(json_array(json_array({self.expr(call, write)})))"
 
@@ -353,7 +205,7 @@ class _Dialect:
 
     def _sortable(self, expr: nodes.Expr, write: WriteQuery) -> str:
         value = self._expr(expr, write)
-        if expr.type in _COMPARABLE:
+        if expr.type in COMPARABLE:
             return value
         if expr.type == "numeric":
             return f"CAST({value} AS REAL)"
@@ -405,7 +257,7 @@ class _Dialect:
             case nodes.CoalesceExpr():
                 args = [self._expr(arg, write) for arg in expr.args]
                 return f"coalesce({', '.join(args)})" if len(args) > 1 else args[0]
-            case nodes.MinMaxExpr() if expr.type in _COMPARABLE and len(expr.args) > 1:
+            case nodes.MinMaxExpr() if expr.type in COMPARABLE and len(expr.args) > 1:
                 word = "max" if expr.op == "greatest" else "min"
                 return f"{word}({', '.join(self._expr(arg, write) for arg in expr.args)})"
             case nodes.SqlValueFunction():
@@ -448,16 +300,16 @@ class _Dialect:
         value = stored(const.type, const.value)
         if isinstance(value, str):
             return "'" + value.replace("'", "''") + "'"
-        return repr(value).replace("inf", _INFINITY)
+        return repr(value).replace("inf", INFINITY)
 
     def _operator(self, expr: nodes.OpExpr, write: WriteQuery) -> str:
         args = [self._expr(arg, write) for arg in expr.args]
         types = {arg.type for arg in expr.args}
         if expr.name in ("=", "<>", "<", "<=", ">", ">=") and len(args) == 2:
             arrays = {"_text", "_name", "_oid", "_int2", "int2vector", "oidvector"}
-            if types <= _COMPARABLE or (types <= arrays and expr.name in ("=", "<>")):
+            if types <= COMPARABLE or (types <= arrays and expr.name in ("=", "<>")):
                 return f"({args[0]} {expr.name} {args[1]})"
-        if expr.name == "||" and types <= _TEXTS:
+        if expr.name == "||" and types <= TEXTS:
             return f"({args[0]} || {args[1]})"
         if expr.name == "||" and expr.type == "text":
             args = [self._text_of(arg, write) for arg in expr.args]
@@ -465,7 +317,7 @@ class _Dialect:
         function = self._context.environment.function(
             self._context.environment.operator(expr.operator_oid).function_oid
         )
-        if _implementation(function) is None:
+        if implementation_of(function) is None:
             return self._interpreted(expr, write)
         return self._called(function, args, expr)
 
@@ -473,7 +325,7 @@ class _Dialect:
         function = self._context.environment.function(expr.function_oid)
         if function.source == "pg_typeof":
             return str(self._context.environment.type(expr.args[0].type).oid)
-        if _implementation(function) is None and function.source not in SET_FUNCTIONS:
+        if implementation_of(function) is None and function.source not in SET_FUNCTIONS:
             return self._interpreted(expr, write)
         is_any = function.variadic == "any" or "any" in function.argument_types
         is_any = is_any or function.source in TAKES_TEXT
@@ -542,9 +394,9 @@ class _Dialect:
         self, function: Function, args: Sequence[str], expr: nodes.OpExpr | nodes.FuncExpr
     ) -> str:
         key = function.source or function.name
-        implementation = _implementation(function)
+        implementation = implementation_of(function)
         if implementation is None and key in SET_FUNCTIONS:
-            implementation = _first_of(_as_records(function, SET_FUNCTIONS[key]))
+            implementation = first_of(as_records(function, SET_FUNCTIONS[key]))
         if implementation is None:
             raise _unsupported(expr)
         is_strict = key not in NOT_STRICT
@@ -570,7 +422,7 @@ class _Dialect:
             ]
         elif expr.name == "=" and expr.use_or:
             array = self._expr(right, write)
-            name = self._calls.name_of("is_member", _is_member)
+            name = self._calls.name_of("is_member", is_member)
             return f"{name}({self._text_of(left, write)}, {array})"
         else:
             raise _unsupported(expr)
@@ -595,7 +447,7 @@ class _Dialect:
         return self._shown(self._expr(expr, write), expr.type)
 
     def _shown(self, value: str, type_: str) -> str:
-        if type_ in _TEXTS:
+        if type_ in TEXTS:
             return value
         environment = self._context.environment
         name = self._calls.name_of(
@@ -605,7 +457,7 @@ class _Dialect:
 
     def _by_text(self, arg: nodes.Expr, target: str, write: WriteQuery) -> str:
         value = self._text_of(arg, write)
-        if target in _TEXTS:
+        if target in TEXTS:
             return value
         environment = self._context.environment
         type_ = environment.type(target)
@@ -652,7 +504,7 @@ class _Dialect:
         match expr.name:
             case "count":
                 return f"count({distinct}{value}){condition}"
-            case "min" | "max" if arg.type in _COMPARABLE:
+            case "min" | "max" if arg.type in COMPARABLE:
                 return f"{expr.name}({value}){condition}"
             case "sum" if arg.type in ("int2", "int4", "int8"):
                 return f"sum({distinct}{value}){condition}"
@@ -685,35 +537,6 @@ class _Dialect:
 
 def _once(build: Build) -> Build:
     return lambda rows: build(distinct(rows))
-
-
-def _is_member(context: FunctionContext, value: str, array: str) -> int | None:
-    """`value = ANY (array)` by text; NULL if only a NULL stands in the way."""
-    items: Any = text.parse("_text", array)
-    if value in items:
-        return 1
-    return None if None in items else 0
-
-
-def _as_records(
-    function: Function, rows: Callable[..., Sequence[Sequence[Any]]]
-) -> Callable[..., list[list[str]]]:
-    """The rows of a function, each as a record's text."""
-    types = [type_ for _name, type_ in function.columns]
-
-    def record(context: FunctionContext, row: Sequence[Any]) -> str:
-        values = zip(types, row, strict=True)
-        return quote_record([shown(context.environment, *value) for value in values])
-
-    return lambda context, *args: [[record(context, row)] for row in rows(context, *args)]
-
-
-def _first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:
-    return lambda context, *args: rows(context, *args)[0][0]
-
-
-def _as_json(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., str]:
-    return lambda context, *args: json.dumps(rows(context, *args))
 
 
 def _unsupported(expr: nodes.Expr) -> FeatureNotSupported:

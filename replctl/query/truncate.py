@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from replctl.catalog.pg_class import Relation, descendants_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
 from replctl.catalog.transaction import Catalog
 from replctl.errors import WrongObjectType
@@ -14,6 +15,7 @@ from replctl.lake.table_write import writing
 from replctl.lake.truncation import check_truncatable, referencing
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.query.write import modified_relation
 from replctl.result import Result
 from replctl.session import Session
@@ -67,7 +69,7 @@ def empty(
 
 
 def _table(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
-    relation = analyzer.relation(name, or_sequence=True)
+    relation = open_relation(analyzer.environment, name, or_sequence=True)
     if isinstance(relation, Relation) and relation.kind not in "rp":
         raise WrongObjectType(f'"{relation.name}" is not a table')
     return modified_relation(analyzer, name)

@@ -21,6 +21,7 @@ from replctl.lake.target import local_target, references_of, references_to
 from replctl.lake.violation import orphan, still_referenced, violation
 from replctl.parser import ast
 from replctl.query.analyze import QueryAnalyzer
+from replctl.query.open_relation import open_relation
 from replctl.record import dataclass
 from replctl.session import Session
 from replctl.spark import Reference, Target, UniqueKey
@@ -202,7 +203,7 @@ def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
         UndefinedTable: there is none of that name.
         WrongObjectType: rows of it cannot be changed.
     """
-    relation = analyzer.relation(name, or_sequence=True)
+    relation = open_relation(analyzer.environment, name, or_sequence=True)
     if not isinstance(relation, Relation):
         raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
     if relation.kind == "S":

@@ -8,7 +8,7 @@ digest of the publisher's commit there, and is asked for before anything is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import RelState, Subscription, SubscriptionRelation
@@ -22,6 +22,10 @@ from replctl.replication.refresh_hint import publication_refresh, refresh_all_hi
 _PUBLISHER_WENT_BACK = (
     "The publisher's catalog was put back from a backup, or another one has taken its place: its"
     " log does not have the commits that were applied."
+)
+_NO_SLOT = (
+    "It was dropped, or the publisher is in a state of before the subscription: changes that the"
+    " subscription needs may be gone."
 )
 _SUBSCRIBER_WENT_BACK = (
     "The catalog of the subscription was put back from a backup: it does not know what was applied"
@@ -50,7 +54,7 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
     """
     main = subscriber.position()
     relations = subscriber.relations()
-    lost = _slot_fault(publisher, subscription)
+    lost = _slot_fault(publisher, subscription, relations.values())
     fault = lost or _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
     faults: dict[tuple[str, str], _Fault] = {}
     own: list[int] = []
@@ -120,7 +124,7 @@ def _fault(
     fault = _publisher_fault(publisher, position)
     if fault is not None or position.digest is None:  # a user has set it, or it was never set
         return fault
-    applied = publisher.applied_lsn(subscription.slot_name or "")
+    applied = publisher.applied_lsn(subscription.slot_name or "") or INVALID_LSN
     if position.lsn >= applied:
         return None
     return _Fault(
@@ -130,13 +134,21 @@ def _fault(
     )
 
 
-def _slot_fault(publisher: Publisher, subscription: Subscription) -> _Fault | None:
-    """Return what is wrong with the slot of a subscription: changes that it needs may be gone."""
+def _slot_fault(
+    publisher: Publisher, subscription: Subscription, relations: Iterable[SubscriptionRelation]
+) -> _Fault | None:
+    """Return what is wrong with the slot of a subscription: changes that it needs may be gone.
+
+    A slot that a new subscription was told not to make is no fault: its user makes it.
+    """
+    name = subscription.slot_name or ""
     try:
-        publisher.applied_lsn(subscription.slot_name or "")
+        has_slot = publisher.applied_lsn(name) is not None
     except SlotInvalidated as error:
         return _Fault(error.message, error.detail or "")
-    return None
+    if has_slot or not any(item.state.is_copied or item.method.compares for item in relations):
+        return None
+    return _Fault(f'replication slot "{name}" does not exist', _NO_SLOT)
 
 
 def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:

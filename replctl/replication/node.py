@@ -12,8 +12,9 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NewType, Protocol
 
+from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import ApplyBatch, SubscriptionRelation
+from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, CopiedDefinition
 from replctl.errors import Notice
 from replctl.lane import OWN_LANE, Lane
@@ -207,8 +208,8 @@ class Publisher(Protocol):
         """Whether its log was at a position: it reaches there, and has the same commits up to
         it."""
 
-    def applied_lsn(self, slot_name: str) -> int:
-        """How far the subscription of a slot has said to be; 0, if it has not, or there is no
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
         slot.
 
         Raises:

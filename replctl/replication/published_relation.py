@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 
-from replctl.catalog.pg_class import Relation, ancestors_of, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import (
     Memberships,
     Publication,
@@ -20,7 +21,7 @@ from replctl.catalog.pg_publication import (
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.replication.column_list import published_columns
 from replctl.replication.update_transformation import Action
@@ -197,7 +198,7 @@ def combine_filters(filters: Sequence[nodes.Expr | None]) -> tuple[nodes.Expr, .
     """Combine the row filters of several publications: rows that satisfy any.  Documentation
     31.3.6.
 
-    (a > 5), (b = 1)  ->  both, to be ORed        (a > 5), no filter  ->  (), which lets every row
+    (a > 5) and (b = 1) stay both, to be ORed; (a > 5) and no filter become (), which lets every row
     pass
     """
     if any(item is None for item in filters):
@@ -224,7 +225,7 @@ def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
     columns = [column for column in relation.columns if column.attnum in used]
     numbers = {column.attnum: i for i, column in enumerate(columns, start=1)}
     return AppliedFilter(
-        nodes.dumps(nodes.renumber(row_filter, numbers)),
+        pg_node_tree.dumps(nodes.renumber(row_filter, numbers)),
         tuple((column.name, column.type, column.typmod) for column in columns),
     )
 

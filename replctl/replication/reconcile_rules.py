@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from replctl.catalog.pg_subscription import SubscriptionRelation
 from replctl.catalog.table_copy import AppliedFilter, Deletion
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.replication.node import RemoteRelation
 
@@ -160,7 +160,7 @@ def scope_of(
                     problem=f'Column "{name}" of a row filter has another type at the publisher.'
                 )
         numbers = {i: columns[name].attnum for i, (name, *_) in enumerate(item.columns, start=1)}
-        result.append(nodes.renumber(nodes.loads(item.expression), numbers))
+        result.append(nodes.renumber(pg_node_tree.loads(item.expression), numbers))
     return Scope(tuple(dict.fromkeys(result)))
 
 

@@ -16,7 +16,7 @@ def refresh_statement(
     """Return the statement that reconciles a table.
 
     s, public, t, replace = true
-        ->  ALTER SUBSCRIPTION s REFRESH TABLE public.t WITH (replace = true);
+        becomes  ALTER SUBSCRIPTION s REFRESH TABLE public.t WITH (replace = true);
 
     Args:
         option: of the statement, if it needs one.

@@ -1,11 +1,11 @@
 """Synchronization of tables, beside the apply of those that are ready: states i, d, f, s, r
 (tablesync.c).
 
-i  ->  d  a snapshot of the publisher is fixed, and kept over a crash
-   ->  f  the rows are there, in one transaction of the subscriber; changes from behind the snapshot
+i  →  d  a snapshot of the publisher is fixed, and kept over a crash
+   →  f  the rows are there, in one transaction of the subscriber; changes from behind the snapshot
           are applied to this table alone, until it is where apply is
-   ->  s  it is there
-   ->  r  the table belongs to the subscription's apply
+   →  s  it is there
+   →  r  the table belongs to the subscription's apply
 
 A slot of the table's own holds back what its copy and its changes need.  When a copy fails, apply
 goes on without the table.

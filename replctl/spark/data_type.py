@@ -39,7 +39,7 @@ _SIMPLE = {
 
 
 def storage_type(type_name: str, typmod: int = -1) -> str:
-    """The Spark type that a PostgreSQL type is stored as: numeric(10,2) -> DECIMAL(10,2), text ->
+    """The Spark type that a PostgreSQL type is stored as: DECIMAL(10,2) of numeric(10,2), of text
     STRING."""
     element = element_type(type_name)
     if element is not None:
@@ -66,12 +66,12 @@ def element_type(type_name: str) -> str | None:
 
 
 def quote(value: str) -> str:
-    """A Spark string literal: it's -> 'it\\'s'."""
+    """A Spark string literal: `it's` -> `'it\\'s'`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def quote_name(name: str) -> str:
-    """A Spark identifier: a`b -> `a``b`."""
+    """A Spark identifier: "a`b" -> "`a``b`"."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -39,9 +39,9 @@ from replctl.spark import (
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
-from replctl.spark.errors import SessionEnded, translated
+from replctl.spark.errors import HostNotReached, SessionEnded, translated
 from replctl.spark.log_folder import LogFolder
-from replctl.spark.memory import heap, memory_limit
+from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
@@ -147,6 +147,7 @@ _LEAN_SETTINGS = (
 )
 
 
+_CACHED_LOGS = "spark.databricks.delta.delta.log.cacheSize"
 #: Bytes of the driver's heap, where there is memory for it.
 _HEAP = 2 << 30
 
@@ -175,16 +176,19 @@ class Engine:
         logging.getLogger().addFilter(_is_not_raised)
         with _translating():
             if conf.remote:
-                first = self._connect()
-                self._configure(first)
+                first = self._connected_session()
             else:
                 first = self._start(log)
         self._first = first
         atexit.register(self.stop)  # a Connect session that is left to the interpreter's end hangs
-        self._python_functions = PythonFunctions(is_remote=conf.remote is not None)
+        self._python_functions = PythonFunctions(
+            is_remote=conf.remote is not None, scratch=conf.scratch
+        )
         self._log_folder = LogFolder(conf.scratch)
         self.query_size = QuerySize(dict(conf.properties).keys())
-        self._sessions = SessionPool(first, self._configured_session, self._has_session)
+        self._sessions = SessionPool(
+            first, self._configured_session, self._has_session, self._end_session
+        )
 
     @property
     def session(self) -> SparkSession:
@@ -203,10 +207,32 @@ class Engine:
             return self._connect() if self._conf.remote else self._first.newSession()
 
     def _configured_session(self) -> SparkSession:
-        session = self.new_session()
         with _translating():
+            if self._conf.remote:
+                return self._connected_session()
+            session = self._first.newSession()
             self._configure(session)
+            return session
+
+    def _connected_session(self) -> SparkSession:
+        session = self._connect()
+        try:
+            self._configure(session)
+        except BaseException:  # a server that is refused, or that has gone
+            self._end_session(session)
+            raise
         return session
+
+    def _end_session(self, session: SparkSession) -> None:
+        """Close the connection of a session with a Connect server; others end with the JVM."""
+        if session not in self._connected:
+            return
+        self._connected.remove(session)
+        session.client.set_retry_policies([])  # a server that has gone knows no session
+        session.stop()
+        # What outlives this, in a traceback say, would close its channel once more when the
+        # interpreter ends, and wait for ever.
+        session._client = None  # type: ignore[attr-defined]
 
     def _has_session(self, session: SparkSession) -> bool:
         """Return whether Spark has not ended a session.
@@ -307,6 +333,8 @@ class Engine:
     def _noting_loss(self) -> Iterator[None]:
         try:
             yield
+        except HostNotReached:
+            raise
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None or jvm.has_ended()
             raise
@@ -643,13 +671,8 @@ class Engine:
         if self.is_lost and not self._conf.remote:
             jvm.forget()
         self._log_folder.close()
-        connected, self._connected = self._connected, []
-        for session in connected:
-            session.client.set_retry_policies([])  # a server that has gone knows no session
-            session.stop()
-            # What outlives this, in a traceback say, would close its channel once more when the
-            # interpreter ends, and wait for ever.
-            session._client = None  # type: ignore[attr-defined]
+        for session in list(self._connected):
+            self._end_session(session)
 
     def _connect(self) -> SparkSession:
         from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -671,7 +694,8 @@ class Engine:
 
     def _start(self, log: Path | None) -> SparkSession:
         properties = _DEFAULT_PROPERTIES | without_legacy(dict(self._conf.properties))
-        properties.setdefault("spark.driver.memory", heap(_HEAP, memory_limit()))
+        memory = properties.setdefault("spark.driver.memory", heap(_HEAP, memory_limit()))
+        properties.setdefault(_CACHED_LOGS, str(cached_logs(memory)))
         properties["spark.master"] = self._conf.master or properties.get("spark.master", "local[*]")
         if self._conf.is_brief:
             options = properties.get("spark.driver.extraJavaOptions", "")

@@ -72,7 +72,7 @@ def jvm_environment(conf_folder: Path, *, has_executors: bool) -> dict[str, str]
 def without_chosen_properties(options: str) -> str:
     """Return options for a JVM without those that replctl chooses.
 
-    -Xss4m -Dspark.sql.ansi.enabled=false -Dhttps.proxyHost=p  ->  -Xss4m -Dhttps.proxyHost=p
+    `-Xss4m -Dspark.sql.ansi.enabled=false -Dhttps.proxyHost=p`  ->  `-Xss4m -Dhttps.proxyHost=p`
     """
     return " ".join(
         option

@@ -81,6 +81,14 @@ _UNREADABLE = (
 _PATH_PARAMETERS = ("path", "currentFile", "logPath", "tableName")
 _PATH = re.compile(r"((?:file|s3a?|abfss?|gs|hdfs):/[^\s'\"`,;)\]]+)")
 
+#: What Java says of a host that Spark does not reach: a table's storage, or an executor.
+_UNREACHED = re.compile(
+    r"java\.net\.(?:Connect|NoRouteToHost|SocketTimeout|UnknownHost)Exception"
+    r"|Unable to execute HTTP request|Connection (?:refused|reset|timed out)"
+)
+#: SQLSTATE classes of errors that are a statement's own, whatever text they show.
+_OWN_FAULTS = ("0A", "22", "42")
+
 #: What the system says of a full disk; Java hands it on as text.
 _FULL = ("No space left on device", "Disk quota exceeded")
 
@@ -112,6 +120,10 @@ class SessionEnded(ConnectionFailure):
     """A Connect server has ended a session, and has others."""
 
 
+class HostNotReached(ConnectionFailure):
+    """Spark runs, and does not reach a host that it needs."""
+
+
 def _unreachable_hint(clusters: Sequence[Path]) -> str:
     """Return what helps where a server does not answer.
 
@@ -132,7 +144,7 @@ def translated(error: Exception) -> PostgresError:
     if isinstance(error, PostgresError):
         return error
     told = _told(error)
-    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted, DiskFull)):
+    if isinstance(told, (InternalError, UndefinedFile, DataCorrupted, DiskFull, HostNotReached)):
         told.path = _path(error)
     return told
 
@@ -181,7 +193,7 @@ def _told(error: Exception) -> PostgresError:
             detail=_first_line(message),
             hint="Try again: another one is started. What was not finished is finished, or undone.",
         )
-    if "UNAVAILABLE" in message or "Connection refused" in message:
+    if _grpc_status(error) == "UNAVAILABLE":
         return ConnectionFailure(
             "could not connect to the Spark Connect server",
             detail=_first_line(message),
@@ -221,13 +233,20 @@ def _told(error: Exception) -> PostgresError:
             " another directory for temporary files: --conf"
             " spark.driver.extraJavaOptions=-Djava.io.tmpdir=DIRECTORY.",
         )
+    if not sqlstate.startswith(_OWN_FAULTS) and _UNREACHED.search(message):
+        return HostNotReached(
+            "Spark could not reach a host",
+            detail=_first_line(message),
+            hint="Try again when it answers. Where storage is, and how it is reached, Spark's"
+            " properties say: --conf spark.hadoop.NAME=VALUE.",
+        )
     if condition.startswith(_UNREADABLE):
         return DataCorrupted("Spark could not read a table", detail=_first_line(message))
     if sqlstate.startswith("0A"):
         return FeatureNotSupported("Spark cannot do this", detail=_first_line(message))
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))
-    return InternalError(f"Spark failed: {_first_line(message)}")
+    return InternalError(f"Spark failed: {_first_line(message) or type(error).__name__}")
 
 
 def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
@@ -267,9 +286,16 @@ def _condition(error: Exception) -> tuple[str, str]:
     return "", ""
 
 
+def _grpc_status(error: Exception) -> str | None:
+    """Return the status of a call of a Connect server that has failed; None for other errors, also
+    for those that a server answers with."""
+    code = getattr(error, "getGrpcStatusCode", None)  # its class is not loaded without a server
+    return None if code is None else str(code().name)
+
+
 def _first_line(message: str) -> str:
     """The first line that tells something, with the cause of all that follows from it."""
-    message = _PY4J_PREFIX.sub("", message)
+    message = _PY4J_PREFIX.sub("", message).lstrip()
     details = _RPC_DETAILS.search(message)
     first = message.split("\n", 1)[0] if details is None else details[1]
     causes = _CAUSE.findall(message)

@@ -128,7 +128,8 @@ def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
 
 @cache
 def _comparison_operators() -> dict[str, str]:
-    """The comparison that a function computes, for types whose comparison is known: int4lt -> <."""
+    """Return the comparisons that functions compute, for types whose comparison is known: `<` of
+    int4lt."""
     result = {}
     for name in ("=", "<>", "<", "<=", ">", ">="):
         for operator in builtin.operators()[name]:
@@ -371,7 +372,7 @@ def _constant(constants: Constants, place: int) -> str:
 def _spark_pattern(pattern: str) -> str:
     """A LIKE pattern for Spark, which refuses a backslash before an ordinary character.
 
-    a\\bc%  ->  abc%
+    `a\\bc%`  ->  `'abc%'`
     """
     shown = without_needless_escapes(pattern)
     if shown is None:

@@ -26,7 +26,7 @@ from replctl.spark.installation import pyspark_folder
 from replctl.spark.java import check_user, find_java, java_release, module_options
 from replctl.spark.maven import delta_jars
 from replctl.spark.scratch import Scratch
-from replctl.spark.start_failure import cause, memory_hint, reason
+from replctl.spark.start_failure import cause, reason, start_hint
 
 _START_TIMEOUT = 120.0  # seconds until the JVM has to answer
 _END_TIMEOUT = 30.0
@@ -229,7 +229,7 @@ def gateway(
                 raise ConnectionFailure(
                     "could not start Spark",
                     detail=reason(_written(log), code),
-                    hint=memory_hint(code),
+                    hint=start_hint(code),
                 ) from error
             text, translated = told
             why = cause(text, _written(log))
@@ -275,7 +275,7 @@ def _await(process: subprocess.Popen[bytes], answer: Path, log: IO[bytes]) -> tu
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
             raise ConnectionFailure(
-                "could not start Spark", detail=reason(_written(log), code), hint=memory_hint(code)
+                "could not start Spark", detail=reason(_written(log), code), hint=start_hint(code)
             )
         time.sleep(0.02)
     return _read_connection(answer)

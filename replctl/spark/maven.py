@@ -14,15 +14,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from replctl.cache_directory import cache_directory
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.file_lock import help_with
 from replctl.spark.environment import JAVA_VARIABLES
 from replctl.spark.installation import SPARK, check_pyspark, pyspark_folder
 from replctl.spark.java import find_java
@@ -34,6 +36,7 @@ _SCALA = "2.13"
 _DELTA_ORGANISATIONS = r"io\.delta|io\.unitycatalog"
 
 _SILENCE = 60.0  # seconds in which nothing comes, after which it is given up
+_OTHERS_TIMEOUT = 600.0  # seconds in which another process may bring them
 _LEAST = 1024  # bytes that count as an answer
 _REPORT_INTERVAL = 10.0
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 20_000, 45_000  # milliseconds, of one attempt
@@ -67,12 +70,39 @@ def delta_jars(java: Path) -> list[Path]:
     if not folder.is_dir():  # an image of a read-only machine may have them: no lock is needed
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{folder}.lock"):
+            with _bringing(folder):
                 if not folder.is_dir():
                     resolve(java, _delta_dependency(delta), folder)
         except OSError as error:
             raise _unkept(f'"{cache}": {error.strerror}') from error
     return sorted(folder.glob("*.jar"))
+
+
+@contextmanager
+def _bringing(folder: Path) -> Iterator[None]:
+    """Keep other processes from bringing the same jars meanwhile, and say whom this one waits for.
+
+    Raises:
+        ObjectNotInPrerequisiteState: one has been bringing them for too long.
+    """
+    path = Path(f"{folder}.lock")
+    lock = FileLock(path)
+    begun = time.monotonic()
+    while True:
+        try:
+            lock.acquire(timeout=_REPORT_INTERVAL)
+            break
+        except Timeout as error:
+            detail, hint = help_with(path)
+            if time.monotonic() - begun > _OTHERS_TIMEOUT:
+                why = f"Another process has been bringing it for {_OTHERS_TIMEOUT:g} seconds."
+                told = why if detail is None else f"{why} {detail}"
+                raise _not_brought(folder.name, told, hint=hint) from error
+            logger.info("waiting for %s, which another process brings", folder.name)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def bring_jars() -> Path:
@@ -227,8 +257,8 @@ def proxy_options(environment: Mapping[str, str]) -> list[str]:
     """Return the options by which Java uses the proxies that the environment names, as other
     programs do; none where it tells Java itself of a proxy.
 
-    HTTPS_PROXY=http://p:3128 NO_PROXY=.corp  ->  -Dhttps.proxyHost=p -Dhttps.proxyPort=3128
-                                                  -Dhttp.nonProxyHosts=*.corp
+    {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".corp"} ->
+    [`-Dhttps.proxyHost=p`, `-Dhttps.proxyPort=3128`, `-Dhttp.nonProxyHosts=*.corp`]
     """
     if any("proxyHost" in environment.get(name, "") for name in JAVA_VARIABLES):
         return []

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 _MEBIBYTE = 2**20
+_LOG_SHARE = 4 * _MEBIBYTE
+_LEAST_LOGS = 64
+#: A size as Java and Spark write it.
+_SIZE = re.compile(r"(?P<number>\d+)(?P<unit>[kmgtp]?)b?")
+_SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 #: With less Spark does not start.
 _LEAST_HEAP = 512 * _MEBIBYTE
 
@@ -22,6 +28,21 @@ def heap(wanted: int, limit: int | None) -> str:
     """
     size = wanted if limit is None else max(min(wanted, limit // 2), _LEAST_HEAP)
     return f"{size // _MEBIBYTE}m"
+
+
+def cached_logs(heap_size: str) -> int:
+    """Return how many Delta logs a JVM should keep in memory: with what Spark knows of the table, a
+    log of few entries takes 1 to 2 MB, and all together get less than half of the heap.
+
+    Delta keeps 10,000 of them for an hour, and each round of `--watch` may read a table that is
+    made for it (log_folder.py).
+
+    Args:
+        heap_size: as in spark.driver.memory: 2g.  Java refuses what is no size.
+    """
+    found = _SIZE.fullmatch(heap_size.strip().lower())
+    size = int(found["number"]) << _SHIFTS[found["unit"]] if found else 0
+    return max(size // _LOG_SHARE, _LEAST_LOGS)
 
 
 def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> int | None:

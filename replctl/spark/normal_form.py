@@ -45,7 +45,7 @@ _STRING = r'("(?:[^"\\]++|\\.)*+")'
 
 
 def normal_form(value: SqlValue) -> SqlValue:
-    """Return the normal form of a stored value: `1.50` of a numeric -> `1.5`; NULL stays NULL.
+    """Return the normal form of a stored value: `1.5` of `1.50` in a numeric; NULL stays NULL.
 
     Raises:
         UndefinedFunction: PostgreSQL has no equality for the type (json, xml, point).

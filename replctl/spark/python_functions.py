@@ -31,10 +31,16 @@ if TYPE_CHECKING:
 
 
 class PythonFunctions:
-    """The functions, registered in a session when a statement uses them for the first time."""
+    """The functions, registered in a session when a statement uses them for the first time.
 
-    def __init__(self, *, is_remote: bool) -> None:
+    Args:
+        is_remote: the sessions are of a Connect server.
+        scratch: a directory for temporary files; the system's if not given.
+    """
+
+    def __init__(self, *, is_remote: bool, scratch: Path | None) -> None:
         self._is_remote = is_remote
+        self._scratch = scratch
         self._known: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
     def make_known(self, session: SparkSession, statement: str) -> None:
@@ -44,7 +50,7 @@ class PythonFunctions:
             return
         known = self._known.setdefault(session, set())
         if self._is_remote and not known and session.conf.get(PACKAGE, "") != own_package():
-            _send_package(session)
+            _send_package(session, self._scratch)
         for name in sorted(used - known):
             if name.startswith("replctl_eval_"):
                 session.udf.register(name, _program(python_program.program_named(name)))
@@ -71,14 +77,16 @@ def _root() -> Path:
     return Path(str(files("replctl")))
 
 
-def _send_package(session: SparkSession) -> None:
+def _send_package(session: SparkSession, scratch: Path | None) -> None:
     """Give a Connect server's Python the modules that the functions are made of.
 
     The sessions of a server share the folder that Spark copies files to, and a copy that fails
     makes the jobs of all of them fail: the file's name must not be another session's.
     """
     root = _root()
-    with tempfile.TemporaryDirectory() as folder:
+    if scratch is not None:
+        scratch.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
         archive = Path(folder) / f"replctl-{uuid.uuid4().hex}.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
             for path in sorted(root.rglob("*")):

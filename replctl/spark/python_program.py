@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from replctl.adt import interpret
 from replctl.errors import FeatureNotSupported, PostgresError
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, storage_type, to_wire_value, wire
 from replctl.spark.sql_value import SqlValue, raised_text
@@ -106,7 +106,7 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
     interpret.compiled(tree)  # refused now, not when the first row comes
     if not values:
         values.append(SqlValue("0", "int4", "INT"))  # what tells the number of rows
-    program = Program(nodes.dumps(tree), tuple(value.type for value in values), expr.type)
+    program = Program(pg_node_tree.dumps(tree), tuple(value.type for value in values), expr.type)
     _PROGRAMS[program.name] = program
     return _call(program, values, expr.type)
 
@@ -202,7 +202,7 @@ def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]
 
 @cache
 def _function(program: Program) -> Callable[[Sequence[Any]], Any]:
-    return interpret.compiled(nodes.loads(program.expression))
+    return interpret.compiled(pg_node_tree.loads(program.expression))
 
 
 def _reader(type_name: str) -> Callable[[Any], Any]:

@@ -19,8 +19,9 @@ from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, o
 from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
 from replctl.spark.query import target as own
 from replctl.spark.replicated_change import received
+from replctl.spark.row_hash import in_buckets, key_bucket
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.staging import SMALL, Staged, StagedColumn, staged
 from replctl.spark.translation import to_sql
 from replctl.spark.values import (
     ForeignChanges,
@@ -29,9 +30,20 @@ from replctl.spark.values import (
     Target,
     TargetColumn,
 )
+from replctl.spark.verify import Sides, buckets_query
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
+
+#: Into so many buckets the keys of a large table are divided, and of how many that differ the rows
+#: are looked up: of more, most rows are read anyway.
+BUCKETS = 65536
+_MANY_BUCKETS = BUCKETS // 8
+
+#: The name of a column of an image of a row, by its attnum.
+_Image = Callable[[int], str]
+#: Which rows of a side are compared.
+_Narrowing = Callable[[Query, _Image], Query]
 
 
 @contextmanager
@@ -40,6 +52,9 @@ def difference(
 ) -> Iterator[Staged]:
     """The rows in which the target differs, computed once.
 
+    Of large tables both sides are hashed first, so that only the rows of buckets that differ are
+    sorted and joined (row_hash.py).
+
     Each has `op`: I (missing), U (other values), D (not published), C (published, and its key has
     come before); without a key also R (another one of those that a D stands for) and K (it stays,
     but a D removes its equals).  `leaf` is where the target has it, NULL for I and C.
@@ -47,10 +62,21 @@ def difference(
     Args:
         rows: a query of n1, n2, ..., the columns that are sent.
     """
+    is_many: bool | None = False
     found = _difference_sql(target, sent, rows, mending)
-    is_many = not engine.query_size.is_small(found.sql)
+    if _is_large(engine, found):
+        hashed = buckets_query(Sides(rows, tuple(sent), target), BUCKETS)
+        ((_published, _stored, buckets),) = engine.rows(hashed.sql)
+        is_many = len(buckets) > SMALL or None  # each has a row that differs, at least
+        if len(buckets) <= _MANY_BUCKETS:
+            found = _difference_sql(target, sent, rows, mending, _in_buckets(target, buckets))
     with staged(engine, found.sql, _difference_columns(target), is_many=is_many) as rows_found:
         yield rows_found
+
+
+def _is_large(engine: Engine, rows: Query) -> bool:
+    """Return whether it pays to hash the sides of a difference before."""
+    return not engine.query_size.is_small(rows.sql)
 
 
 @contextmanager
@@ -90,7 +116,7 @@ def renewed_difference(
             earlier=view_rows(earlier),
             unchanged=f"SELECT * FROM earlier LEFT ANTI JOIN keys ON {_among(target, known)}"
             f" WHERE NOT ({is_extra}) OR ({_deletable(mending)})",
-            compared=_difference_sql(target, sent, rows, mending, keys),
+            compared=_difference_sql(target, sent, rows, mending, _with_keys(target, keys)),
         )
         with staged(engine, found.sql, _difference_columns(target)) as rows_found:
             yield rows_found
@@ -113,28 +139,47 @@ def _among(target: Target, values: Sequence[str]) -> str:
     return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
 
 
+def _all_rows(rows: Query, _image: _Image) -> Query:
+    return rows
+
+
+def _with_keys(target: Target, keys: Staged) -> _Narrowing:
+    """Only the rows with some keys."""
+
+    def narrowed(rows: Query, image: _Image) -> Query:
+        return query(
+            f"SELECT all_rows.* FROM all_rows LEFT SEMI JOIN keys"
+            f" ON {_among(target, _matching_values(target, image))}",
+            all_rows=rows,
+            keys=view_rows(keys),
+        )
+
+    return narrowed
+
+
+def _in_buckets(target: Target, buckets: Sequence[int]) -> _Narrowing:
+    """Only the rows in some buckets."""
+
+    def narrowed(rows: Query, image: _Image) -> Query:
+        bucket = key_bucket(target, _sent_columns(target), image, BUCKETS)
+        return in_buckets(rows, bucket, buckets)
+
+    return narrowed
+
+
 def _difference_sql(
     target: Target,
     sent: Sequence[SentColumn],
     rows: str,
     mending: Mending,
-    keys: Staged | None = None,
+    narrowed: _Narrowing = _all_rows,
 ) -> Query:
     """
     Args:
-        keys: compare only these.
+        narrowed: which rows of both sides are compared.  Rows that are matched with each other, or
+            that are equal for Spark, are all among them, or none.
     """
-    source, target_rows = _source(target, sent, rows), _target_rows(target)
-    if keys is not None:
-        source, target_rows = (
-            query(
-                f"SELECT * FROM rows LEFT SEMI JOIN keys"
-                f" ON {_among(target, _matching_values(target, image))}",
-                rows=side,
-                keys=view_rows(keys),
-            )
-            for side, image in ((source, new), (target_rows, own))
-        )
+    source, target_rows = _source(target, sent, rows, narrowed), _target_rows(target, narrowed)
     if target.key:
         matched = _matched_by_key(target, source, target_rows)
         ops = _ops_by_key(target, mending)
@@ -238,24 +283,25 @@ def count_deleted(engine: Engine, target: Target, found: Staged) -> tuple[int, i
 _RUNNING = "ROWS UNBOUNDED PRECEDING"
 
 
-def _source(target: Target, sent: Sequence[SentColumn], rows: str) -> Query:
+def _source(
+    target: Target, sent: Sequence[SentColumn], rows: str, narrowed: _Narrowing = _all_rows
+) -> Query:
     """The published rows with the target's columns and types, new_<attnum>; occurrence numbers
     those that are equal in what matches them."""
-    converted = [
+    converted = selected(
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
-    ]
+    )
     places = _places(target, new)
     place = ", ".join(places) or "1"
     return query(
         f"SELECT *, row_number() OVER (PARTITION BY {place} ORDER BY {place}) AS occurrence"
         " FROM placed",
-        published=Query(rows),
-        converted=f"SELECT {selected(converted)} FROM published",
-        placed=f"SELECT {', '.join(['*', *_placed(target, new)])} FROM converted",
+        compared=narrowed(query(f"SELECT {converted} FROM published", published=Query(rows)), new),
+        placed=f"SELECT {', '.join(['*', *_placed(target, new)])} FROM compared",
     )
 
 
-def _target_rows(target: Target) -> Query:
+def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
     """The target's rows, target_<attnum>, each with its leaf.
 
     By key: `previous_leaf` and `next_leaf` are those of other rows with the same key, and
@@ -286,8 +332,8 @@ def _target_rows(target: Target) -> Query:
         numbers = f"row_number() {over} AS target_occurrence"
     return query(
         f"SELECT *, {numbers} FROM placed",
-        stored=union(parts),
-        placed=f"SELECT {', '.join(['*', *_placed(target, own)])} FROM stored",
+        compared=narrowed(union(parts), own),
+        placed=f"SELECT {', '.join(['*', *_placed(target, own)])} FROM compared",
     )
 
 
@@ -382,7 +428,7 @@ def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
     return bool(engine.rows(f"SELECT 1 FROM {found.view} WHERE op = 'U' AND ({differs}) LIMIT 1"))
 
 
-def _matching_values(target: Target, image: Callable[[int], str]) -> list[str]:
+def _matching_values(target: Target, image: _Image) -> list[str]:
     """SQL of the values by which rows are matched: of the key's columns in their normal form, or
     all that are sent as they are stored.
 
@@ -394,7 +440,7 @@ def _matching_values(target: Target, image: Callable[[int], str]) -> list[str]:
     return [_normal(target.column(k), image(k)) for k in target.key]
 
 
-def _placed(target: Target, image: Callable[[int], str]) -> list[str]:
+def _placed(target: Target, image: _Image) -> list[str]:
     """The columns `_places` of a row, computed once for its window and its join."""
     values = _matching_values(target, image)
     return [
@@ -404,7 +450,7 @@ def _placed(target: Target, image: Callable[[int], str]) -> list[str]:
     ]
 
 
-def _places(target: Target, image: Callable[[int], str]) -> list[str]:
+def _places(target: Target, image: _Image) -> list[str]:
     """The names of the columns that rows are matched by."""
     if not target.key:
         return _matching_values(target, image)

@@ -56,17 +56,39 @@ def key_bucket(
 ) -> str:
     """Return SQL of the bucket of a row, by its key; without a key, by all that is compared.
 
+    Rows that Spark calls equal are in one bucket, also where they are stored differently.
+
     Args:
         columns: those that are compared.
         image: the name of a column by its attnum.
         count: how many buckets there are.
     """
-    keys = []
-    for column in map(target.column, target.key):
-        stored = storage_type(column.type, column.typmod)
-        keys.append(normal_form(SqlValue(image(column.attnum), column.type, stored)).text)
-    hashed = f"xxhash64({', '.join(keys)})" if keys else row_hash(columns, image)
-    return f"CAST(pmod({hashed}, {count}L) AS INT)"
+    values = [image(column.attnum) for column in columns]
+    if target.key:
+        values = []
+        for column in map(target.column, target.key):
+            stored = storage_type(column.type, column.typmod)
+            values.append(normal_form(SqlValue(image(column.attnum), column.type, stored)).text)
+    return f"CAST(pmod(xxhash64({', '.join(values) or '0'}), {count}L) AS INT)"
+
+
+def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
+    """Return the rows that are in some buckets.
+
+    A join and not WHERE: Spark derives conditions on the columns of a later step from those on
+    their sources, and without a key the bucket depends on all columns, so that each column doubles
+    how many conditions it derives.
+
+    Args:
+        bucket: SQL of a row's bucket.
+    """
+    if not buckets:
+        return query("SELECT * FROM all_rows WHERE FALSE", all_rows=rows)
+    return query(
+        f"SELECT all_rows.* FROM all_rows LEFT SEMI JOIN differing ON differing.bucket = {bucket}",
+        all_rows=rows,
+        differing=f"SELECT explode(array({', '.join(map(str, buckets))})) AS bucket",
+    )
 
 
 def differing_buckets(published: Query, leaves: Sequence[Query], bucket: str, hashed: str) -> Query:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from typing import IO, Any, NoReturn
 from filelock import FileLock, Timeout
 
 from replctl.errors import ConnectionFailure, PostgresError
-from replctl.file_lock import is_locked
+from replctl.file_lock import help_with, is_locked
 from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
@@ -37,7 +37,7 @@ from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
 from replctl.spark.maven import delta_jars
 from replctl.spark.memory import heap, memory_limit
-from replctl.spark.start_failure import ending, memory_hint, reason
+from replctl.spark.start_failure import ending, reason, start_hint
 
 _START_TIMEOUT = (
     180.0  # seconds until the server has to answer; Delta's jars may have to be brought
@@ -136,7 +136,7 @@ def start_server(cluster: Path, conf: ServerConf) -> tuple[Server, bool]:
     """
     folder = _Folder(cluster)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    with FileLock(folder.path / "start.lock", mode=0o600):
+    with folder.starting():
         if (server := find_server(cluster)) is not None:
             return server, False
         check_user()
@@ -176,7 +176,7 @@ def _not_started(folder: _Folder, process: subprocess.Popen[bytes]) -> Connectio
         detail, hint = told
     else:
         output = folder.log.read_text("utf-8", "replace")
-        detail, hint = reason(output, code), memory_hint(code)
+        detail, hint = reason(output, code), start_hint(code)
     return ConnectionFailure("could not start the Spark server", detail=detail, hint=hint)
 
 
@@ -247,26 +247,28 @@ def attach_server(cluster: Path) -> Server | None:
 
 @contextmanager
 def temporary_server(
-    memory: str, master: str = "local[2]", *, is_brief: bool = False, folder: Path | None = None
+    memory: str,
+    master: str = "local[2]",
+    *,
+    properties: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Iterator[str]:
     """Give the address, with the token, of a server that no cluster has, and that ends with the
     block.
 
     Args:
         memory: of the driver, as in spark.driver.memory.
-        is_brief: as in SparkConf.
+        properties: further ones of Spark.
         folder: an empty one where `find_server` finds it.
 
     Raises:
         As `start_server`.
     """
-    properties = {"spark.driver.memory": memory}
-    if is_brief:
-        properties["spark.driver.extraJavaOptions"] = jvm.BRIEF_OPTIONS
+    chosen = {"spark.driver.memory": memory, **(properties or {})}
     with tempfile.TemporaryDirectory() as other:
         place = folder or Path(other)
         # Its time-out counts from the end of this process, were that killed
-        conf = ServerConf(master, tuple(properties.items()), idle_timeout=5.0)
+        conf = ServerConf(master, tuple(chosen.items()), idle_timeout=5.0)
         server, _is_new = start_server(place, conf)
         attach_server(place)
         try:
@@ -296,6 +298,30 @@ class _Folder:
         self.scratch = self.cluster / "tmp"
         self._failure = self.path / "failure.json"
         self._ending = self.path / "ending"
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Keep others from starting a server meanwhile.
+
+        Raises:
+            ConnectionFailure: somebody has been starting one for too long.
+        """
+        path = self.path / "start.lock"
+        lock = FileLock(path, mode=0o600)
+        try:
+            lock.acquire(timeout=_START_TIMEOUT)
+        except Timeout as error:
+            detail, hint = help_with(path)
+            raise ConnectionFailure(
+                "another program has been starting the Spark server for"
+                f" {_START_TIMEOUT:g} seconds",
+                detail=detail,
+                hint=hint,
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
 
     def is_locked(self) -> bool:
         """Whether the process that watches over a server lives, and its server answers."""

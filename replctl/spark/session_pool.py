@@ -29,6 +29,7 @@ class SessionPool:
         first: the session of the thread that makes the pool.
         make: makes another one.
         is_open: returns whether the server still has a session; asked after a minute of rest.
+        end: closes one that the server does not have any more.
         clock: returns seconds.
     """
 
@@ -37,9 +38,10 @@ class SessionPool:
         first: SparkSession,
         make: Callable[[], SparkSession],
         is_open: Callable[[SparkSession], bool],
+        end: Callable[[SparkSession], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._make, self._is_open, self._clock = make, is_open, clock
+        self._make, self._is_open, self._end, self._clock = make, is_open, end, clock
         self._used = {threading.current_thread(): _Used(first, clock())}
         self._giving = threading.Lock()
 
@@ -52,7 +54,12 @@ class SessionPool:
         thread = threading.current_thread()
         used = self._used.get(thread) or self._of_ended_thread()
         now = self._clock()
-        if used is None or (now - used.at > _IDLE and not self._is_open(used.session)):
+        if used is not None and now - used.at > _IDLE and not self._is_open(used.session):
+            with self._giving:
+                self._used.pop(thread, None)
+            self._end(used.session)
+            used = None
+        if used is None:
             used = _Used(self._make(), now)
         used.at = now
         with self._giving:

@@ -59,7 +59,7 @@ def bound(
 ) -> str:
     """What `build` makes of values, each of them computed once, those of `always` beforehand.
 
-    f(x) || f(x) where f(x) is long  ->  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
+    f(x) || f(x) where f(x) is long  becomes  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 
     Raises:
         FeatureNotSupported: what is built around them runs in Python.

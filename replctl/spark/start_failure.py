@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
@@ -13,6 +14,13 @@ _LOGGED = re.compile(r"^\d\S+ [\d:]+ (?:ERROR|FATAL) \S+: (?!Ignoring error)(.+)
 _NO_REASON = re.compile(
     r"\s|at |\.\.\. \d+ more|Picked up |WARNING: |Error: Could not create |Error: A fatal |#?\s*$"
     r"|.* VM warning: |\d\S+ [\d:]+ (?:WARN|INFO) "
+)
+
+#: Limits of a process below which Java, or Spark in it, does not start.
+_LIMITS = (
+    (resource.RLIMIT_NOFILE, 512, "open files", "-n 4096"),
+    (resource.RLIMIT_AS, 10 << 30, "address space", "-v unlimited"),
+    (resource.RLIMIT_NPROC, 512, "processes", "-u 4096"),
 )
 
 
@@ -58,8 +66,17 @@ def ending(code: int) -> str:
     return f"The JVM has ended with exit code {code}."
 
 
-def memory_hint(code: int | None) -> str | None:
-    """Return what helps a JVM that was killed; None for one that has ended otherwise."""
-    if code != -signal.SIGKILL:
-        return None
-    return "Give it a smaller heap, --conf spark.driver.memory=1g, or the machine more memory."
+def start_hint(code: int | None) -> str | None:
+    """Return what helps a JVM that was killed, or that starts under limits in which Java cannot
+    work; None for others.
+
+    Args:
+        code: its exit code; None if it has not ended.
+    """
+    if code == -signal.SIGKILL:
+        return "Give it a smaller heap, --conf spark.driver.memory=1g, or the machine more memory."
+    for limit, least, what, option in _LIMITS:
+        _soft, hard = resource.getrlimit(limit)  # Java raises the other one
+        if hard != resource.RLIM_INFINITY and hard < least:
+            return f"Raise the limit of {what}, which is {hard}: ulimit {option}."
+    return None

@@ -17,7 +17,7 @@ def used_columns(expr: StoredExpr) -> list[tuple[str, int]]:
 def stored_sql_of(expr: StoredExpr, column: Callable[[int], str]) -> str:
     """Return the SQL of an expression over other columns than the table's own.
 
-    `a > 0`, a in w1  ->  transform(array(named_struct('f0', w1)),
+    `a > 0`, a in w1  becomes  transform(array(named_struct('f0', w1)),
     `values` -> transform(array(`values`.f0), `a` -> (a > 0))[0])[0]
 
     A lambda function gives each value the name that the text has for it.  All values are in one

@@ -17,7 +17,7 @@ from replctl.record import dataclass
 from replctl.spark.data_type import storage_type
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.query import Query, key, query, selected, table_rows, union
-from replctl.spark.row_hash import differing_buckets, key_bucket, row_hash
+from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
 from replctl.spark.sql_value import SqlValue
 from replctl.spark.staging import Staged, StagedColumn, staged
 from replctl.spark.text_conversion import replicate
@@ -157,7 +157,7 @@ def differences_query(sides: Sides, buckets: Sequence[int]) -> Query:
     shown = [f"s{i}" for i, _ in enumerate(sides.shown, start=1)]
     keys = [key(i) for i, _ in enumerate(sides.target.key, start=1)]
     steps: dict[str, Query | str] = {
-        **_sides_in_buckets(sides, buckets),
+        "sides": _sides_in_buckets(sides, buckets),
         "valued": f"SELECT {_valued(sides)} FROM sides",
         "surplus": f"SELECT {_joined([*keys, *compared])}"
         f"{_joined([f'any_value({name}) AS {name}' for name in shown])}"
@@ -278,22 +278,13 @@ def _valued(sides: Sides) -> str:
     )
 
 
-def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> dict[str, Query | str]:
-    """The step `sides`, of the rows in some buckets, with those that it needs.
-
-    A join and not WHERE: Spark derives conditions on the columns of a later step from those on
-    their sources, and without a key the bucket depends on all columns, so that each column doubles
-    how many conditions it derives.
-    """
+def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
+    """The rows of both in some buckets."""
     if len(buckets) > _MANY_BUCKETS:
-        return {"sides": _sides(sides)}
-    bucket = key_bucket(sides.target, sides.columns, _name, BUCKETS)
-    numbers = ", ".join(map(str, buckets))
-    return {
-        "all_rows": _sides(sides),
-        "differing_buckets": f"SELECT explode(array({numbers})) AS bucket",
-        "sides": f"SELECT * FROM all_rows LEFT SEMI JOIN differing_buckets ON bucket = {bucket}",
-    }
+        return _sides(sides)
+    return in_buckets(
+        _sides(sides), key_bucket(sides.target, sides.columns, _name, BUCKETS), buckets
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -338,7 +329,7 @@ def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list
 
 
 def _numbers(array: str) -> tuple[int, ...]:
-    """The numbers of an array's text: {2,3} -> 2, 3."""
+    """The numbers of an array's text: `{2,3}` -> (2, 3)."""
     return tuple(int(item) for item in array.strip("{}").split(",") if item)
 
 

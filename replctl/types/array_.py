@@ -61,7 +61,7 @@ def array_form(element: TextForm, delimiter: str) -> TextForm:
 def array_in(
     text: str, delimiter: str, read: Read, render: Callable[[list[Any]], str]
 ) -> ArrayValue:
-    """`{1,NULL}` -> [1, None]; `[0:1]={1,2}` -> BoundedArray.
+    """`{1,NULL}` becomes [1, None]; of `[0:1]={1,2}` it is a BoundedArray.
 
     Args:
         read, render: the input of an element, the output of an array that begins at 1.
@@ -85,7 +85,7 @@ def array_in(
 
 
 def array_out(value: list[Any], delimiter: str, render: Callable[[Any], str]) -> str:
-    """[1, None, 2] -> `{1,NULL,2}`; an item is quoted where it could be misread.
+    """[1, None, 2] becomes `{1,NULL,2}`; an item is quoted where it could be misread.
 
     Args:
         render: the output of an element.
@@ -240,7 +240,7 @@ class _Elements:
 
 
 def _dimensions(text: str) -> tuple[list[tuple[int, int]], int]:
-    """`[0:1][2]={{..` -> ([(0, 1), (1, 2)], 8): bounds, and where the first left brace is."""
+    """`[0:1][2]={{..` -> ([(0, 1), (1, 2)], 9): bounds, and where the first left brace is."""
     bounds: list[tuple[int, int]] = []
     position = _skip_blanks(text, 0)
     while text[position : position + 1] == "[":

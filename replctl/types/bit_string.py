@@ -13,7 +13,7 @@ from replctl.types.text_form import TextForm
 
 
 def bit_in(text: str, typmod: int, now: datetime | None) -> str:
-    """`101`, `b101`, `X5` -> 101, 101, 0101.
+    """`101`, `b101`, `X5` -> `101`, `101`, `0101`.
 
     Raises:
         StringDataLengthMismatch: it has another length than the modifier says.
@@ -40,7 +40,7 @@ def varbit_in(text: str, typmod: int, now: datetime | None) -> str:
 
 
 def bit(value: str, typmod: int, explicit: bool) -> str:
-    """(`101`, bit(4)) -> `1010` in an explicit cast, which cuts and fills on the right.
+    """(`101`, 4) -> `1010`: in an explicit cast, which cuts and fills on the right.
 
     Raises:
         StringDataLengthMismatch: another length, in an implicit cast.
@@ -53,7 +53,7 @@ def bit(value: str, typmod: int, explicit: bool) -> str:
 
 
 def varbit(value: str, typmod: int, explicit: bool) -> str:
-    """(`101`, varbit(2)) -> `10` in an explicit cast.
+    """(`101`, 2) -> `10`: in an explicit cast.
 
     Raises:
         StringDataRightTruncation: too long, in an implicit cast.
@@ -66,7 +66,7 @@ def varbit(value: str, typmod: int, explicit: bool) -> str:
 
 
 def bit_bytes(value: str) -> bytes:
-    """`101` -> b"\xa0": eight bits to a byte, the last one filled with zeros."""
+    r"""`101` -> b"\xa0": eight bits to a byte, the last one filled with zeros."""
     size = -(-len(value) // 8)
     return int(value.ljust(8 * size, "0") or "0", 2).to_bytes(size)
 

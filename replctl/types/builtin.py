@@ -416,7 +416,7 @@ def _function(row: dict[str, str]) -> Function:
 
 
 def _split_defaults(text: str) -> list[str]:
-    """`NULL::name, false, ARRAY['a', 'b']` -> its items; a comma inside quotes or brackets
+    """`NULL::name, false, ARRAY['a', 'b']` becomes its items; a comma inside quotes or brackets
     stays."""
     items, depth, quoted, start = [], 0, False, 0
     for i, char in enumerate(text):

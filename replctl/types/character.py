@@ -32,7 +32,7 @@ def char_in(text: str) -> str:
 
 
 def char_byte(value: str) -> int:
-    r"""The byte that a "char" is: `a` -> 97, `\\200` -> 128."""
+    r"""The byte that a "char" is: `a`, `\200` -> 97, 128."""
     if len(value) == 4:
         return int(value[1:], 8)
     return ord(value) if value else 0
@@ -61,7 +61,7 @@ def byte_difference(a: bytes, b: bytes) -> int:
 
 
 def varchar(value: str, typmod: int, explicit: bool) -> str:
-    """(`abc  `, varchar(3)) -> `abc`: blanks may be cut, in an explicit cast everything.
+    """(`abc  `, 7) -> `abc`: blanks may be cut, in an explicit cast everything.
 
     Raises:
         StringDataRightTruncation: something else than blanks would be cut.
@@ -75,7 +75,7 @@ def varchar(value: str, typmod: int, explicit: bool) -> str:
 
 
 def bpchar(value: str, typmod: int, explicit: bool) -> str:
-    """(`ab`, char(3)) -> `ab `; too much is cut as by varchar.
+    """(`ab`, 7) -> `ab `; too much is cut as by varchar.
 
     Raises:
         StringDataRightTruncation: something else than blanks would be cut.

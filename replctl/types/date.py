@@ -125,7 +125,7 @@ def timetz_out(value: TimeTz) -> str:
 
 
 def time(value: int, typmod: int, explicit: bool = False) -> int:
-    """(`12:00:00.7`, time(0)) -> `12:00:01`."""
+    """(43200700000, 0) -> 43201000000: microseconds, rounded to so many digits."""
     return round_microseconds(value, typmod)
 
 
@@ -152,7 +152,7 @@ def date_and_era(days: int) -> tuple[str, str]:
 
 
 def clock_of(match: re.Match[str], group: int) -> int | None:
-    """`04:05:06.7` -> 14706700000 microseconds; None if a number is out of its range.
+    """Microseconds, 14706700000 for `04:05:06.7`; None if a number is out of its range.
 
     Args:
         group: the first of the four groups of hours, minutes, seconds and fraction.

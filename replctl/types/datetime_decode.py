@@ -1,4 +1,4 @@
-"""Fields to a date and a time: `1999-jan-08`, `04:05`, `pst` -> 1999, 1, 8, 4, 5, 8 hours west.
+"""Fields to a date and a time: `1999-jan-08`, `04:05`, `pst` become 1999, 1, 8, 4, 5, 8 hours west.
 
 What a field means depends on those before it.  The rules are those of PostgreSQL's DecodeDateTime()
 and DecodeTimeOnly() in datetime.c, with DateStyle MDY.
@@ -102,7 +102,7 @@ class Decoder:
         return TIME
 
     def _set_julian(self, text: str) -> int:
-        """`2451187.5` -> 1999-01-08 12:00."""
+        """`2451187.5` is 1999-01-08 12:00."""
         whole, point, digits = text.partition(".")
         self.year, self.month, self.day = date_from_days(parse_int4(whole) - UNIX_EPOCH_JULIAN)
         self._is_julian = True
@@ -114,7 +114,7 @@ class Decoder:
         return DATE | TIME
 
     def _set_offset(self, text: str) -> int:
-        """`+5:30`, `-0800` -> 19800 seconds east, 28800 west."""
+        """`+5:30`, `-0800` are 19800 seconds east, 28800 west."""
         match = _OFFSET.match(text)
         assert match is not None  # a field of this kind begins with a sign
         try:
@@ -147,7 +147,7 @@ class Decoder:
         return self._set_run_together(clock, found) | ZONE
 
     def _set_abbreviation(self, word: str) -> int | None:
-        """`est` -> five hours west; None if `word` is no abbreviation."""
+        """`est` is five hours west; None if `word` is no abbreviation."""
         entry = abbreviation(word)
         if entry is None:
             return None
@@ -342,7 +342,7 @@ class Decoder:
 
 
 def _date_parts(text: str) -> list[str]:
-    """`8-jan-1999` -> 8, jan, 1999.  The character behind a part is skipped, even a digit."""
+    """`8-jan-1999` -> [`8`, jan, `1999`].  The character behind a part is skipped, even a digit."""
     parts = []
     position = 0
     while position < len(text):

@@ -1,8 +1,8 @@
 """The fields of a date, time or interval literal, their words, and what can be wrong with them.
 
-`1999-Jan-08 04:05 PST` -> DATE `1999-jan-08`, TIME `04:05`, WORD `pst`.  PostgreSQL's datetime.c
-splits a literal before it looks at what the fields mean; the rules about delimiters are those of
-its ParseDateTime().
+`1999-Jan-08 04:05 PST` becomes DATE `1999-jan-08`, TIME `04:05`, WORD `pst`.  PostgreSQL's
+datetime.c splits a literal before it looks at what the fields mean; the rules about delimiters are
+those of its ParseDateTime().
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def _field_at(text: str, start: int) -> tuple[Field | None, int]:
 
 
 def parse_int4(digits: str) -> int:
-    """`007`, `-7`, nothing -> 7, -7, 0.
+    """`007`, `-7`, `` -> 7, -7, 0.
 
     Raises:
         FieldOverflow: more than an int4.

@@ -262,7 +262,7 @@ def _is_zone(text: str, *, takes_hours: bool) -> bool:
 
 
 def clean_ascii(text: str) -> str:
-    r"""`é\n` -> `\xc3\xa9\x0a`: what other programs are told (pg_clean_ascii)."""
+    r""" "é\x07" -> `\xc3\xa9\x07`: what other programs are told (pg_clean_ascii)."""
     return "".join(
         char if " " <= char <= "~" else "".join(f"\\x{byte:02x}" for byte in char.encode())
         for char in text

@@ -33,7 +33,7 @@ _ARRAY, _OBJECT = 0x4000000040000000, 0x2000000020000000  # JB_FARRAY, JB_FOBJEC
 
 
 def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
-    """(int4,), (`1`,) -> the 64-bit hash of a row's partition key, NULLs left out.
+    """Of types (int4,) and values (`1`,) the 64-bit hash of a row's partition key, NULLs left out.
 
     Args:
         values: canonical texts.
@@ -55,7 +55,7 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
 
 
 def hash_of(type_name: str) -> Callable[[Any], int]:
-    """The hash function of a type: value -> int4.
+    """The hash function of a type: it takes a value, and returns an int4.
 
     Raises:
         UndefinedFunction: there is none.
@@ -65,7 +65,7 @@ def hash_of(type_name: str) -> Callable[[Any], int]:
 
 
 def hash_extended(type_name: str) -> Callable[[Any, int], int]:
-    """The hash function of a type with a seed: (value, seed) -> int8.
+    """The hash function of a type with a seed: it takes both, and returns an int8.
 
     Raises:
         UndefinedFunction: there is none.

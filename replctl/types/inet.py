@@ -23,7 +23,7 @@ class _NoAddress(Exception):
 
 
 def network_in(text: str, is_cidr: bool) -> str:
-    """(`192.168.100.128/25`, cidr), (`10.1`, cidr), (`::ffff:1.2.3.4/128`, inet)
+    """(`192.168.100.128/25`, True), (`10.1`, True), (`::ffff:1.2.3.4/128`, False)
     -> `192.168.100.128/25`, `10.1.0.0/16`, `::ffff:1.2.3.4`.
 
     Raises:
@@ -109,7 +109,7 @@ def _ipv6(text: str) -> tuple[bytes, int]:
 
 
 def _words(text: str, is_last: bool) -> list[int]:
-    """`1:ff:1.2.3.4` -> its 16-bit words; only the last may be an IPv4 address."""
+    """`1:ff:1.2.3.4` -> [1, 255, 258, 772]; only the last may be an IPv4 address."""
     words: list[int] = []
     items = text.split(":") if text else []
     for number, item in enumerate(items):
@@ -123,7 +123,7 @@ def _words(text: str, is_last: bool) -> list[int]:
 
 
 def _embedded_ipv4(text: str) -> tuple[int, int]:
-    """`1.2.3.4` -> 0x102, 0x304; what is left out is 0, as is the end of `1.2`."""
+    """`1.2.3.4` -> (0x102, 0x304); what is left out is 0, as is the end of `1.2`."""
     octets = text.split(".")
     if len(octets) > 4 or not all(_EMBEDDED_OCTET.fullmatch(octet) for octet in octets):
         raise _NoAddress

@@ -44,7 +44,7 @@ def parse_integer(text: str, bits: int, sql_name: str) -> int:
 
 
 def decimal_int(text: str) -> int:
-    """`-007`, nothing -> -7, 0: as int(), which refuses thousands of digits.
+    """`-007`, `` -> -7, 0: as int(), which refuses thousands of digits.
 
     More than a hundred digits are cut to a hundred: no type that is read by this holds as many.
     """

@@ -72,7 +72,7 @@ def interval_out(value: Interval) -> str:
 
 
 def interval(value: Interval, typmod: int, explicit: bool = False) -> Interval:
-    """(`1 day 04:05:06.789`, interval day to second(0)) -> `1 day 04:05:07`.
+    """((0, 1, 14706789000), 0x7FFF0000) -> (0, 1, 14707000000): interval(0).
 
     Raises:
         DatetimeFieldOverflow: the rounded value is too large.

@@ -23,7 +23,7 @@ _MAX_NUMBER = 1e15
 
 
 def decode_iso_interval(text: str) -> IntervalSum:
-    """`P1Y2M` -> 14 months.
+    """`P1Y2M` is 14 months.
 
     Raises:
         BadFormat, FieldOverflow: `text` is no duration, or too large.

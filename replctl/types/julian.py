@@ -10,7 +10,7 @@ _DAYS_OF_ERA = 146097  # 400 years
 
 
 def days_from_date(year: int, month: int, day: int) -> int:
-    """(2000, 3, 1) -> 11017 days since 1970-01-01; a month or day too large runs on."""
+    """(2000, 3, 1) -> 11017: days since 1970-01-01; a month or day too large runs on."""
     year += (month - 1) // 12
     month = (month - 1) % 12 + 1
     if month <= 2:  # years that begin in March have their leap day at the end

@@ -35,7 +35,10 @@ _UNLIMITED = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUN
 
 
 def numeric_in(text: str, typmod: int = -1, now: datetime | None = None) -> Decimal:
-    """` 1_0.10 `, `1e3`, `0x1F`, `-inf` -> 10.10, 1000, 31, -Infinity.
+    """Return the number that a text means (numeric_in).
+
+    ` 1_0.10 `, `1e3`  ->  Decimal("10.10"), Decimal(1000)
+    `0x1F`, `-inf`  ->  Decimal(31), Decimal("-Infinity")
 
     Raises:
         InvalidTextRepresentation: `text` is no number.
@@ -51,8 +54,8 @@ def numeric_out(value: Decimal) -> str:
 
 
 def base_10000(value: Decimal) -> tuple[list[int], int]:
-    """12345.6 -> [1, 2345, 6000], 1: the significant digits in base 10000, and the weight of the
-    first.
+    """Decimal("12345.6") -> ([1, 2345, 6000], 1): significant digits in base 10000, and the
+    weight of the first.
 
     Args:
         value: finite, not zero.
@@ -69,12 +72,12 @@ def base_10000(value: Decimal) -> tuple[list[int], int]:
 
 
 def numeric_uminus(value: Decimal) -> Decimal:
-    """1.10 -> -1.10, exactly; 0 stays."""
+    """Decimal("1.10") -> Decimal("-1.10"): exactly; 0 stays."""
     return value.copy_negate() if value else value
 
 
 def numeric_typmod(precision: int, scale: int) -> int:
-    """numeric(10,2) -> 655366."""
+    """(10, 2) -> 655366."""
     return ((precision << 16) | (scale & 0x7FF)) + 4
 
 
@@ -85,7 +88,7 @@ def precision_and_scale(typmod: int) -> tuple[int, int]:
 
 
 def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
-    """(1.555, numeric(10,2)) -> 1.56: rounds half away from zero.
+    """(Decimal("1.555"), 655366) -> Decimal("1.56"): rounds half away from zero.
 
     Raises:
         NumericValueOutOfRange: too many digits remain before the point, or `value` is infinite.

@@ -49,7 +49,7 @@ def quote_literal(value: str) -> str:
 
 
 def quote_record(fields: Sequence[str | None]) -> str:
-    """`a`, NULL, `b c` -> `(a,,"b c")` (record_out)."""
+    """[`a`, NULL, `b c`] -> `(a,,"b c")`: record_out."""
     return f"({','.join(map(_field, fields))})"
 
 

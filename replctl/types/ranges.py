@@ -50,8 +50,9 @@ class Subtype:
 
     Args:
         read, write: its input and output.
-        step: value -> the next one, for a discrete type; an infinite one stays, the last raises.
-        key: value -> something that compares as the type does.
+        step: from a value to the next one, for a discrete type; an infinite one
+            stays, the last raises.
+        key: makes of a value something that compares as the type does.
     """
 
     read: Callable[[str, datetime | None], Any]
@@ -61,7 +62,7 @@ class Subtype:
 
 
 def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
-    """(`(1,4]`, int4) -> [2, 5).
+    """Of `(1,4]` and int4 it is [2, 5).
 
     Raises:
         InvalidTextRepresentation: `text` is no range; the subtype's input may raise other errors.
@@ -84,7 +85,7 @@ def range_in(text: str, subtype: Subtype, now: datetime | None) -> Range | None:
 
 
 def range_out(value: Range | None, subtype: Subtype) -> str:
-    """[2, 5) -> `[2,5)`."""
+    """[2, 5) becomes `[2,5)`."""
     if value is None:
         return _EMPTY
     opening = "[" if value.lower.is_inclusive else "("
@@ -95,7 +96,7 @@ def range_out(value: Range | None, subtype: Subtype) -> str:
 
 
 def multirange_in(text: str, subtype: Subtype, now: datetime | None) -> str:
-    """(`{[5,6), [1,2), [2,3)}`, int4) -> `{[1,3),[5,6)}`.
+    """(`{[5,6), [1,2), [2,3)}`, int4) becomes `{[1,3),[5,6)}`.
 
     Raises:
         DataError: `text` is no multirange; or as range_in, of one of its ranges.
@@ -243,7 +244,7 @@ def _is_before(first: Range, second: Range, subtype: Subtype) -> bool:
 
 
 def _range_literals(text: str) -> Iterator[str]:
-    """`{[1,2), empty,"x"]}` -> the texts of its ranges.
+    """`{[1,2), empty,"x"]}` becomes the texts of its ranges.
 
     Raises:
         InvalidTextRepresentation: `text` is no list of ranges in braces.

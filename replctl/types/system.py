@@ -143,7 +143,7 @@ def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
 
 
 def _uint32(value: int, text: str, sql_name: str) -> int:
-    """The 32 bits of a number that has a sign, or not: -1 -> 4294967295."""
+    """The 32 bits of a number that has a sign, or not: (-1, `-1`) -> 4294967295."""
     if (1 << 32) <= value < _ULONG - (1 << 31):
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
     return value % (1 << 32)

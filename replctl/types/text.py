@@ -107,7 +107,7 @@ def canonical(type_name: str, text: str, typmod: int = -1, *, now: datetime | No
 
 
 def coerce_typmod(type_name: str, value: Value, typmod: int, *, explicit: bool) -> Value:
-    """(varchar, "abcd", 7, explicit=True) -> "abc": the type's length coercion.
+    """(varchar, `abcd`, 7) -> `abc`: the type's length coercion.
 
     Args:
         typmod: a negative one changes nothing.

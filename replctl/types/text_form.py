@@ -23,9 +23,10 @@ class TextForm:
     """The functions of one type.
 
     Args:
-        parse: (text, typmod, time of the transaction or None for the current time) -> value.
-        render: value -> canonical text.
-        coerce: (value, typmod, whether the cast is explicit) -> value that the modifier allows.
+        parse: makes a value of text, typmod, and time of the transaction (None: the current time).
+        render: makes the canonical text of a value.
+        coerce: makes of value, typmod, and whether the cast is explicit a value that the
+            modifier allows.
     """
 
     parse: Callable[[str, int, datetime | None], Any]

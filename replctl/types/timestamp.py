@@ -73,7 +73,7 @@ def timestamptz_out(value: int) -> str:
 
 
 def timestamp(value: int, typmod: int, explicit: bool = False) -> int:
-    """(`1999-01-08 04:05:06.789`, timestamp(0)) -> `1999-01-08 04:05:07`.
+    """(915768306789000, 0) -> 915768307000000: timestamp(0).
 
     Raises:
         FeatureNotSupported: it rounds to a time that is not supported.

@@ -162,7 +162,7 @@ _LINKS = {
 
 
 def zone_named(name: str) -> Zone | None:
-    """`america/new_york`, `utc+3` -> its zone; None if there is no such zone.
+    """`america/new_york`, `utc+3` become their zones; None if there is no such zone.
 
     Args:
         name: in lower case.

@@ -44,7 +44,7 @@ Query: TypeAlias = "Operand | Operation"
 
 
 def tsqueryin(text: str) -> str:
-    """`(a&b:*a)|!c <-> d` -> `'a' & 'b':*A | !'c' <-> 'd'`; blanks -> nothing.
+    """`(a&b:*a)|!c <-> d` -> `'a' & 'b':*A | !'c' <-> 'd'`; blanks become nothing.
 
     Raises:
         SqlSyntaxError: `text` is no query.
@@ -107,7 +107,7 @@ class _Parser:
         return Operand(quote(lexeme.word) + modifiers)
 
     def _modifiers(self) -> str:
-        """`:b*A` -> `:*AB`."""
+        """`:b*A` becomes `:*AB`."""
         match = _MODIFIERS.match(self._text, self._position)
         if match is None:
             return ""

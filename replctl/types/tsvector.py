@@ -48,7 +48,7 @@ def tsvectorin(text: str) -> str:
 
 
 def _positions(text: str, start: int) -> tuple[Positions, int]:
-    """`:1,2A` at `start` -> [(1, 0), (2, 3)], and where they end."""
+    """(`:1,2A`, 0) -> ([(1, 0), (2, 3)], 5): positions, and where they end."""
     positions: Positions = []
     position = start
     while text[position : position + 1] == (":" if position == start else ","):

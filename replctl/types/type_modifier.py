@@ -46,7 +46,7 @@ _PRECISIONS = {
 
 
 def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
-    """(numeric, ("10", "2")) -> 655366; (interval, ("8", "3")), a field mask first -> 524291.
+    """(numeric, ("10", "2")) -> 655366; (interval, ("8", "3")) -> 524291: a field mask first.
 
     Args:
         type_name: catalog name; the modifiers of an array are those of its elements.
@@ -77,7 +77,7 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
 def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
     """Whether every value with one modifier fits another as it is (varchar_support() and its
-    like): varchar(5) -> varchar(9), numeric(5,2) -> numeric(9,2).
+    like): varchar(5) to varchar(9), numeric(5,2) to numeric(9,2).
 
     Args:
         type_name: of both; the modifiers of an array are those of its elements.
@@ -126,8 +126,8 @@ def coercion_typmod(type_name: str, typmod: int) -> int:
 
 
 def format_type(type_: Type, typmod: int | None = -1) -> str:
-    """(numeric, 655366), (_varchar, 9), (bpchar, -1) -> `numeric(10,2)`, `character varying(5)[]`,
-    `bpchar`.
+    """Return the SQL name: `numeric(10,2)` of numeric with 655366, `character varying(5)[]` of
+    _varchar with 9, `bpchar` of bpchar with -1.
 
     Args:
         typmod: None prints the type's name alone, as format_type(oid, NULL): `character`.

@@ -44,7 +44,7 @@ def xml_in(text: str) -> str:
 
 
 def xml_out(value: str) -> str:
-    """`<?xml version="1.0" encoding="utf-8"?>\\n<a/>` -> `<a/>`: a declaration that says nothing is
+    """`<?xml version="1.0" encoding="utf-8"?><a/>` -> `<a/>`: a declaration that says nothing is
     left out, an encoding always."""
     match = _DECLARATION.match(value)
     version = (match[1] or match[2] or "") if match else "1.0"

@@ -113,7 +113,9 @@ def test_the_command_says_what_a_copy_leaves_alone(psql: Psql, tmp_path: Path) -
     refused = psql("--home", str(tmp_path / "copy"), "-Xc", "SELECT 1")
     assert refused.exit_code == 2
     assert "is a copy of the cluster in" in refused.stderr
-    assert psql("status", "--home", str(tmp_path / "copy")).exit_code == 2
+    for command in ("status", "spark start", "cluster backup b", "standby sync", "standby promote"):
+        refused = psql(*command.split(), "--home", str(tmp_path / "copy"))
+        assert (refused.exit_code, "is a copy of" in refused.stderr) == (2, True), command
     copied = psql("cluster", "identify", "--copied", "--home", str(tmp_path / "copy"))
     assert (copied.exit_code, copied.stderr) == (0, "")
     assert copied.stdout.startswith("system identifier: ")

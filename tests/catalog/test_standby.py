@@ -476,9 +476,9 @@ def test_promotion_without_the_primary_s_catalog(primary: Database, standby: Dat
     with pytest.raises(InternalError, match="has no Spark"):
         recover(standby.session, [oids["u"]])
     assert standby.rows(f"SELECT pg_current_wal_lsn() > '{before}'") == [("t",)]
-    mark = mark_of(marked_text(new, CommitMark("n", 1, 1), 1), new.signing_key, 1)
-    assert mark is not None
-    assert mark.timeline == 2
+    written = mark_of(marked_text(new, CommitMark("n", 1, 1), 1), new.signing_key, 1)
+    assert written is not None
+    assert written.timeline == 2
 
     again = Cluster.open(old.path)
     assert again.control().promoted_to == str(new.path)

@@ -99,9 +99,9 @@ def test_max_replication_slots_is_the_limit(cluster: Cluster) -> None:
 
 def test_names_of_the_search_path(session: Session) -> None:
     answer_of(session, """set search_path to 'a,b', "C ""d", 'E', f""")
-    assert session.search_path == ("a,b", 'C "d', "E", "f")
+    assert list(session.search_path) == ["a,b", 'C "d', "E", "f"]
     answer_of(session, "select set_config('search_path', 'A,\"$user\",B', false)")
-    assert session.search_path == ("a", "postgres", "b")
+    assert list(session.search_path) == ["a", "postgres", "b"]
 
 
 def test_lock_timeout_ends_the_wait_for_a_table(cluster: Cluster) -> None:

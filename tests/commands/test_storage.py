@@ -386,6 +386,7 @@ def test_vacuum_full_clusters_by_the_key(spark_session: Session) -> None:
     )
     conf = spark_session.engine().session.conf
     before = conf.get(_MAX_FILE_SIZE)
+    assert before is not None
     conf.set(_MAX_FILE_SIZE, "2000")
     try:
         _run(spark_session, "vacuum full t")

@@ -24,15 +24,11 @@ _ROWS = "select i, string_agg(md5(i::text || j::text), '') from generate_series(
 _ROWS += " generate_series(1, 20) j group by i"
 
 
-class Disk:
-    """A small disk with a cluster on it, where table t is, and u for small statements."""
+class SmallDisk:
+    """A disk of 32 MB."""
 
-    def __init__(self, path: Path, cluster: Cluster, engine: Engine) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.database = connect(cluster, "sub", engine)
-        self.database.run("create table t (id int primary key, v text); create table u (a int)")
-        self.database.run("insert into u values (0)")
-        self._small = 0
 
     def fill(self, free: int) -> None:
         """Leave so many bytes."""
@@ -42,6 +38,21 @@ class Disk:
 
     def empty(self) -> None:
         (self.path / "filler").unlink()
+
+    def files(self) -> set[Path]:
+        """All files of tables."""
+        return {path for path in self.path.rglob("*") if path.is_file()} - {self.path / "filler"}
+
+
+class Disk(SmallDisk):
+    """A small disk with a cluster on it, where table t is, and u for small statements."""
+
+    def __init__(self, path: Path, cluster: Cluster, engine: Engine) -> None:
+        super().__init__(path)
+        self.database = connect(cluster, "sub", engine)
+        self.database.run("create table t (id int primary key, v text); create table u (a int)")
+        self.database.run("insert into u values (0)")
+        self._small = 0
 
     def insert(self) -> None:
         """A small statement, that the disk has room for."""
@@ -63,18 +74,22 @@ def _text(path: Path) -> str:
 
 
 @pytest.fixture
-def disk(tmp_path: Path, engine: Engine) -> Iterator[Disk]:
+def place(tmp_path: Path) -> Iterator[Path]:
+    """Where a small disk is mounted."""
     path = tmp_path / "disk"
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={_SIZE},mode=0700", "tmpfs", str(path)]
     if os.getuid() or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("only who may mount a file system has a small one")
-    try:
-        cluster = Cluster.open(path / "home")
-        yield Disk(path, cluster, engine)
-        cluster.close()
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
+    yield path
+    subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+@pytest.fixture
+def disk(place: Path, engine: Engine) -> Iterator[Disk]:
+    cluster = Cluster.open(place / "home")
+    yield Disk(place, cluster, engine)
+    cluster.close()
 
 
 @pytest.mark.spark
@@ -104,3 +119,29 @@ def test_a_full_disk_leaves_nothing_of_copy_and_apply(disk: Disk, publisher: Dat
         disk.empty()
         assert database.sync() == []
     assert database.rows("select count(*) from t") == [("6000",)]
+
+
+@pytest.mark.spark
+def test_a_full_disk_elsewhere_fills_with_no_more_files(
+    place: Path, publisher: Database, subscriber: Database
+) -> None:
+    """Of a table with a LOCATION nothing is removed: the first attempt may leave what it has
+    written, the next ones leave nothing."""
+    disk = SmallDisk(place)
+    publisher.run("create table t (id int primary key, v text); create publication p for table t")
+    subscriber.run(
+        f"create table t (id int primary key, v text) using delta location '{place / 't'}'"
+    )
+    subscriber.run("create subscription s connection 'dbname=test_pub' publication p")
+    assert subscriber.sync() == []
+    publisher.run(f"insert into t {_ROWS.format(1, 3000)}")
+    disk.fill(900_000)
+    left = []
+    for _attempt in range(3):
+        (failure,) = subscriber.sync()
+        assert failure.error.sqlstate == "53100"
+        left.append(disk.files())
+    assert left[1] == left[2] == left[0]
+    disk.empty()
+    assert subscriber.sync() == []
+    assert subscriber.rows("select count(*) from t") == [("3000",)]

@@ -70,6 +70,7 @@ class Replctl:
             statement = parse_statement(f"{start}{expression}) IS NULL)")
             assert isinstance(statement, ast.SelectStmt)
             (target,) = statement.targets
+            assert target.value is not None
             analyzer = Analyzer(_ENVIRONMENT, self._scope, ExprContext.CHECK)
             expr = assign_collations(_ENVIRONMENT, analyzer.boolean(target.value, "CHECK"))
             check_dependencies(expr)

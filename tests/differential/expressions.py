@@ -6,9 +6,9 @@ A few are wrong on purpose: an operand of another type, a name that does not exi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -57,11 +57,13 @@ _WRONG = [
 _COLUMNS_BY_TYPE = {
     type_: [name for name, _, other in COLUMNS if other == type_] for _, _, type_ in COLUMNS
 }
+T = TypeVar("T")
+
 _OF_100 = st.integers(0, 99)
 
 
 @st.composite
-def expressions(draw: Any) -> str:
+def expressions(draw: st.DrawFn) -> str:
     """SQL texts of expressions over the columns of rows.py."""
     drawing = _Drawing(draw)
     wanted = draw(st.sampled_from(_WANTED))
@@ -71,7 +73,7 @@ def expressions(draw: Any) -> str:
 class _Drawing:
     """One expression as it grows."""
 
-    def __init__(self, draw: Any) -> None:
+    def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
 
     def expression(self, wanted: str, depth: int, kinds: Sequence[str]) -> str:
@@ -148,8 +150,9 @@ class _Drawing:
     def _chance(self, percent: int) -> bool:
         return bool(self._draw(_OF_100) >= 100 - percent)
 
-    def _one_of(self, items: Any) -> Any:
-        return self._draw(_sampled(tuple(items)))
+    def _one_of(self, items: Iterable[T]) -> T:
+        drawn: T = self._draw(_sampled(tuple(items)))
+        return drawn
 
 
 _word = re.compile(r"<(\w+)>")

@@ -162,7 +162,7 @@ class Server:
     def _tried(self, start: str, expression: str, end: str, printed: str) -> Verdict:
         try:
             with self._connection.transaction(force_rollback=True):
-                self._connection.execute(f"{start}{expression}{end}")  # type: ignore[call-overload]
+                self._connection.execute(f"{start}{expression}{end}")
                 row = self._connection.execute(printed).fetchone()
         except psycopg.Error as error:
             said = error.diag

@@ -115,8 +115,10 @@ def _others(type_: str) -> st.SearchStrategy[str] | None:
             return st.integers(-bound, bound - 1).map(str)
         case "numeric":
             return st.decimals(-(10**12), 10**12, allow_nan=False, places=3).map(str)
-        case "float4" | "float8":
-            return st.floats(width=builtin.types()[type_].length * 8).map(repr)
+        case "float4":
+            return st.floats(width=32).map(repr)
+        case "float8":
+            return st.floats(width=64).map(repr)
         case "text" | "varchar" | "bpchar":
             return st.text(_ALPHABET, max_size=8)
         case "bytea":

@@ -23,7 +23,8 @@ from replctl.expr.collate import assign_collations
 from replctl.expr.context import ExprContext
 from replctl.expr.dependency import check_dependencies
 from replctl.expr.scope import RelationScope
-from replctl.expr.sublinks import OutputColumn
+from replctl.expr.sublinks import AnalyzeQuery, OutputColumn
+from replctl.parser import ast
 from replctl.replication.row_filter import analyze_row_filter
 
 PLAIN_TOPICS = [
@@ -44,7 +45,7 @@ def user() -> Database:
     return user_database()
 
 
-def analyze_check(raw: object, database: Database) -> nodes.Expr:
+def analyze_check(raw: ast.RawExpr, database: Database) -> nodes.Expr:
     environment, scope = database
     analyzer = Analyzer(environment, scope, ExprContext.CHECK)
     expr = assign_collations(environment, analyzer.boolean(raw, "CHECK"))
@@ -91,11 +92,13 @@ def analyze(
     text: str,
     database: Database,
     context: ExprContext = ExprContext.SELECT_TARGET,
-    **options: object,
+    *,
+    now: datetime | None = None,
+    analyze_query: AnalyzeQuery | None = None,
 ) -> tuple[nodes.Expr, Analyzer]:
     environment, scope = database
     raw, _ = check_expression(text)
-    analyzer = Analyzer(environment, scope, context, **options)
+    analyzer = Analyzer(environment, scope, context, now=now, analyze_query=analyze_query)
     expr = analyzer.expr(raw)
     assert isinstance(expr, nodes.NullTest)
     return expr.arg, analyzer

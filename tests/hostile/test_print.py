@@ -110,7 +110,7 @@ def test_json_gives_hostile_texts_back(psql: Psql) -> None:
 
 
 def test_the_log_has_a_line_for_each_hostile_text(tmp_path: Path) -> None:
-    log = ServerLog(tmp_path / NAMES["rest"] / "log", nullcontext)
+    log = ServerLog(tmp_path / NAMES["rest"] / "log", lambda _seconds: nullcontext())
     texts = [text for text in ALL if text]
     for text in texts:
         log.report_error(DataError(text, detail=text), backend_type="client backend")

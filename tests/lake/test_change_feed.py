@@ -143,8 +143,8 @@ def test_a_feed_of_deletion_vectors_that_the_table_may_not_have_any_more(lake: L
     _commit(lake, _protocol("deletionVectors"))
     log = (Path(lake.location) / "_delta_log" / f"{0:020d}.json").read_text()
     (file,) = (found["add"] for found in map(json.loads, log.splitlines()) if "add" in found)
-    vector = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0"}
-    vector |= {"sizeInBytes": 32, "cardinality": 1}
+    vector = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0",
+              "sizeInBytes": 32, "cardinality": 1}  # fmt: skip
     remove = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1}
     deleted = _commit(lake, {"add": file | {"deletionVector": vector}}, {"remove": remove})
     versions = [FeedVersion(deleted, 1)]

@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from fix_lake import Lake
 
-from replctl.catalog.pg_class import Relation, StorageColumn, load_relations
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.storage import StorageColumn
 from replctl.lake.column_changes import column_changes, names_around, stored_names
 from replctl.lake.table_read import table_source, written_source
 

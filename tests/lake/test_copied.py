@@ -292,7 +292,7 @@ def test_a_publisher_that_is_a_copy_is_refused(lake: Lake, tmp_path: Path) -> No
 def test_a_copy_does_not_use_the_original_s_spark_server(lake: Lake, tmp_path: Path) -> None:
     spark = lake.session.cluster.path / "spark"
     spark.mkdir()
-    conf = {"master": None, "properties": [], "idle_timeout": 1.0}
+    conf: dict[str, object] = {"master": None, "properties": [], "idle_timeout": 1.0}
     server = {"pid": 1, "port": 1, "token": "x", "started": "", "log": "", "conf": conf}
     (spark / "server.json").write_text(json.dumps(server))
     (spark / "server.lock").write_text("")

@@ -11,22 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from replctl.catalog.apply_batch import ApplyBatch, insert_apply_batch
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     CopySnapshot,
     RelState,
     Subscription,
     SubscriptionRelation,
     find_subscription,
-    insert_apply_batch,
     subscription_relations,
     update_subscription_relation,
 )
 from replctl.catalog.table_copy import CopyMethod
 from replctl.catalog.transaction import begin_transaction
-from replctl.errors import PostgresError
+from replctl.errors import PostgresError, UndefinedObject
 from replctl.execute import execute
 from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
@@ -197,6 +196,28 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
     with pair.nodes() as nodes:
         check_history(*nodes)
         assert nodes[0].slot_position("s") > 0
+
+
+def test_a_subscription_that_is_newer_than_the_backup_begins_again(pair: Pair) -> None:
+    """It has copied no rows, so that no position of it is in a log; and its slot is gone."""
+    pair.run(pair.publisher, "SELECT pg_drop_replication_slot('s')")
+    error = pair.error()
+    assert error is not None
+    assert error.message == 'replication slot "s" does not exist'
+    assert error.hint == _REFRESH
+    pair.run(pair.subscriber, _REFRESH)
+    with pair.nodes() as nodes:
+        check_history(*nodes)
+        assert nodes[0].slot_position("s") == nodes[1].progress()
+
+
+def test_a_slot_that_its_user_has_not_made_yet_is_no_fault(pair: Pair) -> None:
+    pair.put_states(state=RelState.INIT)
+    pair.run(pair.publisher, "SELECT pg_drop_replication_slot('s')")
+    with pair.nodes() as nodes:
+        check_history(*nodes)
+        with pytest.raises(UndefinedObject):
+            nodes[0].slot_position("s")
 
 
 def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:

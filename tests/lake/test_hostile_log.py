@@ -239,18 +239,20 @@ def test_a_truncation_is_one_that_leaves_nothing(lake: Lake) -> None:
 
 
 _DEEP = b"[" * 20_000 + b"]" * 20_000
+_SIGNED: list[object] = [
+    None, 7, [], "x", {},
+    {"signature": None}, {"signature": "0" * 64}, {"signature": "\ud800"},
+    {"nonce": "n", "number": -1, "xid": 2**70, "signature": "x"},
+    {"undoes": [[]], "origin_at": {}, "silent": "yes", "signature": []},
+]  # fmt: skip
+_NO_TEXTS: list[object] = [{}, [1], "x" * 10**7]
 _MARKS: list[bytes] = [
     b"null", b"7", b"-0", b"1e999", b"9" * 9_000, b"true", b"[]", b"{}", b'""',
     b'"' + b"x" * 10**6 + b'"',
     b'{"replctl":{}}', b'{"a":1,"a":2}', b"[[[[1]]]]", _DEEP, b'{"replctl":' + _DEEP + b"}",
     *(
         json.dumps(json.dumps({"replctl": mark}, separators=(",", ":"))).encode()
-        for mark in (
-            None, 7, [], "x", {},
-            {"signature": None}, {"signature": "0" * 64}, {"signature": "\ud800"},
-            {"nonce": "n", "number": -1, "xid": 2**70, "signature": "x"},
-            {"undoes": [[]], "origin_at": {}, "silent": "yes", "signature": []},
-        )
+        for mark in _SIGNED
     ),
     json.dumps('{"replctl":' + "[" * 90_000).encode(),
     json.dumps('{"replctl":{"xid":' + "9" * 9_000 + "}}").encode(),
@@ -279,7 +281,7 @@ def test_a_hostile_mark_is_another_writer_s(lake: Lake) -> None:
         ({"timestamp": 1, "operation": "WRITE", "operationParameters": {"mode": "Append"}}, True),
         ({"operationMetrics": {"rows": 1, "files": "2"}, "clientVersion": {"x": []}}, True),
         (_INFO | {"userMetadata": None, "isBlindAppend": False, "tags": {"a": None}}, True),
-        *((_INFO | {"userMetadata": mark}, False) for mark in ({}, [1], "x" * 10**7)),
+        *((_INFO | {"userMetadata": mark}, False) for mark in _NO_TEXTS),
         ({"timestamp": "now"}, False),
         ({"operation": {"a": 1}}, False),
         ({"operationParameters": []}, False),

@@ -14,9 +14,12 @@ from deltalake import DeltaTable
 from fix_lake import Lake
 from test_target_fault import subscribe
 
+from replctl.catalog.commit_nonce import find_nonces
+from replctl.catalog.intent import Intent, insert_intent, list_intents
 from replctl.errors import ObjectNotInPrerequisiteState
 from replctl.lake import commit_log
 from replctl.lake.commit_mark import CommitMark
+from replctl.lake.table_read import visible_versions
 from replctl.lake.target_check import TargetCheck
 
 
@@ -41,13 +44,13 @@ def _newer(lake: Lake) -> None:
     lake.write({"id": [9]})
 
 
-def _half_done(lake: Lake) -> None:
-    mark = CommitMark("lost", 1, 6_000)
+def _half_done(lake: Lake, version: int = 2) -> None:
+    mark = CommitMark(f"lost {version}", 1, 6_000 + version)
     text = commit_log.marked_text(lake.session.cluster, mark, lake.oid)
     info = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": text}}
-    add = {"add": {"path": "p.parquet", "size": 1, "dataChange": True,
+    add = {"add": {"path": f"p{version}.parquet", "size": 1, "dataChange": True,
                    "partitionValues": {}, "modificationTime": 1}}  # fmt: skip
-    _json_of(lake, 2).write_text("\n".join(map(json.dumps, (info, add))))
+    _json_of(lake, version).write_text("\n".join(map(json.dumps, (info, add))))
 
 
 def _older(lake: Lake) -> None:
@@ -132,3 +135,26 @@ def test_a_directory_that_is_put_back_is_found_then(lake: Lake, tmp_path: Path) 
     shutil.move(tmp_path / "saved", lake.location)
     assert "1 commits entered" in identify(lake)[0]
     assert "as the catalog knows it" in identify(lake)[0]
+
+
+def test_transactions_that_are_to_be_undone_are_undone_together(lake: Lake) -> None:
+    """Each may have written again what the others have written."""
+    lake.update()
+    for version in (2, 3, 4):
+        _half_done(lake, version)
+    assert "3 transactions to undo" in identify(lake)[0]
+    with lake.session.read() as catalog:
+        (intent,) = list_intents(catalog.connection)
+        assert (intent.relid, intent.version) == (lake.oid, 1)
+        assert visible_versions(catalog, [lake.oid]) == {lake.oid: 1}
+        (xid,) = catalog.snapshot.in_progress
+        nonces = find_nonces(catalog.connection, ["lost 2", "lost 3", "lost 4"])
+    assert set(nonces.values()) == {(lake.oid, xid)}
+    with lake.session.cluster.begin(write=True) as connection:
+        insert_intent(connection, xid + 1, Intent(lake.oid, 3, is_whole=False))
+        connection.exec_driver_sql(
+            "INSERT INTO pg_xact (xid, dbid, status, backend, block_xid)"
+            f" SELECT {xid + 1}, dbid, status, backend, {xid + 1} FROM pg_xact WHERE xid = {xid}"
+        )
+    with lake.session.read() as catalog:
+        assert visible_versions(catalog, [lake.oid]) == {lake.oid: 1}

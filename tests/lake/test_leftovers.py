@@ -15,7 +15,7 @@ from replctl.catalog.intent import Intent, insert_intent, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.transaction import begin_transaction
 from replctl.errors import ConnectionFailure, DiskFull, Notice
-from replctl.lake import table_write
+from replctl.lake import free_space, table_write
 from replctl.lake.delta_log import latest_version
 from replctl.lake.leftovers import removing_leftovers, take_over
 from replctl.lake.table_write import recover, undo_or_leave
@@ -90,6 +90,31 @@ def test_where_others_write_it_says_what_it_leaves(lake: Lake, reason: str) -> N
     )
     assert notice.detail is not None
     assert "does not remove these 4 files" in notice.detail
+
+
+def test_on_a_full_disk_nothing_is_begun(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt would leave a file more."""
+
+    def begin() -> bool:
+        with removing_leftovers(lake.session, _relations(lake), {}):
+            return True
+
+    for free in (1 << 20, None):
+        monkeypatch.setattr(free_space, "_free", lambda _path, free=free: free)
+        assert begin()
+    monkeypatch.setattr(free_space, "_free", lambda _path: 4096)
+    with pytest.raises(DiskFull) as caught:
+        begin()
+    assert (caught.value.path, caught.value.hint) == (lake.location, "Check free disk space.")
+    assert caught.value.detail == f'The disk of "{lake.location}" has 4096 bytes left.'
+
+
+def test_the_space_where_a_table_is_going_to_be(tmp_path: Path) -> None:
+    there, later = (free_space._free(path) for path in (tmp_path, tmp_path / "not" / "yet"))
+    assert there is not None
+    assert later is not None
+    assert abs(there - later) < 1 << 30
+    assert free_space._free(Path("/proc")) is None  # has no blocks
 
 
 def test_a_commit_of_another_program_is_noticed_at_once(lake: Lake) -> None:

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from fix_lake import Lake
 
+from replctl.catalog.apply_step import next_apply_step, note_written_steps
 from replctl.catalog.pg_class import load_relations
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -17,8 +18,6 @@ from replctl.catalog.pg_subscription import (
     SubscriptionRelation,
     insert_subscription,
     insert_subscription_relation,
-    next_apply_step,
-    note_written_steps,
     update_subscription_relation,
 )
 from replctl.errors import ObjectNotInPrerequisiteState, UndefinedFile
@@ -76,7 +75,7 @@ def move_in(lake: Lake) -> None:
     shutil.move(other, lake.location)
 
 
-_FAULTS = {
+_FAULTS: dict[Callable[[Lake], None], str] = {
     restore: "Another program restored an earlier version of the table (RESTORE) in version 4 of",
     overwrite: "Another program overwrote the table without a predicate (WRITE) in version 4 of",
     create_or_replace: "Another program replaced the table (CREATE OR REPLACE TABLE) in version 4",

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 from fix_lake import Lake
 from golden_script import answer_of
 
+from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch, insert_apply_batch
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, insert_abandoned, intents_of
-from replctl.catalog.pg_class import load_relations
+from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_subscription import (
-    ApplyBatch,
     RelState,
     Subscription,
     SubscriptionRelation,
-    get_apply_batch,
-    insert_apply_batch,
     insert_subscription,
     insert_subscription_relation,
 )
@@ -39,10 +37,12 @@ from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import latest_version
 from replctl.lake.table_read import visible_versions
 from replctl.lake.table_write import recover, writing
+from replctl.lake.undo import undo_commits
 from replctl.lake.unfinished_batch import leave_batch, note_part_written, unfinished_error
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
 from replctl.own_command import own_command
+from replctl.session import Session
 
 _FROM_LSN = 7
 
@@ -245,12 +245,16 @@ def test_what_cannot_be_undone_in_one_table_stops_no_other(
 ) -> None:
     other = _other_table(lake)
     xid = _abandon(lake, lake.oid, other)
-    undo: Callable[..., object] = table_write.undo_commits
 
-    def undo_or_fail(*arguments: object, only: object = None, **named: object) -> object:
-        if only is None or lake.oid in only:  # type: ignore[operator]
+    def undo_or_fail(
+        session: Session,
+        xid: int,
+        floors: Mapping[int, int] | None = None,
+        only: Collection[int] | None = None,
+    ) -> dict[int, Relation]:
+        if only is None or lake.oid in only:
             raise reason
-        return undo(*arguments, only=only, **named)
+        return undo_commits(session, xid, floors, only)
 
     monkeypatch.setattr(table_write, "undo_commits", undo_or_fail)
     _write(lake, other)

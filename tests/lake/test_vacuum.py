@@ -20,10 +20,10 @@ from golden_script import answer_of
 from patience import PATIENCE
 from pyarrow import parquet
 
+from replctl.catalog.apply_batch import ApplyBatch, delete_apply_batch, insert_apply_batch
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import Intent, insert_intent
 from replctl.catalog.pg_publication import list_publications
-from replctl.catalog.pg_subscription import ApplyBatch, delete_apply_batch, insert_apply_batch
 from replctl.catalog.pg_wal import entries_between
 from replctl.catalog.transaction import abort_transaction, begin_transaction
 from replctl.injection_point import POINTS

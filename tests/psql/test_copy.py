@@ -10,6 +10,7 @@ from fix_psql import Psql
 from fix_spark import spark_options
 from test_interactive import Terminal, terminal
 
+from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.copy_options import copy_format
 from replctl.query.copy_parse import DEFAULT, FieldReader, LineReader
@@ -104,7 +105,8 @@ def test_a_user_is_asked_for_data_and_for_passwords(terminal: Terminal) -> None:
 
 def test_lines_may_come_in_any_pieces_of_lines() -> None:
     (statement,) = parse("COPY t FROM STDIN (FORMAT csv, DEFAULT 'D', ESCAPE '\\')")
-    format_ = copy_format(statement.options, is_from=True)  # type: ignore[union-attr]
+    assert isinstance(statement, ast.Copy)
+    format_ = copy_format(statement.options, is_from=True)
     data = [b"1\n", b'a,"b\n', b'c\\"\n', b'",D\n', b'"D",,""\n', b'x"y"z\n', b"\\.\n", b"after\n"]
     lines = LineReader(data, format_)
     fields = [FieldReader(format_).fields(line) for line in lines]

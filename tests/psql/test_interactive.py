@@ -27,10 +27,10 @@ CSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
 class Terminal:
     """The command at the other end of a pseudo-terminal."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, kind: str = "xterm-256color") -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ |= {"REPLCTL_HOME": str(home), "HOME": str(home), "TERM": "xterm-256color"}
+            os.environ |= {"REPLCTL_HOME": str(home), "HOME": str(home), "TERM": kind}
             os.environ.pop("NO_COLOR", None)
             os.execv(sys.executable, [sys.executable, "-m", "replctl", "-X", *arguments])
         self.raw = ""
@@ -98,6 +98,18 @@ def test_a_session(terminal: Terminal) -> None:
     terminal.expect("postgres=#")
     terminal.type("\x04")
     assert terminal.exit_code() == 0
+
+
+def test_a_terminal_without_escape_sequences(fresh_home: Path, tmp_path: Path) -> None:
+    shutil.copytree(fresh_home, tmp_path / "home")
+    terminal = Terminal(tmp_path / "home", kind="dumb")
+    terminal.expect("postgres=# ")
+    terminal.type("SELECT 1 AS one;\n")
+    terminal.expect("(1 row)")
+    terminal.expect("postgres=# ")
+    terminal.type("\\q\n")
+    assert terminal.exit_code() == 0
+    assert "\x1b" not in terminal.raw
 
 
 def test_completion(terminal: Terminal) -> None:

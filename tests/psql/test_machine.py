@@ -143,10 +143,17 @@ def test_jars_for_an_image(psql: Psql, tmp_path: Path, monkeypatch: pytest.Monke
     assert (first.stdout, first.exit_code) == (f"jars: {folder}\n", 0)
     assert first.stderr == f"replctl: bringing {folder.name} from Maven Central\n"
     assert psql("spark", "prepare", "--no-archive").stderr == ""
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != folder.parent)
+    refused = psql("spark", "prepare")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f'"{folder.parent}" cannot be written' in refused.stderr
+    assert "--no-archive" in refused.stderr
 
 
 def test_versions_that_do_not_work_are_not_asked_for() -> None:
-    """lark 1.2 lacks what the parser uses; with typer before 0.18, --help fails."""
+    """lark 1.2 lacks what the parser uses; with typer before 0.18, --help fails; pyarrow does not
+    load with the numpy of pandas before 2.2.2."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     asked = dict(re.findall(r"^([\w-]+)(.*)", text)[0] for text in project["dependencies"])
     assert (asked["lark"], asked["typer"]) == (">=1.3,<1.4", ">=0.18,<0.29")
+    assert (asked["pandas"], asked["numpy"]) == (">=2.2.2,<3", ">=2.0")

@@ -6,19 +6,88 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 
 _ROOT = Path(__file__).parents[2]
 _PRINTED = Path(__file__).with_name("data") / "sample.out"
 #: Of a directory: spaces, quotes, and characters that URIs and shells take for something else.
 _NAME = "a \"b\" 'c' %20 #é $x"
 
+#: Runs a command where nothing can be written but one directory, not the working directory, and
+#: /tmp is full and runs nothing.  The directory lies in /tmp, and is mounted from where the shell
+#: is.
+_READ_ONLY = """
+set -eu
+volume=$1
+shift
+cd "$volume"
+mount -o remount,bind,ro /
+mount -t tmpfs -o size=64k,noexec tmpfs /tmp
+mkdir -p "$volume" || exit 99
+mount --no-canonicalize --bind . "$volume"
+mount -o remount,bind,rw "$volume"
+cd "$volume"
+mount --bind samples samples
+mount -o remount,bind,ro samples
+cat /dev/zero >/tmp/full 2>/dev/null || true
+cd samples
+umask 077
+exec "$@"
+"""
+_TWO_GIGABYTES = 2 << 30
+_MEMORY_GROUPS = (
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+    (Path("/sys/fs/cgroup"), "memory.max"),
+)
+
+
+def _read_only(volume: Path) -> list[str]:
+    """Return what makes a command see a read-only machine; nothing if this user may not, or if the
+    directory lies neither in /tmp nor on a file system of its own."""
+    unshare = ["unshare", "--mount", "sh", "-c"]
+    if not volume.is_relative_to("/tmp") or not shutil.which("unshare"):
+        return []
+    tried = subprocess.run([*unshare, _READ_ONLY, "sh", str(volume), "true"], check=False)
+    return [] if tried.returncode else [*unshare, _READ_ONLY, "sh", str(volume)]
+
+
+@contextmanager
+def _little_memory() -> Iterator[list[str]]:
+    """Give what puts a command into 2 GB of memory; nothing if this user may not."""
+    for root, name in _MEMORY_GROUPS:
+        group = root / f"replctl-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / name).exists():
+                (group / name).write_text(str(_TWO_GIGABYTES))
+                yield ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(group / "cgroup.procs")]
+                return
+        finally:
+            wait_until(partial(_is_removed, group))  # a JVM may still be ending
+    yield []
+
+
+def _is_removed(group: Path) -> bool:
+    try:
+        group.rmdir()
+    except OSError:
+        return False
+    return True
+
 
 @pytest.mark.spark
 def test_the_sample_on_an_odd_machine(tmp_path: Path) -> None:
-    """No home directory, one processor, odd names, an odd time zone and locale, python -O."""
+    """No home directory, one processor, odd names, an odd time zone and locale, python -O; as far
+    as this user may, one directory that can be written, /tmp full and noexec, 2 GB of memory."""
     odd = tmp_path / _NAME
     for name in ("home", "tmp", "work"):
         (odd / name).mkdir(parents=True)
@@ -37,19 +106,25 @@ def test_the_sample_on_an_odd_machine(tmp_path: Path) -> None:
         "REPLCTL_HOME": str(odd / "home" / "cluster"),
         "TMPDIR": str(odd / "tmp"),
         "LANG": "C",
+        "TERM": "dumb",
         "TZ": "America/St_Johns",
     }
     one_processor = ["taskset", "-c", "0"] if shutil.which("taskset") else []
-    done = subprocess.run(
-        [*one_processor, "sh", str(samples / "run.sh")],
-        cwd=odd / "work",
-        env=environment,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-        check=False,
-    )
+    read_only = _read_only(odd)
+    if read_only:
+        del environment["TMPDIR"]
+    with _little_memory() as little_memory:
+        done = subprocess.run(
+            [*little_memory, *read_only, *one_processor, "sh", str(samples / "run.sh")],
+            cwd=odd / "work",
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=600,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == _PRINTED.read_text("utf-8")
-    assert [path.name for path in (odd / "tmp").iterdir()] == []
+    left = [path.name for name in ("tmp", "work") for path in (odd / name).iterdir()]
+    assert left == []

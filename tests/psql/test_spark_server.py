@@ -10,11 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fix_replication import connect
+from fix_replication import Database, connect
 from patience import PATIENCE, wait_until
 
 from replctl.catalog.cluster import Cluster
@@ -66,6 +67,12 @@ def command(tmp_path: Path) -> Iterator[Command]:
     made = Command(tmp_path / "cluster")
     yield made
     made.spark("stop")
+
+
+def _is_confirmed(publisher: Database, lsn: str) -> bool:
+    """Return whether the only slot of a database has confirmed everything up to an LSN."""
+    behind = f"select confirmed_flush_lsn < '{lsn}' from pg_replication_slots"
+    return publisher.rows(behind) == [("f",)]
 
 
 def jvms_of(pid: int) -> list[int]:
@@ -177,8 +184,8 @@ def test_a_watch_outlives_its_server(command: Command, engine: Engine) -> None:
                 os.kill(jvm, signal.SIGKILL)
             publisher.run(f"insert into t values ({number})")
             ((written,),) = publisher.rows("select pg_current_wal_lsn()")
-            behind = f"select confirmed_flush_lsn < '{written}' from pg_replication_slots"
-            wait_until(lambda behind=behind: publisher.rows(behind) == [("f",)])
+            assert written is not None
+            wait_until(partial(_is_confirmed, publisher, written))
             assert subscriber.rows("select max(a) from t") == [(str(number),)]
         watch.send_signal(signal.SIGINT)
         _, errors = watch.communicate(timeout=PATIENCE)

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import ApplyBatch, Subscription
+from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import IoError, PostgresError, UniqueViolation
 from replctl.replication.apply import catch_up
 from replctl.replication.conflict import ConflictType, ReplicationConflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replctl.catalog.table_copy import EVERY_ROW, AppliedFilter, Deletion
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.replication.node import RemoteColumn, RemoteRelation
 from replctl.replication.reconcile_rules import (
     LocalColumn,
@@ -28,7 +28,7 @@ def is_null(attnum: int, type_: str = "int4") -> nodes.Expr:
 
 def applied(name: str, type_: str = "int4", typmod: int = -1) -> AppliedFilter:
     """The filter `name IS NULL`."""
-    return AppliedFilter(nodes.dumps(is_null(1, type_)), ((name, type_, typmod),))
+    return AppliedFilter(pg_node_tree.dumps(is_null(1, type_)), ((name, type_, typmod),))
 
 
 def ownership(

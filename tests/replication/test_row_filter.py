@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from replctl.errors import FeatureNotSupported, PostgresError
-from replctl.expr import nodes
+from replctl.expr import nodes, pg_node_tree
 from replctl.expr.deparse import DeparseContext, deparse
 from replctl.expr.environment import BuiltinEnvironment, Column
 from replctl.expr.scope import RelationScope
-from replctl.expr.sublinks import OutputColumn
+from replctl.expr.sublinks import AnalyzeQuery, OutputColumn
 from replctl.expr.type_names import type_of
 from replctl.parser import ast
 from replctl.parser.parse import parse
@@ -103,7 +103,7 @@ class Database(BuiltinEnvironment):
     def _columns_of_ft(self) -> tuple[Column, ...]:
         *_, table = parse((DATA / "setup.sql").read_text())
         assert isinstance(table, ast.CreateTable)
-        columns = []
+        columns: list[Column] = []
         for item in table.elements:
             assert isinstance(item, ast.ColumnDef)
             assert item.type_name is not None
@@ -159,12 +159,18 @@ USER_SCOPE = RelationScope(
 )
 
 
-def analyzed(text: str, scope: RelationScope = SCOPE, **options: object) -> nodes.Expr:
+def analyzed(
+    text: str,
+    scope: RelationScope = SCOPE,
+    now: datetime | None = None,
+    analyze_query: AnalyzeQuery | None = None,
+) -> nodes.Expr:
     (statement,) = parse(f"{START}{text})")
     assert isinstance(statement, ast.CreatePublication)
     (table,) = statement.objects
     assert isinstance(table, ast.PublicationTable)
-    return analyze_row_filter(table.where, scope, DATABASE, **options)
+    assert table.where is not None
+    return analyze_row_filter(table.where, scope, DATABASE, now, analyze_query)
 
 
 def golden_filters() -> list[tuple[str, str, str, str, int]]:
@@ -270,5 +276,5 @@ def test_moment_is_fixed_when_the_publication_is_made() -> None:
 
 
 def test_stored_filter_can_be_checked_again() -> None:
-    expr = nodes.loads(nodes.dumps(analyzed("i4 > 5 AND v IN ('a') OR t ~ '^b'")))
+    expr = pg_node_tree.loads(pg_node_tree.dumps(analyzed("i4 > 5 AND v IN ('a') OR t ~ '^b'")))
     check_row_filter(expr, DATABASE)

@@ -63,6 +63,7 @@ def analyzed(expression: str, context: ExprContext = ExprContext.CHECK) -> nodes
     statement = parse_statement(f"SELECT {expression}")
     assert isinstance(statement, ast.SelectStmt)
     (target,) = statement.targets
+    assert target.value is not None
     environment, scope = BuiltinEnvironment(), RelationScope("et", columns(), "record", "public")
     analyzer = Analyzer(environment, scope, context)
     return assign_collations(environment, analyzer.expr(target.value))

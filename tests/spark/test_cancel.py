@@ -16,7 +16,11 @@ from unittest.mock import Mock
 
 import pytest
 from patience import PATIENCE
-from py4j.clientserver import ClientServerConnection, JavaParameters, PythonParameters
+from py4j.clientserver import (  # type: ignore[import-untyped]  # as in spark/jvm.py
+    ClientServerConnection,
+    JavaParameters,
+    PythonParameters,
+)
 
 from replctl.errors import QueryCanceled
 

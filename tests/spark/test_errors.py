@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.errors.exceptions.connect import UnknownException
+from grpc import StatusCode
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
-from replctl.errors import InternalError, QueryCanceled, SerializationFailure
-from replctl.spark.errors import SessionEnded, translated
+from replctl.errors import DataError, InternalError, QueryCanceled, SerializationFailure
+from replctl.spark.errors import HostNotReached, SessionEnded, translated
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,69 @@ def test_a_session_that_its_server_has_ended() -> None:
     assert (type(told), told.detail) == (SessionEnded, message)
     assert told.sqlstate == "08006"
     assert told.hint == "Try again: the next statement has a new session."
+
+
+def test_a_server_that_is_not_there() -> None:
+    error = SparkConnectGrpcException(
+        "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
+        '\tdetails = "failed to connect to all addresses; last error: Connection refused"\n',
+        grpc_status_code=StatusCode.UNAVAILABLE,
+    )
+    told = translated(error)
+    assert told.message == "could not connect to the Spark Connect server"
+    assert type(told) is not HostNotReached
+
+
+_REFUSED = (
+    "s3a://lake/t/_delta_log: getFileStatus on s3a://lake/t/_delta_log:"
+    " software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request:"
+    " Connect to 127.0.0.1:9000 failed: Connection refused"
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(
+            f"An error occurred while calling o1.sql.\n: java.net.ConnectException: {_REFUSED}"
+        ),
+        UnknownException(
+            f"(java.net.ConnectException) {_REFUSED}", grpc_status_code=StatusCode.INTERNAL
+        ),
+        RuntimeError(f"Job aborted.\nCaused by: java.net.UnknownHostException: {_REFUSED}"),
+        AnalysisException(f"[FAILED_READ_FILE] {_REFUSED}", "FAILED_READ_FILE", {}),
+    ],
+)
+def test_storage_that_is_not_there(error: Exception) -> None:
+    """Spark runs, and is not the one that does not answer."""
+    told = translated(error)
+    assert (type(told), told.sqlstate, told.path) == (
+        HostNotReached,
+        "08006",
+        "s3a://lake/t/_delta_log",
+    )
+    assert told.message == "Spark could not reach a host"
+    assert "s3a://lake/t" in (told.detail or "")
+    assert "--conf spark.hadoop." in (told.hint or "")
+
+
+def test_a_value_that_looks_like_an_error() -> None:
+    error = SparkConnectGrpcException(
+        "[X] 'Connection refused' is no number",
+        sql_state="22018",
+        grpc_status_code=StatusCode.INTERNAL,
+    )
+    assert type(translated(error)) is DataError
+
+
+def test_an_error_has_a_text() -> None:
+    error = ParseException(
+        "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. (line 1)\n\n== SQL =="
+    )
+    assert translated(error).message == (
+        "Spark failed: [PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. (line 1)"
+    )
+    assert translated(NotImplementedError()).message == "Spark failed: NotImplementedError"
 
 
 _PLACE = "/home/base/5/16384/part-1.parquet"

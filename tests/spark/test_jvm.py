@@ -176,7 +176,7 @@ def test_a_jvm_ends_with_a_start_that_fails(
     monkeypatch.setattr(jvm, "delta_jars", lambda java: [])
     expected = ConnectionFailure if isinstance(error, RuntimeError) else type(error)
     before = list(jvm._running)
-    told = {}
+    told: dict[str, str] = {}
 
     def start() -> None:
         with jvm.gateway({}, make_scratch(tmp_path)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ _VALUES = (
     " CAST(timestamp_micros(id * 7000001) AS TIMESTAMP_NTZ) AS local_at, id / 8D AS score, 0 AS n"
 )
 #: Of each column that can be a key the value that belongs to an id, in its wire form.
-_WIRE = {
+_WIRE: dict[int, Callable[[int], object]] = {
     1: lambda i: i,
     2: lambda i: f"it's \\ {i}",
     3: lambda i: i,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replctl.spark.memory import heap, memory_limit
+from replctl.spark.memory import cached_logs, heap, memory_limit
 
 _GB = 2**30
 
@@ -46,3 +46,11 @@ def test_the_limit_of_a_container(
     (tmp_path / "own").write_text(own, "utf-8")
     found = memory_limit(tmp_path / "cgroup", tmp_path / "own")
     assert found == (machine if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "logs"),
+    [("2g", 512), ("2048m", 512), ("3GB", 768), (str(1 << 30), 256), ("100m", 64), ("much", 64)],
+)
+def test_cached_logs(size: str, logs: int) -> None:
+    assert cached_logs(size) == logs

@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from replctl.spark.session_pool import SessionPool
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Sessions:
@@ -19,21 +22,37 @@ class Sessions:
     def __init__(self) -> None:
         self.now = 0.0
         self.made = 0
-        self.ended: set[Any] = set()
-        self.asked: list[Any] = []
-        self.pool = SessionPool(self._make(), self._make, self._is_open, lambda: self.now)
+        self.server_is_away = False
+        self.ended: set[str] = set()
+        self.asked: list[str] = []
+        self.closed: list[str] = []
+        self.pool = SessionPool(
+            self._make(),
+            self._make,
+            self._is_open,
+            lambda session: self.closed.append(str(session)),
+            lambda: self.now,
+        )
 
-    def _make(self) -> Any:
+    def _make(self) -> SparkSession:
+        if self.server_is_away:
+            raise ConnectionError
         self.made += 1
-        return f"session {self.made}"
+        return cast("SparkSession", f"session {self.made}")
 
-    def _is_open(self, session: Any) -> bool:
-        self.asked.append(session)
-        return session not in self.ended
+    def _is_open(self, session: SparkSession) -> bool:
+        self.asked.append(str(session))
+        return str(session) not in self.ended
 
-    def in_thread(self) -> Any:
-        found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.append(self.pool.current()))
+    def current(self) -> str:
+        return str(self.pool.current())
+
+    def all(self) -> list[str]:
+        return [str(session) for session in self.pool.all()]
+
+    def in_thread(self) -> str:
+        found: list[str] = []
+        thread = threading.Thread(target=lambda: found.append(self.current()))
         thread.start()
         thread.join()
         return found[0]
@@ -41,29 +60,43 @@ class Sessions:
 
 def test_each_thread_has_its_own() -> None:
     sessions = Sessions()
-    assert sessions.pool.current() == sessions.pool.current() == "session 1"
+    assert sessions.current() == sessions.current() == "session 1"
     assert sessions.in_thread() == "session 2"
     assert sessions.in_thread() == "session 2"  # of the thread that has ended
-    assert sessions.pool.all() == ["session 1", "session 2"]
+    assert sessions.all() == ["session 1", "session 2"]
     sessions.pool.clear()
-    assert sessions.pool.all() == []
+    assert sessions.all() == []
 
 
 def test_one_that_has_rested_is_asked_for() -> None:
     sessions = Sessions()
     sessions.now = 59
-    sessions.pool.current()
+    sessions.current()
     sessions.now = 110
-    sessions.pool.current()
+    sessions.current()
     assert sessions.asked == []
     sessions.now = 200
-    assert sessions.pool.current() == "session 1"
+    assert sessions.current() == "session 1"
     assert sessions.asked == ["session 1"]
     sessions.ended = {"session 1"}
+    assert sessions.closed == []
     sessions.now = 300
-    assert sessions.pool.current() == "session 2"
-    assert sessions.pool.current() == "session 2"
-    assert sessions.pool.all() == ["session 2"]
+    assert sessions.current() == "session 2"
+    assert sessions.closed == ["session 1"]
+    assert sessions.current() == "session 2"
+    assert sessions.all() == ["session 2"]
+
+
+def test_one_that_has_ended_is_closed_although_there_is_no_other() -> None:
+    sessions = Sessions()
+    sessions.ended, sessions.now = {"session 1"}, 100
+    sessions.server_is_away = True
+    with pytest.raises(ConnectionError):
+        sessions.current()
+    assert (sessions.closed, sessions.all()) == (["session 1"], [])
+    sessions.server_is_away = False
+    assert sessions.current() == "session 2"
+    assert sessions.closed == ["session 1"]
 
 
 _ENDED = """
@@ -80,8 +113,9 @@ except ConnectionFailure as error:
 print(open_engine(conf).rows("SELECT 2"))
 session_pool._IDLE = 0.0
 engine = open_engine(conf)
-engine.session.client.release_session()
-print(engine.rows("SELECT 3"))
+ended = engine.session.client
+ended.release_session()
+print(engine.rows("SELECT 3"), ended.is_closed, engine.session.client.is_closed)
 engine.stop()
 """
 
@@ -99,5 +133,5 @@ def test_a_session_that_the_server_has_ended(connect_server: str) -> None:
     assert done.stdout.splitlines() == [
         "the Spark Connect server has ended the session",
         "[(2,)]",
-        "[(3,)]",
+        "[(3,)] True False",
     ], done.stderr

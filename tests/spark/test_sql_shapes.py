@@ -316,12 +316,18 @@ def recorded(*answers: list[tuple[Any, ...]], job: Callable[[Any], object]) -> s
     return ";\n".join(recorder.statements)
 
 
-def outcome_shape(target: Target, **facts: bool) -> str:
+def outcome_shape(
+    target: Target,
+    *,
+    has_several_positions: bool = False,
+    moves_keys: bool = False,
+    repeats_keys: bool = False,
+) -> str:
     """The query of the outcome of many replicated changes."""
     recorder = Recorder(stops=True)
-    given = {"has_several_positions": False, "moves_keys": False, "repeats_keys": False,
-             "repeats_rows": False}  # fmt: skip
-    summary = ChangeSummary(frozenset("IUD"), **{**given, **facts})
+    summary = ChangeSummary(
+        frozenset("IUD"), has_several_positions, moves_keys, repeats_keys, repeats_rows=False
+    )
     with (
         suppress(_Stop),
         replicated_change.outcome(cast(Any, recorder), target, many_changes(target), summary),
@@ -542,7 +548,8 @@ def shown(name: str) -> str:
 def kept() -> dict[str, str]:
     """The shapes of the file."""
     parts = _FILE.read_text(encoding="utf-8").split("\n-- # ")
-    return dict(part.rstrip("\n").split("\n", 1) for part in parts[1:])  # type: ignore[misc]
+    named = (part.rstrip("\n").partition("\n") for part in parts[1:])
+    return {name: shape for name, _, shape in named}
 
 
 def written() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from replctl.errors import ConnectionFailure
 from replctl.spark import Server, ServerConf, attach_server
 from replctl.spark.server import _Folder
-from replctl.spark.start_failure import cause, ending, memory_hint, reason
+from replctl.spark.start_failure import cause, ending, reason, start_hint
 
 _TRACE = """Picked up JAVA_TOOL_OPTIONS: -Da=b
 WARNING: Using incubator modules: jdk.incubator.vector
@@ -64,9 +65,34 @@ def test_cause() -> None:
 
 
 def test_a_jvm_that_was_killed() -> None:
-    assert "spark.driver.memory" in (memory_hint(-9) or "")
-    assert memory_hint(1) is memory_hint(None) is None
+    assert "spark.driver.memory" in (start_hint(-9) or "")
     assert ending(-15) == "The JVM was ended by signal 15 (Terminated)."
+
+
+@pytest.mark.parametrize(
+    ("limits", "hint"),
+    [
+        ({}, None),
+        ({resource.RLIMIT_NOFILE: 1024}, None),
+        (
+            {resource.RLIMIT_NOFILE: 64},
+            "Raise the limit of open files, which is 64: ulimit -n 4096.",
+        ),
+        (
+            {resource.RLIMIT_AS: 2 << 30},
+            "Raise the limit of address space, which is 2147483648: ulimit -v unlimited.",
+        ),
+    ],
+)
+def test_a_start_under_limits(
+    limits: dict[int, int], hint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def limit(which: int) -> tuple[int, int]:
+        hard = limits.get(which, resource.RLIM_INFINITY)
+        return hard, hard
+
+    monkeypatch.setattr(resource, "getrlimit", limit)
+    assert start_hint(1) == start_hint(None) == hint
 
 
 def test_a_server_that_was_killed_is_told_of_once(tmp_path: Path) -> None:

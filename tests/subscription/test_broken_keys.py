@@ -3,6 +3,7 @@ the error names table and database, and its HINT ends with equal rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from fix_replication import Database
 pytestmark = pytest.mark.spark
 
 
-def _write(place: Path, rows: list[tuple[int | None, str]]) -> None:
+def _write(place: Path, rows: Sequence[tuple[int | None, str]]) -> None:
     ids = pa.array([key for key, _text in rows], pa.int32())
     write_deltalake(str(place), pa.table({"id": ids, "v": [v for _key, v in rows]}), mode="append")
 

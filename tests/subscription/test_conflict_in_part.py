@@ -4,7 +4,6 @@ undone, and everything before the failing transaction is applied, nothing of it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from fix_replication import Database
 
 from replctl.errors import DiskFull, InternalError
+from replctl.injection_point import injection_point
 from replctl.lake import subscriber as subscriber_module
 from replctl.lake.delta_log import latest_version
 from replctl.lake.subscriber import LakeSubscriber
@@ -122,12 +122,11 @@ def test_what_was_written_meanwhile_is_undone(
     publisher.run("BEGIN; INSERT INTO t VALUES (3, 's'); INSERT INTO u VALUES (3, 's'); COMMIT")
     publisher.run("INSERT INTO t VALUES (4, 'later')")
     before, others = copies.versions(), list[str]()
-    visit: Callable[[str], None] = subscriber_module.injection_point
 
     def meanwhile(name: str) -> None:
         if name == "apply.after-first-table" and not others:
             others.append(copies.write_other(before, "tu", "(3, 'foreign')"))
-        visit(name)
+        injection_point(name)
 
     with monkeypatch.context() as patch:
         patch.setattr(subscriber_module, "injection_point", meanwhile)

@@ -124,10 +124,10 @@ def test_identity_columns_keep_the_values_that_delta_assigns(
     for name in "id":
         owner.adopt(target, name, "(PRIMARY KEY (id))")
         target.run(f"INSERT INTO {name} (v) VALUES ('a'), ('b')")
-    before = dict(target.rows("SELECT v, id FROM i"))
-    assert len({*before.values()}) == 2
+    (a,), (b,) = target.rows("SELECT id FROM i ORDER BY v")
+    assert a != b
     target.run("UPDATE i SET v = 'c' WHERE v = 'a'")
-    assert target.rows("SELECT id FROM i WHERE v = 'c'") == [(before["a"],)]
+    assert target.rows("SELECT id FROM i WHERE v = 'c'") == [(a,)]
     target.run("INSERT INTO d VALUES (100, 'c'); UPDATE d SET v = 'e' WHERE id = 100")
     assert target.rows("SELECT v FROM d WHERE id = 100") == [("e",)]
     null = 'ERROR 23502: null value in column "id" of relation "d" violates not-null constraint'

@@ -11,7 +11,7 @@ import pytest
 from golden_script import Step, answer_of, shown, steps_of
 
 from replctl.catalog.cluster import Cluster
-from replctl.errors import Notice
+from replctl.errors import Notice, PostgresError
 from replctl.execute import execute
 from replctl.launcher import sync
 from replctl.session import Session
@@ -35,10 +35,14 @@ def test_replication(name: str, cluster: Cluster, engine: Engine) -> None:
     assert _Databases(cluster, lambda: engine).differences(SCRIPTS[name]) == []
 
 
+def _no_engine() -> Engine:
+    raise AssertionError("a script without Spark has asked for it")
+
+
 class _Databases:
     """The databases of a script, pub, sub and third, each with a session."""
 
-    def __init__(self, cluster: Cluster, engine: Callable[[], Engine] | None = None) -> None:
+    def __init__(self, cluster: Cluster, engine: Callable[[], Engine] = _no_engine) -> None:
         postgres = Session.connect(cluster, "postgres", "postgres")
         self._sessions = {}
         for name in ("pub", "sub", "third"):
@@ -73,7 +77,8 @@ class _Databases:
         self._current.on_notice = notices.append
         failures = sync(self._current)
         lines = []
-        for report in (*(failure.error for failure in failures), *notices):
+        reports: list[Notice | PostgresError] = [failure.error for failure in failures]
+        for report in reports + notices:
             lines += shown(report.severity, report, with_context=True)
             numbers = re.findall(r"finished at ([0-9A-F]+/[0-9A-F]+)", report.context or "")
             self._finish_lsn = numbers[-1] if numbers else self._finish_lsn

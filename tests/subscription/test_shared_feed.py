@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 from fix_replication import Database, connect
 
-from replctl.spark import shared_feed
+from replctl.spark import shared_feed, staging
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ def test_each_gets_its_own(
             f"CREATE SUBSCRIPTION {region} CONNECTION 'host=localhost dbname=test_pub' PUBLICATION"
             f" {region} WITH (copy_data = false)"
         )
-    reading = Mock(side_effect=shared_feed.staged)
+    reading = Mock(side_effect=staging.staged)
     monkeypatch.setattr(shared_feed, "staged", reading)
     publisher.run(
         "INSERT INTO t SELECT i, substr('abc', 1 + i % 3, 1), i / 8.0, 'x'"

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replctl.catalog.pg_subscription import (
-    Subscription,
-    SubscriptionError,
-    find_subscription,
-    put_subscription_error,
-)
+from replctl.catalog.pg_subscription import Subscription, find_subscription
+from replctl.catalog.subscription_error import SubscriptionError, put_subscription_error
 from replctl.errors import UniqueViolation
 from replctl.execute import execute
 from replctl.session import Session

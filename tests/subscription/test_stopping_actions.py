@@ -67,7 +67,7 @@ def test_the_hints_make_copies_equal(
             tables[name].source.update("after the hint", "n = 0")
     assert failures == {}
     members = {
-        name
+        str(name)
         for (name,) in lake.target.rows(
             "SELECT relname FROM pg_subscription_rel JOIN pg_class ON oid = srrelid"
         )
@@ -76,8 +76,8 @@ def test_the_hints_make_copies_equal(
     rows = lake.rows(
         owned for name in members for owned in (tables[name].source, tables[name].target)
     )
-    copied, owned = (
+    copies, sources = (
         {name: rows[getattr(tables[name], side).location] for name in members}
         for side in ("target", "source")
     )
-    assert copied == owned, errors
+    assert copies == sources, errors

@@ -13,6 +13,7 @@ from replctl.errors import PostgresError
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.replication.apply import OnApplied
 from replctl.replication.node import Publisher, Subscriber
+from replctl.replication.tablesync import synchronize
 from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
@@ -105,7 +106,6 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
     subscriber.run("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     publisher.run("INSERT INTO first VALUES (1, 1)")
     seen = []
-    original = launcher.synchronize
 
     def synchronize_late(
         source: Publisher,
@@ -116,7 +116,7 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
     ) -> None:
         wait_until(lambda: bool(subscriber.rows("SELECT 1 FROM first")))
         seen.append(subscriber.rows("SELECT id FROM first"))
-        original(source, target, subscription, name, on_applied)
+        synchronize(source, target, subscription, name, on_applied)
 
     monkeypatch.setattr(launcher, "_PATIENCE", 0.1)
     monkeypatch.setattr(launcher, "synchronize", synchronize_late)

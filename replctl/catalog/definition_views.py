@@ -1,0 +1,312 @@
+"""The rows of the catalogs that say what is defined: relations, columns, indexes, constraints,
+types, functions and operators, with those that PostgreSQL has built in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.cluster import INFORMATION_SCHEMA, PG_CATALOG_NAMESPACE
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_class import load_relations, relation_oids
+from replctl.catalog.pg_sequence import get_sequence, last_value
+from replctl.catalog.pg_type import type_oid
+from replctl.catalog.ruleutils import index_definition
+from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
+from replctl.types import builtin
+
+
+def _pg_sequences(context: FunctionContext) -> Iterator[Row]:
+    for relation in load_relations(context.catalog, relation_oids(context.catalog, "S")).values():
+        sequence = get_sequence(context.catalog, relation.oid)
+        assert sequence is not None
+        yield {
+            "schemaname": relation.schema, "sequencename": relation.name,
+            "sequenceowner": context.environment.role_name(relation.owner),
+            "data_type": type_oid(sequence.type), "start_value": sequence.start,
+            "min_value": sequence.minimum, "max_value": sequence.maximum,
+            "increment_by": sequence.increment, "cycle": int(sequence.cycles),
+            "cache_size": sequence.cache, "last_value": last_value(context.catalog, relation.oid),
+        }  # fmt: skip
+
+
+_SYSTEM_SCHEMAS = {
+    "pg_catalog": PG_CATALOG_NAMESPACE,
+    "information_schema": INFORMATION_SCHEMA,
+}
+
+
+def _pg_class(context: FunctionContext) -> Iterator[Row]:
+    oids = []
+    for relation in builtin.system_relations_by_oid().values():
+        yield {
+            "oid": relation.oid, "relname": relation.name, "relowner": 10,
+            "relnamespace": _SYSTEM_SCHEMAS[relation.schema],
+            "relkind": relation.kind, "relnatts": len(relation.columns), "relreplident": "n",
+        }  # fmt: skip
+    rows = list(stored_rows(context, "pg_class"))
+    oids = [int(row["oid"]) for row in rows]
+    relations = load_relations(context.catalog, oids)
+    parents = {oid for relation in relations.values() for oid in relation.parents}
+    triggered = _with_triggers(context)
+    for row in rows:
+        relation_ = relations[int(row["oid"])]
+        yield {
+            **row,
+            "relnatts": len(relation_.columns) + len(relation_.dropped_attnums),
+            "reloptions": array_text([f"{k}={v}" for k, v in relation_.options.items()])
+            if relation_.options
+            else None,
+            "relhasrules": int(relation_.kind in "vm"),
+            "relhastriggers": int(relation_.oid in triggered),
+            "relhasindex": int(bool(relation_.indexes)),
+            "relchecks": len(relation_.checks()),
+            "relhassubclass": int(relation_.oid in parents),
+            "relam": 403 if relation_.kind in ("i", "I") else 2 if relation_.kind == "r" else 0,
+        }
+
+
+def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
+    for relation in builtin.system_relations_by_oid().values():
+        for attnum, (name, type_name) in enumerate(relation.columns, start=1):
+            type_ = builtin.types().get(type_name)  # arrays of catalogs' rows are not among them
+            yield {
+                "attrelid": relation.oid, "attname": name, "attnum": attnum,
+                "atttypid": 0 if type_ is None else type_.oid,
+                "attlen": -1 if type_ is None else type_.length, "atttypmod": -1,
+            }  # fmt: skip
+    columns: dict[tuple[int, int], Row] = {}
+    for stored in stored_rows(context, "pg_attribute"):
+        known = context.environment.type_by_oid(int(stored["atttypid"]))
+        length = -1 if known is None else known.length
+        has_default = stored["atthasdef"] and not stored["attidentity"]
+        row = {**stored, "attlen": length, "atthasdef": has_default}
+        columns[int(row["attrelid"]), int(row["attnum"])] = row
+        yield row
+    for index in stored_rows(context, "pg_index"):
+        for attnum, key in enumerate(map(int, str(index["indkey"]).split()), start=1):
+            column = columns.get((int(index["indrelid"]), key))
+            if column is not None:  # else an expression
+                yield {
+                    **column, "attrelid": index["indexrelid"], "attnum": attnum,
+                    "attnotnull": 0, "atthasdef": 0, "attidentity": "", "attgenerated": "",
+                    "attislocal": 1, "attinhcount": 0, "attacl": None,
+                }  # fmt: skip
+
+
+def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
+    """The defaults but for those of identity columns, which are our own way to say so."""
+    identities = {
+        (row["attrelid"], row["attnum"])
+        for row in stored_rows(context, "pg_attribute")
+        if row["attidentity"]
+    }
+    for row in stored_rows(context, "pg_attrdef"):
+        if (row["adrelid"], row["adnum"]) not in identities:
+            yield row
+
+
+def _pg_type(context: FunctionContext) -> Iterator[Row]:
+    types = builtin.types()
+    for type_ in types.values():
+        yield {
+            "oid": type_.oid, "typname": type_.name, "typnamespace": 11, "typowner": 10,
+            "typlen": type_.length, "typbyval": int(type_.is_by_value), "typtype": type_.kind,
+            "typcategory": type_.category, "typispreferred": int(type_.is_preferred),
+            "typdelim": type_.delimiter, "typalign": type_.align, "typstorage": type_.storage,
+            "typelem": types[type_.element].oid if type_.element else 0,
+            "typarray": types[type_.array].oid if type_.array else 0,
+            "typcollation": builtin.collations()[type_.collation] if type_.collation else 0,
+        }  # fmt: skip
+    yield from stored_rows(context, "pg_type")
+
+
+def _pg_proc(context: FunctionContext) -> Iterator[Row]:
+    types = builtin.types()
+    for function in builtin.function_by_oid().values():
+        yield {
+            "oid": function.oid, "proname": function.name, "pronamespace": 11, "proowner": 10,
+            "prokind": function.kind, "proisstrict": int(function.is_strict),
+            "proretset": int(function.returns_set), "provolatile": function.volatility,
+            "pronargs": len(function.argument_types), "prorettype": types[function.result].oid,
+            "proargtypes": " ".join(str(types[name].oid) for name in function.argument_types),
+            "prosrc": function.source,
+        }  # fmt: skip
+    for row in stored_rows(context, "pg_proc"):
+        yield {**row, "pronargs": len(row["proargtypes"].split())}
+
+
+def _pg_operator(context: FunctionContext) -> Iterator[Row]:
+    types = builtin.types()
+    for group in builtin.operators().values():
+        for operator in group:
+            yield {
+                "oid": operator.oid, "oprname": operator.name, "oprnamespace": 11, "oprowner": 10,
+                "oprkind": "b" if operator.left else "l",
+                "oprleft": types[operator.left].oid if operator.left else 0,
+                "oprright": types[operator.right].oid, "oprresult": types[operator.result].oid,
+                "oprcode": operator.function_oid,
+            }  # fmt: skip
+    yield from stored_rows(context, "pg_operator")
+
+
+def _pg_index(context: FunctionContext) -> Iterator[Row]:
+    collations = {
+        (row["attrelid"], row["attnum"]): row["attcollation"]
+        for row in stored_rows(context, "pg_attribute")
+    }
+    for row in stored_rows(context, "pg_index"):
+        attnums = row["indkey"].split()
+        keys = attnums[: row["indnkeyatts"]]
+        yield {
+            **row, "indnatts": len(attnums), "indoption": " ".join("0" for _ in keys),
+            "indcollation": " ".join(
+                str(collations.get((row["indrelid"], int(attnum)), 0)) for attnum in keys
+            ),
+        }  # fmt: skip
+
+
+def _pg_policy(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_policy"):
+        yield {**row, "polroles": array_text(json.loads(row["polroles"]), "_oid")}
+
+
+def _pg_constraint(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_constraint"):
+        arrays = {
+            name: None if row[name] is None else "{" + row[name].replace(" ", ",") + "}"
+            for name in ("conkey", "confkey")
+        }
+        yield {**row, **arrays}
+
+
+def _pg_partitioned_table(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_partitioned_table"):
+        yield {**row, "partnatts": len(row["partattrs"].split())}
+
+
+def _pg_tables(context: FunctionContext) -> Iterator[Row]:
+    triggered = _with_triggers(context)
+    for relation in user_relations(context, "rp"):
+        yield {
+            "schemaname": relation.schema, "tablename": relation.name,
+            "tableowner": context.environment.role_name(relation.owner),
+            "hasindexes": int(bool(relation.indexes)), "hasrules": 0,
+            "hastriggers": int(relation.oid in triggered),
+            "rowsecurity": int(relation.has_row_security),
+        }  # fmt: skip
+
+
+def _with_triggers(context: FunctionContext) -> set[int]:
+    """The tables at both ends of foreign keys, which triggers of PostgreSQL's check."""
+    table = schema.pg_constraint
+    rows = context.catalog.select(table, table.c.contype == "f")
+    return {int(oid) for row in rows for oid in (row.conrelid, row.confrelid)}
+
+
+def user_relations(context: FunctionContext, kinds: str) -> list[Any]:
+    table = schema.pg_class
+    rows = context.catalog.select(table, table.c.relkind.in_(list(kinds)), order_by=[table.c.oid])
+    return list(load_relations(context.catalog, [int(row.oid) for row in rows]).values())
+
+
+def _pg_indexes(context: FunctionContext) -> Iterator[Row]:
+    for table in user_relations(context, "rpm"):
+        for index in table.indexes:
+            yield {
+                "schemaname": table.schema, "tablename": table.name, "indexname": index.name,
+                "indexdef": index_definition(context.environment, table, index),
+            }  # fmt: skip
+
+
+def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
+    for oid, name in ((1663, "pg_default"), (1664, "pg_global")):
+        yield {"oid": oid, "spcname": name, "spcowner": 10}
+
+
+def _pg_language(context: FunctionContext) -> Iterator[Row]:
+    """The languages that functions may be declared in."""
+    for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
+        yield {
+            "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,
+            "lanpltrusted": is_trusted, "lanplcallfoid": 0, "laninline": 0, "lanvalidator": 0,
+        }  # fmt: skip
+
+
+def _pg_am(context: FunctionContext) -> Iterator[Row]:
+    for oid, name, handler, kind in (
+        (2, "heap", 3, "t"), (403, "btree", 330, "i"), (405, "hash", 331, "i"),
+        (783, "gist", 332, "i"), (2742, "gin", 333, "i"), (3580, "brin", 335, "i"),
+        (4000, "spgist", 334, "i"),
+    ):  # fmt: skip
+        yield {"oid": oid, "amname": name, "amhandler": handler, "amtype": kind}
+
+
+def _pg_collation(context: FunctionContext) -> Iterator[Row]:
+    for name, oid in builtin.collations().items():
+        yield {
+            "oid": oid, "collname": name, "collnamespace": 11, "collowner": 10,
+            "collprovider": "d" if name == "default" else "c", "collisdeterministic": 1,
+            "collencoding": -1, "collcollate": None if name == "default" else name,
+            "collctype": None if name == "default" else name,
+        }  # fmt: skip
+
+
+def _pg_cast(context: FunctionContext) -> Iterator[Row]:
+    types = builtin.types()
+    for number, cast in enumerate(builtin.casts().values()):
+        if cast.source in types and cast.target in types:
+            yield {
+                "oid": 10000 + number, "castsource": types[cast.source].oid,
+                "casttarget": types[cast.target].oid, "castfunc": cast.function_oid,
+                "castcontext": cast.context, "castmethod": cast.method,
+            }  # fmt: skip
+
+
+def _pg_depend(context: FunctionContext) -> Iterator[Row]:
+    """Sequences on the columns that own them, and on their schemas: as far as tools ask."""
+    pg_class = builtin.system_relations()["pg_class"].oid
+    for relation in user_relations(context, "S"):
+        sequence = get_sequence(context.catalog, relation.oid)
+        common = {"classid": pg_class, "objid": relation.oid, "objsubid": 0}
+        yield {
+            **common, "refclassid": builtin.system_relations()["pg_namespace"].oid,
+            "refobjid": relation.schema_oid, "refobjsubid": 0, "deptype": "n",
+        }  # fmt: skip
+        if sequence is not None and sequence.owner_relid:
+            yield {
+                **common, "refclassid": pg_class, "refobjid": sequence.owner_relid,
+                "refobjsubid": sequence.owner_attnum, "deptype": sequence.ownership,
+            }  # fmt: skip
+
+
+def _pg_rewrite(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_rewrite"):
+        yield {**row, "ev_type": "1", "ev_enabled": "O", "is_instead": 1, "ev_qual": "<>"}
+
+
+#: The rows of each by its name.
+DEFINITION_VIEWS: dict[str, RowsOf] = {
+    "pg_class": _pg_class,
+    "pg_attribute": _pg_attribute,
+    "pg_attrdef": _pg_attrdef,
+    "pg_type": _pg_type,
+    "pg_proc": _pg_proc,
+    "pg_operator": _pg_operator,
+    "pg_index": _pg_index,
+    "pg_policy": _pg_policy,
+    "pg_constraint": _pg_constraint,
+    "pg_partitioned_table": _pg_partitioned_table,
+    "pg_sequences": _pg_sequences,
+    "pg_tables": _pg_tables,
+    "pg_indexes": _pg_indexes,
+    "pg_tablespace": _pg_tablespace,
+    "pg_language": _pg_language,
+    "pg_am": _pg_am,
+    "pg_collation": _pg_collation,
+    "pg_cast": _pg_cast,
+    "pg_depend": _pg_depend,
+    "pg_rewrite": _pg_rewrite,
+}

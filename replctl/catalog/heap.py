@@ -1,0 +1,296 @@
+"""Write relations into the catalog, with their columns, indexes and constraints, and remove them
+(PostgreSQL's heap.c and index.c)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from replctl.catalog import schema
+from replctl.catalog.acl import AclKind
+from replctl.catalog.pg_class import (
+    Column,
+    Constraint,
+    Index,
+    Relation,
+    RelKind,
+    encode_attnums,
+    encode_bound,
+)
+from replctl.catalog.pg_default_acl import new_object_acl
+from replctl.catalog.pg_inherits import insert_parent
+from replctl.catalog.pg_type import type_oid
+from replctl.catalog.storage import StorageColumn, insert_storage_column
+from replctl.catalog.transaction import Catalog
+from replctl.expr import pg_node_tree
+from replctl.types import builtin
+
+_ACL_KINDS: dict[str, AclKind] = {
+    "r": "table",
+    "p": "table",
+    "v": "table",
+    "m": "table",
+    "S": "sequence",
+}
+
+
+def insert_relation(catalog: Catalog, relation: Relation) -> None:
+    """Add a relation: its pg_class row, its columns, and for a partitioned table its key.
+
+    Indexes, constraints and parents are added by their own functions.
+    """
+    kind, place = _ACL_KINDS.get(relation.kind), relation.schema_oid
+    catalog.insert(
+        schema.pg_class,
+        oid=relation.oid,
+        relname=relation.name,
+        relnamespace=relation.schema_oid,
+        reltype=type_oid(relation.row_type) if relation.row_type else 0,
+        relowner=relation.owner,
+        relkind=relation.kind,
+        relpersistence=relation.persistence,
+        relispopulated=relation.is_populated,
+        relreplident=relation.replica_identity,
+        relispartition=relation.is_partition,
+        relpartbound=None
+        if relation.partition_bound is None
+        else encode_bound(relation.partition_bound),
+        reloptions=json.dumps(relation.options) if relation.options else None,
+        relacl=None if kind is None else new_object_acl(catalog, kind, relation.owner, place),
+    )
+    for column in relation.columns:
+        insert_column(catalog, relation.oid, column)
+    if relation.partition_key is not None:
+        key = relation.partition_key
+        catalog.insert(
+            schema.pg_partitioned_table,
+            partrelid=relation.oid,
+            partstrat=key.strategy,
+            partattrs=encode_attnums(key.attnums),
+            partexprs=json.dumps([pg_node_tree.dumps(expr) for expr in key.exprs])
+            if key.exprs
+            else None,
+        )
+
+
+def insert_column(catalog: Catalog, relid: int, column: Column) -> None:
+    """Add a column and its default."""
+    catalog.insert(schema.pg_attribute, attrelid=relid, **_column_values(column))
+    _insert_default(catalog, relid, column)
+
+
+def update_column(catalog: Catalog, relid: int, column: Column) -> None:
+    """Put a column's new state, default included, in the place of its old one."""
+    pg_attribute, pg_attrdef = schema.pg_attribute, schema.pg_attrdef
+    catalog.update(
+        pg_attribute,
+        pg_attribute.c.attrelid == relid,
+        pg_attribute.c.attnum == column.attnum,
+        **_column_values(column),
+    )
+    catalog.delete(pg_attrdef, pg_attrdef.c.adrelid == relid, pg_attrdef.c.adnum == column.attnum)
+    _insert_default(catalog, relid, column)
+
+
+def _column_values(column: Column) -> dict[str, Any]:
+    return {
+        "attnum": column.attnum,
+        "attname": column.name,
+        "atttypid": type_oid(column.type),
+        "atttypmod": column.typmod,
+        "attndims": column.dimensions,
+        "attcollation": builtin.collations().get(column.collation or "", 0),
+        "attnotnull": column.not_null,
+        "atthasdef": column.default is not None and not column.identity,
+        "attidentity": column.identity,
+        "attgenerated": column.generated,
+        "attisdropped": column.is_dropped,
+        "attislocal": column.is_local,
+        "attinhcount": column.inherited_count,
+        "attmissingval": column.missing_value,
+    }
+
+
+def _insert_default(catalog: Catalog, relid: int, column: Column) -> None:
+    if column.default is not None:
+        catalog.insert(
+            schema.pg_attrdef,
+            oid=catalog.new_oid(),
+            adrelid=relid,
+            adnum=column.attnum,
+            adbin=pg_node_tree.dumps(column.default),
+        )
+
+
+def insert_index(catalog: Catalog, relation: Relation, index: Index) -> None:
+    """Add an index on `relation`, as a relation of its own."""
+    kind: RelKind = "I" if relation.is_partitioned else "i"
+    index_relation = Relation(
+        index.oid, index.name, relation.schema, relation.schema_oid, kind, relation.owner, "",
+        relation.persistence, replica_identity="n", is_partition=index.parent_oid != 0,
+    )  # fmt: skip
+    insert_relation(catalog, index_relation)
+    catalog.insert(
+        schema.pg_index,
+        indexrelid=index.oid,
+        indrelid=relation.oid,
+        indnkeyatts=len(index.key),
+        indisunique=index.is_unique,
+        indisprimary=index.is_primary,
+        indisreplident=index.is_replica_identity,
+        indnullsnotdistinct=index.nulls_not_distinct,
+        indkey=encode_attnums(index.key + index.including),
+        indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
+    )
+    if index.parent_oid:
+        insert_parent(catalog, index.oid, index.parent_oid, 1)
+
+
+def insert_constraint(catalog: Catalog, relation: Relation, constraint: Constraint) -> None:
+    """Add a constraint of `relation`."""
+    is_foreign = constraint.kind == "f"
+    catalog.insert(
+        schema.pg_constraint,
+        oid=constraint.oid,
+        conname=constraint.name,
+        connamespace=relation.schema_oid,
+        contype=constraint.kind,
+        conrelid=relation.oid,
+        conindid=constraint.index_oid,
+        conparentid=constraint.parent_oid,
+        confrelid=constraint.ref_relid,
+        confupdtype=constraint.on_update if is_foreign else " ",
+        confdeltype=constraint.on_delete if is_foreign else " ",
+        confmatchtype=constraint.match if is_foreign else " ",
+        conkey=encode_attnums(constraint.columns) if constraint.columns else None,
+        confkey=encode_attnums(constraint.ref_columns) if is_foreign else None,
+        conbin=None if constraint.check is None else pg_node_tree.dumps(constraint.check),
+        connoinherit=constraint.no_inherit,
+        conenforced=constraint.is_enforced,
+        conislocal=constraint.is_local,
+        coninhcount=constraint.inherited_count,
+    )
+
+
+def update_constraint(catalog: Catalog, constraint: Constraint) -> None:
+    """Put what may change of a constraint in the place of what it was."""
+    pg_constraint = schema.pg_constraint
+    catalog.update(
+        pg_constraint,
+        pg_constraint.c.oid == constraint.oid,
+        conname=constraint.name,
+        conindid=constraint.index_oid,
+        conparentid=constraint.parent_oid,
+        conbin=None if constraint.check is None else pg_node_tree.dumps(constraint.check),
+        conislocal=constraint.is_local,
+        coninhcount=constraint.inherited_count,
+    )
+
+
+def delete_constraint(catalog: Catalog, oid: int) -> None:
+    """Remove a constraint; its index is the caller's matter."""
+    catalog.delete(schema.pg_constraint, schema.pg_constraint.c.oid == oid)
+
+
+def update_index(catalog: Catalog, index: Index) -> None:
+    """Put what may change of an index, its parent included, in the place of what it was."""
+    pg_class, pg_index, pg_inherits = schema.pg_class, schema.pg_index, schema.pg_inherits
+    catalog.update(
+        pg_index,
+        pg_index.c.indexrelid == index.oid,
+        indisprimary=index.is_primary,
+        indisreplident=index.is_replica_identity,
+        indpred=None if index.predicate is None else pg_node_tree.dumps(index.predicate),
+    )
+    catalog.update(
+        pg_class,
+        pg_class.c.oid == index.oid,
+        relname=index.name,
+        relispartition=index.parent_oid != 0,
+    )
+    catalog.delete(pg_inherits, pg_inherits.c.inhrelid == index.oid)
+    if index.parent_oid:
+        insert_parent(catalog, index.oid, index.parent_oid, 1)
+
+
+def update_relation(catalog: Catalog, relation: Relation) -> None:
+    """Put what may change of a relation's own row in the place of what it was."""
+    pg_class = schema.pg_class
+    bound = relation.partition_bound
+    catalog.update(
+        pg_class,
+        pg_class.c.oid == relation.oid,
+        relname=relation.name,
+        relnamespace=relation.schema_oid,
+        relowner=relation.owner,
+        relispopulated=relation.is_populated,
+        relrowsecurity=relation.has_row_security,
+        relforcerowsecurity=relation.forces_row_security,
+        relreplident=relation.replica_identity,
+        relispartition=relation.is_partition,
+        relpartbound=None if bound is None else encode_bound(bound),
+        reloptions=json.dumps(relation.options) if relation.options else None,
+    )
+
+
+def replace_storage_column(
+    catalog: Catalog, relation: Relation, former: Column, column: StorageColumn
+) -> None:
+    """Let a relation's column have another column in storage than before: a new one, or one that
+    is there under a number of its own.
+
+    Args:
+        relation, former: the relation and its column before.
+    """
+    assert relation.storage is not None
+    relid, attribute, stored = relation.oid, schema.pg_attribute, schema.storage_column
+    catalog.update(
+        stored,
+        stored.c.relid == relid,
+        stored.c.attnum == relation.storage.columns[former.attnum].number,
+        owner=former.attnum,
+        atttypid=type_oid(former.type),
+        atttypmod=former.typmod,
+    )
+    catalog.delete(
+        stored, stored.c.relid == relid, stored.c.name == column.name, stored.c.attnum < 0
+    )
+    insert_storage_column(catalog, relid, column.number, column.name, column.since_version)
+    catalog.update(
+        attribute,
+        attribute.c.attrelid == relid,
+        attribute.c.attnum == former.attnum,
+        attfilenode=column.number,
+    )
+
+
+def delete_relation(catalog: Catalog, relation: Relation) -> None:
+    """Remove a relation with its columns, indexes and constraints from the catalogs.
+
+    Its storage rows stay: decoding may still have to read what was written before.
+    """
+    for index in relation.indexes:
+        delete_index(catalog, index.oid)
+    for table, column in (
+        (schema.pg_constraint, schema.pg_constraint.c.conrelid),
+        (schema.pg_attribute, schema.pg_attribute.c.attrelid),
+        (schema.pg_attrdef, schema.pg_attrdef.c.adrelid),
+        (schema.pg_inherits, schema.pg_inherits.c.inhrelid),
+        (schema.pg_partitioned_table, schema.pg_partitioned_table.c.partrelid),
+        (schema.pg_publication_rel, schema.pg_publication_rel.c.prrelid),
+        (schema.pg_rewrite, schema.pg_rewrite.c.ev_class),
+        (schema.pg_policy, schema.pg_policy.c.polrelid),
+        (schema.pg_class, schema.pg_class.c.oid),
+    ):
+        catalog.delete(table, column == relation.oid)
+    if relation.row_type:
+        oid = type_oid(relation.row_type)
+        catalog.delete(schema.pg_type, schema.pg_type.c.typrelid == relation.oid)
+        catalog.delete(schema.pg_type, schema.pg_type.c.typelem == oid)
+
+
+def delete_index(catalog: Catalog, oid: int) -> None:
+    """Remove an index; indexes of partitions that belong to it have to go first."""
+    catalog.delete(schema.pg_index, schema.pg_index.c.indexrelid == oid)
+    catalog.delete(schema.pg_inherits, schema.pg_inherits.c.inhrelid == oid)
+    catalog.delete(schema.pg_class, schema.pg_class.c.oid == oid)

@@ -1,0 +1,53 @@
+"""Which relations are below which: partitions and children, pg_inherits."""
+
+from __future__ import annotations
+
+from replctl.catalog import schema
+from replctl.catalog.transaction import Catalog
+
+
+def children_of(catalog: Catalog, oid: int) -> list[int]:
+    """OIDs of the relations directly under a partitioned table or a parent."""
+    pg_inherits = schema.pg_inherits
+    rows = catalog.select(
+        pg_inherits, pg_inherits.c.inhparent == oid, order_by=[pg_inherits.c.inhrelid]
+    )
+    return [int(row.inhrelid) for row in rows]
+
+
+def descendants_of(catalog: Catalog, oid: int) -> list[int]:
+    """OIDs of all relations below, nearest first, each once; `oid` itself comes first."""
+    found = [oid]
+    for parent in found:
+        found.extend(child for child in children_of(catalog, parent) if child not in found)
+    return found
+
+
+def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
+    """OIDs of the partitioned tables that a partition belongs to, nearest first
+    (get_partition_ancestors)."""
+    pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
+    ancestors: list[int] = []
+    current = oid
+    while True:
+        row = catalog.first(pg_class, pg_class.c.oid == current)
+        if row is None or not row.relispartition:
+            return ancestors
+        link = catalog.first(pg_inherits, pg_inherits.c.inhrelid == current)
+        if link is None:
+            return ancestors
+        current = int(link.inhparent)
+        ancestors.append(current)
+
+
+def delete_parent(catalog: Catalog, child_oid: int, parent_oid: int) -> None:
+    """Note that a relation does not inherit from another any more."""
+    pg_inherits = schema.pg_inherits
+    catalog.delete(
+        pg_inherits, pg_inherits.c.inhrelid == child_oid, pg_inherits.c.inhparent == parent_oid
+    )
+
+
+def insert_parent(catalog: Catalog, child_oid: int, parent_oid: int, sequence: int) -> None:
+    """Note that a relation inherits from, or is a partition of, another."""
+    catalog.insert(schema.pg_inherits, inhrelid=child_oid, inhparent=parent_oid, inhseqno=sequence)

@@ -1,0 +1,101 @@
+"""The rows of the system views of roles, settings and sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime
+
+from replctl.catalog.functions import FunctionContext
+from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
+from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
+from replctl.types import guc
+
+
+def _pg_db_role_setting(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_db_role_setting"):
+        yield {**row, "setconfig": array_text(json.loads(row["setconfig"]))}
+
+
+def _pg_roles(context: FunctionContext) -> Iterator[Row]:
+    for row in stored_rows(context, "pg_authid"):
+        yield {**row, "rolpassword": "********", "oid": row["oid"]}
+
+
+def _pg_settings(context: FunctionContext) -> Iterator[Row]:
+    configured = context.settings.configured
+    reads_all = context.environment.privileges.reads_all_settings
+    for key, setting in guc.settings().items():
+        if not guc.is_readable(setting, reads_all=reads_all):
+            continue
+        if key in context.settings.settings:
+            source = "session"
+        else:
+            source = "configuration file" if key in configured else "default"
+        yield {
+            "name": setting.name, "setting": context.settings.setting(key),
+            "unit": setting.unit or None, "category": setting.category,
+            "short_desc": setting.description, "extra_desc": setting.extra_description or None,
+            "context": setting.context, "vartype": setting.type, "source": source,
+            "min_val": setting.minimum or None, "max_val": setting.maximum or None,
+            "enumvals": array_text(list(setting.values)) if setting.values else None,
+            "boot_val": setting.boot_value,
+            "reset_val": configured.get(key, setting.boot_value), "pending_restart": 0,
+        }  # fmt: skip
+
+
+def _pg_user(context: FunctionContext) -> Iterator[Row]:
+    """The roles that may log in."""
+    for row in stored_rows(context, "pg_authid"):
+        if row["rolcanlogin"]:
+            yield {
+                "usename": row["rolname"], "usesysid": row["oid"],
+                "usecreatedb": row["rolcreatedb"], "usesuper": row["rolsuper"],
+                "userepl": row["rolreplication"], "usebypassrls": row["rolbypassrls"],
+                "passwd": "********",
+            }  # fmt: skip
+
+
+def _pg_group(context: FunctionContext) -> Iterator[Row]:
+    """The roles that may not log in, with their members."""
+    members = memberships(context.catalog)
+    for row in stored_rows(context, "pg_authid"):
+        if not row["rolcanlogin"]:
+            oids = [member.member for member in members if member.role == row["oid"]]
+            yield {
+                "groname": row["rolname"], "grosysid": row["oid"],
+                "grolist": array_text(oids, "_oid"),
+            }  # fmt: skip
+
+
+def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
+    """This session: others are not known."""
+    session, privileges = context.session, context.environment.privileges
+    row: Row = {
+        "datid": session.database_oid, "datname": session.database_name, "pid": os.getpid(),
+        "usesysid": session.login_oid, "usename": session.login_name,
+        "application_name": session.setting("application_name"),
+    }  # fmt: skip
+    if privileges.acts_for(READ_ALL_STATS) or privileges.acts_for(session.login_oid):
+        start = _micros(session.transaction_start)
+        row |= {"state": "active", "backend_type": "client backend"}
+        row |= {"xact_start": start, "query_start": start}
+    else:  # HAS_PGSTAT_PERMISSIONS
+        row["query"] = "<insufficient privilege>"
+    yield row
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000)
+
+
+#: The rows of each by its name.
+SESSION_VIEWS: dict[str, RowsOf] = {
+    "pg_db_role_setting": _pg_db_role_setting,
+    "pg_roles": _pg_roles,
+    "pg_settings": _pg_settings,
+    "pg_user": _pg_user,
+    "pg_group": _pg_group,
+    "pg_stat_activity": _pg_stat_activity,
+}

@@ -1,0 +1,58 @@
+"""The error that stopped a subscription in its last attempt, as the catalog keeps it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+
+from sqlalchemy import Connection, delete, insert, select
+
+from replctl.catalog import schema
+from replctl.errors import PostgresError
+from replctl.record import dataclass
+
+_DETAIL = "DETAIL:  "
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionError:
+    """What has stopped a subscription.
+
+    Attributes:
+        time: microseconds since 1970.
+        message: with its DETAIL and CONTEXT.
+    """
+
+    time: int
+    sqlstate: str
+    message: str
+
+    @staticmethod
+    def of(error: PostgresError) -> SubscriptionError:
+        """What stops it now."""
+        lines = [error.message]
+        lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
+        lines += [f"CONTEXT:  {error.context}"] if error.context else []
+        return SubscriptionError(time.time_ns() // 1000, error.sqlstate, "\n".join(lines))
+
+    def without_rows(self) -> SubscriptionError:
+        """Return it without its DETAIL, and what comes after that."""
+        return replace(self, message=self.message.partition(f"\n{_DETAIL}")[0])
+
+
+def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
+    """What has stopped the last attempt to apply a subscription; None if it went well."""
+    table = schema.subscription_error
+    row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
+    return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)
+
+
+def put_subscription_error(
+    connection: Connection, subscription_oid: int, error: PostgresError | None
+) -> None:
+    """Note how the last attempt to apply a subscription has ended."""
+    table = schema.subscription_error
+    connection.execute(delete(table).where(table.c.subid == subscription_oid))
+    if error is not None:
+        noted = SubscriptionError.of(error)
+        connection.execute(insert(table).values(subid=subscription_oid, **asdict(noted)))

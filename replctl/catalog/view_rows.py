@@ -1,0 +1,50 @@
+"""What the rows of all catalogs and system views are made of.
+
+A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
+them in a database without such features, else NULL. Values are as in catalog.functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import select
+
+from replctl.catalog import schema
+from replctl.catalog.acl import decode_acl
+from replctl.catalog.aclchk import acl_items
+from replctl.catalog.functions import FunctionContext
+from replctl.types import text
+
+Row = dict[str, Any]
+
+
+#: What gives the rows of a catalog or view.
+RowsOf = Callable[[FunctionContext], Iterator[Row]]
+
+
+def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
+    """The visible rows of one of our tables."""
+    catalog = context.catalog
+    for row in catalog.connection.execute(select(catalog.rows_of(schema.metadata.tables[name]))):
+        values = dict(row._mapping)
+        acl = _ACL_COLUMNS.get(name)
+        if acl is not None and values[acl] is not None:
+            values[acl] = array_text(acl_items(catalog, decode_acl(values[acl])) or [])
+        yield values
+
+
+_ACL_COLUMNS = {
+    "pg_class": "relacl",
+    "pg_attribute": "attacl",
+    "pg_namespace": "nspacl",
+    "pg_database": "datacl",
+    "pg_proc": "proacl",
+    "pg_type": "typacl",
+    "pg_default_acl": "defaclacl",
+}
+
+
+def array_text(items: list[Any], type_name: str = "_text") -> str:
+    """Return an array as text: ["a", "b"] -> `{a,b}`."""
+    return text.render(type_name, items)

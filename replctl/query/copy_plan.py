@@ -1,0 +1,173 @@
+"""What a COPY FROM statement says: which columns the file has, and what the others have."""
+
+from __future__ import annotations
+
+from replctl.adt.fold import simplified
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.pg_policy import is_row_security_active
+from replctl.catalog.pg_sequence import sequences_of
+from replctl.catalog.transaction import Catalog
+from replctl.errors import FeatureNotSupported, InvalidColumnReference, WrongObjectType
+from replctl.expr import nodes
+from replctl.expr.context import ExprContext
+from replctl.lake.delta_rules import with_delta_columns
+from replctl.lake.file_access import check_writable
+from replctl.parser import ast
+from replctl.query.analyze import QueryAnalyzer
+from replctl.query.copy import column_numbers, copied_relation
+from replctl.query.copy_options import CopyFormat, copy_format
+from replctl.query.next_value import check_defaults
+from replctl.query.permission import check_change
+from replctl.query.range_table import FromScope, relation_entry
+from replctl.record import dataclass
+from replctl.session import Session
+from replctl.spark import StagedColumn
+
+COPY_VARNO = 1  # of the table in WHERE
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedColumn:
+    """A column that COPY fills.
+
+    Attributes:
+        is_given: the file has it.
+        default: what it has where the file does not say; None: NULL.
+        sequences: by OID, the number of the column of the rows that has values of that sequence.
+    """
+
+    column: Column
+    is_given: bool
+    default: nodes.Expr | None
+    sequences: dict[int, int]
+    never_null: bool = False  # FORCE_NOT_NULL
+    may_be_null: bool = False  # FORCE_NULL
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """What a statement says.
+
+    Attributes:
+        given: the columns that the file has, in its order.
+        stored: those that rows have in the end, but for generated ones.
+    """
+
+    relation: Relation
+    format: CopyFormat
+    given: tuple[CopiedColumn, ...]
+    stored: tuple[CopiedColumn, ...]
+    where: nodes.Expr | None
+
+    @property
+    def staged(self) -> list[StagedColumn]:
+        """The columns of the rows as they are read: place, values, defaults, sequences."""
+        columns = [StagedColumn("place", "int8")]
+        for item in self.given:
+            column = item.column
+            columns.append(StagedColumn(f"w{column.attnum}", column.type, column.typmod))
+            if self.has_markers(item):
+                columns.append(StagedColumn(f"d{column.attnum}", "bool"))
+        numbers = [number for item in self.stored for number in item.sequences.values()]
+        return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
+
+    def has_markers(self, item: CopiedColumn) -> bool:
+        """Whether the file may say that a value is to be the default."""
+        return self.format.default is not None and item.default is not None
+
+
+def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPlan:
+    """Return what a COPY FROM statement says of its table and columns.
+
+    Raises:
+        PostgresError: the statement is wrong, or the user may not do it.
+    """
+    context = session.function_context(catalog)
+    analyzer = QueryAnalyzer(context.environment, session.transaction_start)
+    assert statement.relation is not None
+    relation = copied_relation(analyzer, statement.relation)
+    if not isinstance(relation, Relation):
+        kind = "view" if relation.kind == "v" else None
+        if kind is not None:
+            raise not_to_kind(kind, relation.name)
+        raise WrongObjectType(f'permission denied: "{relation.name}" is a system catalog')
+    check_writable(catalog, [relation])
+    relation = with_delta_columns(relation)
+    where = _where(analyzer, relation, statement)
+    numbers = column_numbers(relation, statement.columns)
+    privileges = context.environment.privileges
+    check_change(privileges, relation, "a", numbers, None)
+    if is_row_security_active(privileges, relation, session.setting("row_security")):
+        raise FeatureNotSupported(
+            "COPY FROM not supported with row-level security",
+            hint="Use INSERT statements instead.",
+        )
+    format_ = copy_format(statement.options, is_from=True)
+    forced = {
+        name: set(numbers)
+        if chosen == "*"
+        else set(column_numbers(relation, chosen, numbers, name.upper()))
+        for name, chosen in (
+            ("force_not_null", format_.force_not_null),
+            ("force_null", format_.force_null),
+        )
+        if chosen
+    }
+    stored, next_number = [], 1
+    for column in relation.columns:
+        if column.generated:
+            continue
+        default = None if column.default is None else simplified(column.default)
+        is_given = column.attnum in numbers
+        is_used = not is_given or format_.default is not None
+        if is_used:
+            check_defaults(privileges, [column])
+        oids = sequences_of(default) if default is not None and is_used else []
+        sequences = {oid: number for number, oid in enumerate(dict.fromkeys(oids), next_number)}
+        next_number += len(sequences)
+        stored.append(
+            CopiedColumn(
+                column,
+                is_given,
+                default,
+                sequences,
+                column.attnum in forced.get("force_not_null", ()),
+                column.attnum in forced.get("force_null", ()),
+            )
+        )
+    by_number = {item.column.attnum: item for item in stored}
+    given = tuple(by_number[number] for number in numbers)
+    return CopyPlan(relation, format_, given, tuple(stored), where)
+
+
+def _where(analyzer: QueryAnalyzer, relation: Relation, statement: ast.Copy) -> nodes.Expr | None:
+    if statement.where is None:
+        return None
+    entry = relation_entry(analyzer.environment, relation, COPY_VARNO, None)
+    scope = FromScope((entry,), entry.columns)
+    inner = analyzer.analyzer(scope, ExprContext.COPY_WHERE)
+    condition = analyzer.finished(inner.boolean(statement.where, "WHERE"))
+    for node in nodes.walk(condition):
+        if not isinstance(node, nodes.Var):
+            continue
+        if node.attnum <= 0:
+            raise FeatureNotSupported(
+                "system columns and whole rows are not supported in COPY FROM WHERE conditions"
+            )
+        column = relation.column_at(node.attnum)
+        if column.generated:
+            raise InvalidColumnReference(
+                "generated columns are not supported in COPY FROM WHERE conditions",
+                detail=f'Column "{column.name}" is a generated column.',
+            )
+    return condition
+
+
+def not_to_kind(word: str, name: str) -> WrongObjectType:
+    """Return the error of COPY to a relation that takes no rows."""
+    hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger."
+    return WrongObjectType(f'cannot copy to {word} "{name}"', hint=hint if word == "view" else None)

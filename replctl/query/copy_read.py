@@ -1,0 +1,285 @@
+"""Read the rows of a COPY FROM file: lines to values, and where a fault is (copyfromparse.c)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from datetime import datetime
+from functools import partial
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Column, Relation
+from replctl.catalog.transaction import Catalog
+from replctl.errors import BadCopyFileFormat, FeatureNotSupported, InternalError, PostgresError
+from replctl.query.copy_parse import DEFAULT, Default, Field, FieldReader, LineReader
+from replctl.query.copy_plan import CopyPlan
+from replctl.record import dataclass
+from replctl.session import Session
+from replctl.spark import LocalRows
+
+#: So many lines are read before the catalog is asked for what their values mean.
+_CHUNK = 5000
+
+_MAX_SHOWN = 100  # bytes of a line or value in a CONTEXT
+
+
+@dataclass
+class CopiedRows:
+    """Rows that were read.
+
+    Attributes:
+        numbers: of their lines.
+        lines: the lines, joined by NUL, one piece for each chunk.
+        count: how many rows there are.
+        has_nulls: attnums of given columns that a row has NULL in.
+        error: what ended the reading early.
+        skipped: how many rows ON_ERROR has left out.
+    """
+
+    local: LocalRows
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    lines: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    has_nulls: set[int] = field(default_factory=set)
+    error: PostgresError | None = None
+    skipped: int = 0
+
+    def add_lines(self, numbers: Sequence[int], lines: Sequence[str]) -> None:
+        self.starts.append(len(self.numbers))
+        self.numbers.extend(numbers)
+        self.lines.append("\0".join(lines))
+
+    def line(self, place: int) -> str:
+        """The line of a row."""
+        chunk = max(i for i, start in enumerate(self.starts) if start <= place)
+        return self.lines[chunk].split("\0")[place - self.starts[chunk]]
+
+
+def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> CopiedRows:
+    """All rows of a file, or those up to the first that is wrong."""
+    rows = CopiedRows(LocalRows(plan.staged))
+    lines, split = LineReader(data, plan.format), FieldReader(plan.format)
+    if plan.format.header != "no":
+        _read_header(plan, lines, split)
+    for chunk, failure in _chunks(plan.relation, lines):
+        if chunk:
+            with session.read() as catalog:
+                _add(session, catalog, plan, split, chunk, rows)
+        rows.error = rows.error or failure
+        if rows.error is not None:
+            break
+    return rows
+
+
+def _chunks(
+    relation: Relation, lines: LineReader
+) -> Iterator[tuple[list[tuple[int, str]], PostgresError | None]]:
+    """Lines with their numbers, some at a time; and why there are no more, unless it is the end."""
+    chunk: list[tuple[int, str]] = []
+    failure = None
+    try:
+        for line in lines:
+            chunk.append((lines.number, line))
+            if len(chunk) == _CHUNK:
+                yield chunk, None
+                chunk = []
+    except PostgresError as error:
+        error.context = f"COPY {relation.name}, line {lines.number}"
+        failure = error
+    yield chunk, failure
+
+
+def _read_header(plan: CopyPlan, lines: LineReader, split: FieldReader) -> None:
+    """Pass over the first line, whose names have to be those of the columns with HEADER MATCH."""
+    place = CopyPlace(plan.relation.name)
+    with place.told():
+        place.number = 1
+        place.line = lines.header()
+        if plan.format.header != "match":
+            return
+        fields = split.fields(place.line)
+        if len(fields) != len(plan.given):
+            raise BadCopyFileFormat(
+                f"wrong number of fields in header line: got {len(fields)},"
+                f" expected {len(plan.given)}"
+            )
+        for number, (name, item) in enumerate(zip(fields, plan.given, strict=True), start=1):
+            if name == item.name:
+                continue
+            shown = f'null value ("{plan.format.null}")' if name is None else f'"{name}"'
+            raise BadCopyFileFormat(
+                f"column name mismatch in header line field {number}: got {shown},"
+                f' expected "{item.name}"'
+            )
+
+
+@dataclass
+class CopyPlace:
+    """Where in a file a fault is (CopyFromErrorCallback)."""
+
+    relation: str
+    number: int = 0
+    line: str | None = None
+    column: str | None = None
+    value: str | None = None
+
+    @property
+    def context(self) -> str:
+        shown = f"COPY {self.relation}, line {self.number}"
+        if self.column is not None:
+            value = "null input" if self.value is None else f'"{_shortened(self.value)}"'
+            return f"{shown}, column {self.column}: {value}"
+        return shown if self.line is None else f'{shown}: "{_shortened(self.line)}"'
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors tell of the place."""
+        try:
+            yield
+        except PostgresError as error:
+            inner = "" if error.context is None else f"{error.context}\n"
+            error.context = inner + self.context
+            raise
+
+
+def _shortened(text: str) -> str:
+    data = text.encode("utf-8", "surrogateescape")
+    if len(data) <= _MAX_SHOWN:
+        return text
+    return data[:_MAX_SHOWN].decode(errors="ignore") + "..."
+
+
+def _add(
+    session: Session,
+    catalog: Catalog,
+    plan: CopyPlan,
+    split: FieldReader,
+    chunk: Sequence[tuple[int, str]],
+    rows: CopiedRows,
+) -> None:
+    """Read the values of lines, up to the first line that is wrong."""
+    environment = session.environment(catalog)
+    place = CopyPlace(plan.relation.name)
+    values = _ValueReader(plan, environment, session.transaction_start, place)
+    read: list[list[str | None]] = []
+    kept: list[tuple[int, str]] = []
+    for number, line in chunk:
+        place.number, place.line, place.column = number, line, None
+        try:
+            with place.told():
+                row = values.row(split.fields(line) if plan.given or line else [])
+        except _Skipped as skipped:
+            rows.skipped += 1
+            if plan.format.tells_skipped:
+                session.notice(str(skipped), context=f"COPY {plan.relation.name}")
+            continue
+        except PostgresError as error:
+            rows.error = error
+            break
+        read.append([str(len(rows.numbers) + len(read)), *row])
+        kept.append((number, line))
+    rows.has_nulls |= values.has_nulls
+    _take_from_sequences(session, catalog, plan, read)
+    if read:
+        rows.local.add(read)
+        rows.add_lines([number for number, _line in kept], [line for _number, line in kept])
+
+
+class _Skipped(Exception):
+    """A row that ON_ERROR ignore leaves out, and why."""
+
+
+class _ValueReader:
+    """What makes a row of a line's fields.
+
+    Attributes:
+        has_nulls: attnums of columns that a row has NULL in.
+    """
+
+    def __init__(
+        self, plan: CopyPlan, environment: CatalogEnvironment, now: datetime, place: CopyPlace
+    ) -> None:
+        self._plan = plan
+        self._place = place
+        self.has_nulls: set[int] = set()
+        self._inputs: list[Callable[[str], str]] = [
+            partial(_input, environment, item.column, now) for item in plan.given
+        ]
+
+    def row(self, fields: Sequence[Field]) -> list[str | None]:
+        """Canonical texts, and whether each is to be the default where that may be.
+
+        Raises:
+            _Skipped: the row is to be left out.
+        """
+        plan, place = self._plan, self._place
+        for item, field_ in zip(plan.given, fields, strict=False):
+            if field_ is DEFAULT and item.default is None:
+                raise BadCopyFileFormat(
+                    "unexpected default marker in COPY data",
+                    detail=f'Column "{item.name}" has no default value.',
+                )
+        if len(fields) > len(plan.given):
+            raise BadCopyFileFormat("extra data after last expected column")
+        row: list[str | None] = []
+        for number, item in enumerate(plan.given):
+            if number >= len(fields):
+                place.column = None
+                raise BadCopyFileFormat(f'missing data for column "{item.name}"')
+            value = fields[number]
+            if value is DEFAULT:
+                row += [None, "t"]
+                continue
+            assert not isinstance(value, Default)
+            if value is None and item.never_null:
+                value = plan.format.null
+            elif item.may_be_null and value == plan.format.null:
+                value = None
+            place.column, place.value = item.name, value
+            if value is None:
+                self.has_nulls.add(item.column.attnum)
+                row.append(None)
+            else:
+                row.append(self._value(number, value))
+            if plan.has_markers(item):
+                row.append("f")
+        place.column = None
+        return row
+
+    def _value(self, number: int, value: str) -> str:
+        try:
+            return self._inputs[number](value)
+        except (FeatureNotSupported, InternalError):
+            raise
+        except PostgresError:
+            if not self._plan.format.skips_errors:
+                raise
+            raise _Skipped(
+                f"skipping row due to data type incompatibility at line {self._place.number}"
+                f' for column "{self._place.column}": "{_shortened(value)}"'
+            ) from None
+
+
+def _input(environment: CatalogEnvironment, column: Column, now: datetime, value: str) -> str:
+    return environment.input(environment.type(column.type), value, column.typmod, now)
+
+
+def _take_from_sequences(
+    session: Session, catalog: Catalog, plan: CopyPlan, read: list[list[str | None]]
+) -> None:
+    """Give rows the values of sequences that their defaults need."""
+    names = [column.name for column in plan.staged]
+    for item in plan.stored:
+        for oid in item.sequences:
+            needing = read
+            if item.is_given:
+                marker = names.index(f"d{item.column.attnum}")
+                needing = [row for row in read if row[marker] == "t"]
+            for row in read:
+                row.append(None)
+            for row, value in zip(
+                needing, session.sequences.take(catalog, oid, len(needing)), strict=True
+            ):
+                row[-1] = str(value)

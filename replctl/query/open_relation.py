@@ -1,0 +1,46 @@
+"""Find the relation that a query names, or say that it does not exist (parserOpenTable in
+parse_relation.c)."""
+
+from __future__ import annotations
+
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_class import Relation, get_relation
+from replctl.errors import FeatureNotSupported, UndefinedTable, WrongObjectType
+from replctl.expr.type_names import schema_of_relation
+from replctl.parser import ast
+from replctl.types import builtin
+
+
+def open_relation(
+    environment: CatalogEnvironment, name: ast.RangeVar, *, or_sequence: bool = False
+) -> Relation | builtin.SystemRelation:
+    """Return the table or catalog that a name means.
+
+    Args:
+        or_sequence: the caller knows what to do with a sequence.
+
+    Raises:
+        UndefinedTable: there is none.
+        WrongObjectType: it has no rows.
+    """
+    shown = name.name if name.schema is None else f"{name.schema}.{name.name}"
+    schema_name = schema_of_relation(environment, name, name.pos)
+    oid = environment.relation_oid(schema_name, name.name)
+    if oid is None:
+        raise UndefinedTable(f'relation "{shown}" does not exist', position=name.pos)
+    system = builtin.system_relations_by_oid().get(oid)
+    if system is not None:
+        return system
+    relation = get_relation(environment.catalog, oid)
+    assert relation is not None
+    if relation.kind == "S":
+        if or_sequence:
+            return relation
+        raise FeatureNotSupported("sequences are not supported here", position=name.pos)
+    if relation.kind not in ("r", "p", "v", "m"):
+        raise WrongObjectType(
+            f'cannot open relation "{relation.name}"',
+            detail="This operation is not supported for indexes.",
+            position=name.pos,
+        )
+    return relation

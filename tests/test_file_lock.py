@@ -1,0 +1,165 @@
+"""Locks that a process holds which was stopped: who waits says whom for, and not for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from replctl.catalog import cluster, server_log
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.server_log import ServerLog
+from replctl.errors import (
+    CannotConnectNow,
+    ConnectionFailure,
+    LockNotAvailable,
+    ObjectNotInPrerequisiteState,
+)
+from replctl.execute import execute
+from replctl.file_lock import help_with, holder
+from replctl.session import Session
+from replctl.spark import ServerConf, maven, server, start_server
+from replctl.spark.installation import SPARK
+
+_HOLDS = """
+import sys, time
+from filelock import FileLock
+lock = FileLock(sys.argv[1])
+lock.acquire()
+print("locked", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def stopped() -> Iterator[Callable[[Path], int]]:
+    """Lock a file in a process that is stopped then; its number."""
+    processes = []
+
+    def lock(path: Path) -> int:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _HOLDS, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        os.kill(process.pid, signal.SIGSTOP)
+        return process.pid
+
+    yield lock
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_a_cluster_that_another_program_opens_for_ever(
+    stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    Cluster.open(home).close()
+    pid = stopped(home / "cluster.lock")
+    monkeypatch.setattr(cluster, "_OPENING_PATIENCE", 0.2)
+    with pytest.raises(CannotConnectNow) as caught:
+        Cluster.open(home)
+    assert caught.value.message == (
+        f'another program has been opening the cluster in "{home}" for 0.2 seconds'
+    )
+    told = help_with(home / "cluster.lock")
+    assert (caught.value.detail, caught.value.hint) == told
+    if sys.platform == "linux":
+        assert told[0] == f'Process {pid} has locked "{home / "cluster.lock"}".'
+        assert f"kill -CONT {pid}" in told[1]
+    os.kill(pid, signal.SIGKILL)  # as the hint says
+    monkeypatch.setattr(cluster, "_OPENING_PATIENCE", 60.0)
+    Cluster.open(home).close()
+
+
+def test_a_log_that_another_program_writes_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Work goes on; it waits once."""
+    waited: list[float] = []
+
+    def lock(timeout: float) -> nullcontext[None]:
+        waited.append(timeout)
+        raise LockNotAvailable('could not obtain lock "log"')
+
+    monkeypatch.setattr(server_log, "_PATIENCE", 0.2)
+    log = ServerLog(tmp_path / "log" / "replctl.log", lock)
+    log.report("a", backend_type="b")
+    log.report("c", backend_type="b")
+    assert waited == [0.2, 0.0]
+    assert capfd.readouterr().err.count("could not obtain lock") == 1
+
+
+def test_a_server_that_another_program_starts_for_ever(
+    stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped(tmp_path / "spark" / "start.lock")
+    monkeypatch.setattr(server, "_START_TIMEOUT", 0.2)
+    with pytest.raises(ConnectionFailure, match=r"has been starting the Spark server for 0[.]2 s"):
+        start_server(tmp_path, ServerConf())
+
+
+def test_jars_that_another_program_brings_for_ever(
+    stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(maven, "_REPORT_INTERVAL", 0.1)
+    monkeypatch.setattr(maven, "_OTHERS_TIMEOUT", 0.2)
+    stopped(tmp_path / "replctl" / f"delta-{version('delta_spark')}-spark-{SPARK}.lock")
+    with pytest.raises(ObjectNotInPrerequisiteState) as caught:
+        maven.delta_jars(Path("java"))
+    assert "has been bringing it for 0.2 seconds" in (caught.value.detail or "")
+
+
+def test_the_holder_of_a_lock(tmp_path: Path) -> None:
+    lock, locks = tmp_path / "a.lock", tmp_path / "locks"
+    lock.touch()
+    status = lock.stat()
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    waits = f"1: -> FLOCK  ADVISORY  WRITE 5 {place} 0 EOF\n"
+    for lines, expected in (
+        (f"{waits}1: FLOCK  ADVISORY  WRITE 7 {place} 0 EOF\n", 7),
+        (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", None),  # of another container
+        (f"1: POSIX  ADVISORY  WRITE 7 {place} 0 EOF\n", None),
+        ("", None),
+    ):
+        locks.write_text(lines)
+        assert holder(lock, locks) == expected
+    assert holder(lock, tmp_path / "none") is None
+    assert holder(tmp_path / "none", locks) is None
+
+
+def test_a_lock_whose_holder_is_stopped(
+    stopped: Callable[[Path], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    opened = Cluster.open(tmp_path / "home")
+    session = Session.connect(opened, "postgres", "postgres")
+    pid = stopped(opened.path / "lock" / "subscription-1.lock")
+    writer = stopped(opened.path / "lock" / "relation-7.lock")
+    if sys.platform != "linux":
+        pytest.skip("the system does not tell who holds a lock")
+    with pytest.raises(LockNotAvailable) as caught, opened.lock("subscription-1"):
+        pass
+    assert caught.value.message == ('could not obtain lock "subscription-1": its holder is stopped')
+    assert f"kill -CONT {pid}" in (caught.value.hint or "")
+    with pytest.raises(LockNotAvailable, match="its holder is stopped"), ExitStack() as stack:
+        session.lock_relations([7], stack)
+    os.kill(writer, signal.SIGCONT)
+    list(execute(session, "SET lock_timeout = '1s'"))
+    with pytest.raises(LockNotAvailable, match="due to lock timeout"), ExitStack() as stack:
+        session.lock_relations([7], stack)
+    os.kill(pid, signal.SIGKILL)
+    with opened.lock("subscription-1"):
+        pass
+    opened.close()

@@ -1,0 +1,40 @@
+"""Each folder of replctl has a README, and what the READMEs name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+_FOLDERS = [
+    path.parent
+    for path in sorted((_ROOT / "replctl").glob("*/__init__.py"))
+]  # fmt: skip
+_READMES = sorted([*(_ROOT / "replctl").rglob("README.md"), *(_ROOT / "tests").glob("README.md")])
+_PATH = re.compile(r"`([\w./-]+\.(?:py|lark|md|tsv|txt))`")
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(_ROOT))
+
+
+@pytest.mark.parametrize("folder", _FOLDERS, ids=_name)
+def test_a_folder_has_a_readme(folder: Path) -> None:
+    assert 60 <= len((folder / "README.md").read_text("utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("readme", _READMES, ids=_name)
+def test_a_readme_names_files_that_are_there(readme: Path) -> None:
+    """A path is one from the README's folder, from replctl, or from the root."""
+    places = (readme.parent, *readme.parent.glob("*/"), _ROOT / "replctl", _ROOT, _ROOT / "grammar")
+    named = _PATH.findall(readme.read_text("utf-8"))
+    assert [path for path in named if not any((place / path).exists() for place in places)] == []
+
+
+@pytest.mark.parametrize("readme", [p for p in _READMES if p.parent in _FOLDERS], ids=_name)
+def test_a_readme_has_all_parts(readme: Path) -> None:
+    headings = re.findall(r"^## (.*)$", readme.read_text("utf-8"), re.MULTILINE)
+    for part in ("Invariants", "Words", "Where to begin"):
+        assert part in headings
