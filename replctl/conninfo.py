@@ -199,3 +199,9 @@ def host_of(parameters: Mapping[str, str]) -> str:
 def leads_to_own_cluster(parameters: Mapping[str, str]) -> bool:
     """Return whether connection parameters lead to a database of the cluster that has them."""
     return host_of(parameters) in _LOCAL_HOSTS and "port" not in parameters
+
+
+def quote_value(value: str) -> str:
+    r"""Return a value for a connection string: `it's` -> `'it\'s'`."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -21,7 +21,9 @@ PLACES = (
     "catalog/wal_availability.py", "commands/adopt.py", "commands/constraint.py",
     "commands/delta_property.py", "commands/subscription_options.py",
     "commands/subscription_table.py", "commands/alter_table.py", "catalog/identity.py",
-    "catalog/identify.py",
+    "catalog/identify.py", "catalog/catalog_file.py", "catalog/cluster.py",
+    "catalog/home_directory.py", "catalog/pg_control.py", "catalog/promotion.py",
+    "catalog/standby.py",
 )  # fmt: skip
 
 #: It is PostgreSQL's; it says what the machine lacks, which no test takes away; or it comes from
@@ -31,6 +33,7 @@ POSTGRESQL, MACHINE, PASSED_ON = "PostgreSQL's", "the machine's", "another's"
 _COLUMNS = (
     "subscription/test_owners_columns.py::test_copies_end_equal_without_help_or_by_their_hints"
 )
+_STANDBY = "catalog/test_standby.py::test_"
 _COPIED = "lake/test_copied.py::test_"
 _COMMANDS = "test_own_command.py::test_"
 _HINTS = "commands/test_hints.py::test_hints_of"
@@ -145,6 +148,28 @@ HINTS: dict[str, str] = {
     "Use {}": _COLUMNS,
     "made_again(session, catalog, relation, column) or error.hint": _COLUMNS,
     # -- clusters
+    "Start the program again.": "catalog/test_catalog_file.py::"
+    "test_a_catalog_that_is_replaced_under_a_process_is_noticed",
+    'Stop all programs. Put back {} with the {} and {} that it had. If it had none, remove "{}" and'
+    ' "{}", and run "{}".': "catalog/test_catalog_file.py::"
+    "test_a_catalog_next_to_a_later_wal_is_refused",
+    "Name a directory for the cluster: --home DIRECTORY, or REPLCTL_HOME.": "psql/test_machine.py::"
+    "test_a_user_without_home_names_a_directory",
+    "Until it can be written, only status and queries of catalogs work.": "psql/"
+    "test_unwritable_home.py::test_a_read_only_home_can_be_read",
+    'If you want to create a new cluster, either remove or empty the directory "{}" or choose'
+    " another one.": POSTGRESQL,
+    "WAL control functions cannot be executed during recovery.": POSTGRESQL,
+    "Recovery control functions can only be executed during recovery.": POSTGRESQL,
+    "Start the program again, as the replctl that has upgraded it.": "catalog/test_upgrade.py::"
+    "test_a_program_that_has_it_open_does_not_write_an_upgraded_catalog",
+    "Connect to the new primary: {}": f"{_STANDBY}the_old_primary_is_fenced_off",
+    "Connect to the new primary.": f"{_STANDBY}the_old_primary_notices_the_new_one_s_commits",
+    "follow_hint(home, promoted_to)": f"{_STANDBY}one_standby_of_several_is_promoted",
+    "follow_hint(standby.path, control.promoted_to or '')": f"{_STANDBY}"
+    "one_standby_of_several_is_promoted",
+    "End them, then promote again.": f"{_STANDBY}promotion_waits_for_writers",
+    "None": PASSED_ON,
     "Back up its primary.": "lake/test_copied.py::test_a_copy_of_a_standby_stays_a_standby",
     "Make their storage accessible at these places and promote again. --without-tables promotes"
     " all the same; these tables can only be dropped then.": "catalog/test_standby.py::"

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select, update
 
 from replctl.catalog import schema, state_schema
 from replctl.errors import CannotConnectNow, ObjectNotInPrerequisiteState, ReadOnlySqlTransaction
+from replctl.own_command import own_command
 from replctl.record import dataclass
 
 
@@ -53,7 +54,7 @@ def check_connectable(control: ControlData) -> None:
         raise CannotConnectNow(
             "the database system is not accepting connections",
             detail=f'The standby "{control.promoted_to}" was promoted in its place.',
-            hint="Connect to the new primary.",
+            hint=f"Connect to the new primary: {own_command(home=control.promoted_to)}",
         )
 
 

@@ -8,14 +8,29 @@ from pathlib import Path
 
 from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
-from replctl.conninfo import parse_conninfo
+from replctl.conninfo import parse_conninfo, quote_value
 from replctl.errors import ConnectionFailure, PostgresError
+from replctl.types.quote import quote_literal
 
 
 def primary_home(standby: Cluster) -> str:
     """Return the directory of the cluster that a standby follows, or what else is named."""
     conninfo = read_auto_conf(standby.path).get("primary_conninfo", "")
     return parse_conninfo(conninfo).get("host", "")
+
+
+def follow_hint(standby: Path, primary: str) -> str:
+    """Return what lets a standby follow another primary than before.
+
+    Args:
+        standby, primary: directories.
+    """
+    slot = quote_literal(read_auto_conf(standby).get("primary_slot_name", ""))
+    conninfo = quote_literal(f"host={quote_value(primary)}")
+    return (
+        f'In the new primary "{primary}", use SELECT pg_create_physical_replication_slot({slot});'
+        f" then, in the standby, use ALTER SYSTEM SET primary_conninfo = {conninfo};"
+    )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, update
 from replctl.catalog import schema, state_schema
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.pg_control import check_recovers, replace_by
-from replctl.catalog.primary import open_primary
+from replctl.catalog.primary import follow_hint, open_primary
 from replctl.catalog.standby import follow
 from replctl.catalog.table_home import keep_tables
 from replctl.catalog.transaction import Catalog
@@ -86,7 +86,7 @@ def _replace(primary: Cluster, home: Path) -> None:
     if promoted_to is not None:
         raise CannotConnectNow(
             f'standby "{promoted_to}" was promoted before',
-            hint="Make this one a standby of the new primary.",
+            hint=follow_hint(home, promoted_to),
         )
     with primary.begin(write=True) as connection:
         replace_by(connection, str(home))

@@ -28,13 +28,15 @@ from replctl.catalog.pg_replication_slots import (
     find_slot,
     validate_slot_name,
 )
-from replctl.catalog.primary import open_existing, open_primary
+from replctl.catalog.primary import follow_hint, open_existing, open_primary
 from replctl.catalog.slotsync import synchronize_slots
 from replctl.catalog.table_home import follow_tables
 from replctl.catalog.transaction import insert_lsn
 from replctl.catalog.wal_availability import check_not_invalidated
 from replctl.catalog.worker import Walsender, claim_walsender, release_walsender, report_walsender
+from replctl.conninfo import quote_value
 from replctl.errors import (
+    CannotConnectNow,
     FeatureNotSupported,
     InvalidParameterValue,
     IoError,
@@ -87,7 +89,7 @@ def create_standby(primary_home: Path, home: Path, slot_name: str) -> None:
             home,
             {
                 **read_auto_conf(primary.path),
-                "primary_conninfo": f"host={_quoted(str(primary.path))}",
+                "primary_conninfo": f"host={quote_value(str(primary.path))}",
                 "primary_slot_name": slot_name,
                 "hot_standby_feedback": "on",
                 "sync_replication_slots": "on",
@@ -117,7 +119,7 @@ class WalReceiver:
             CannotConnectNow: another standby was promoted in the primary's place.
             IoError: the primary's catalog cannot be read.
         """
-        check_connectable(self.primary.control())
+        _check_is_primary(self.primary, self.standby)
         settings = read_auto_conf(self.standby.path)
         with_slots = settings.get("sync_replication_slots") == "on"
         problems = follow(self.standby, self.primary.path, with_slots=with_slots)
@@ -142,6 +144,7 @@ def attached(standby: Cluster) -> Iterator[WalReceiver]:
         check_recovers(connection)
     slot_name = read_auto_conf(standby.path).get("primary_slot_name", "")
     with open_primary(standby) as primary:
+        _check_is_primary(primary, standby)
         client = Walsender(slot_name, str(standby.path), "walreceiver", BOOTSTRAP_SUPERUSER)
         maximum = int(configured_value(primary.path, "max_wal_senders"))
         claim_walsender(primary, client, maximum=maximum)
@@ -150,6 +153,19 @@ def attached(standby: Cluster) -> Iterator[WalReceiver]:
         finally:
             if primary.control().promoted_to is None:
                 release_walsender(primary, slot_name, stays=False)
+
+
+def _check_is_primary(primary: Cluster, standby: Cluster) -> None:
+    """
+    Raises:
+        CannotConnectNow: another standby was promoted in the primary's place (57P03).
+    """
+    control = primary.control()
+    try:
+        check_connectable(control)
+    except CannotConnectNow as error:
+        error.hint = follow_hint(standby.path, control.promoted_to or "")
+        raise
 
 
 def receive(standby: Cluster) -> list[PostgresError]:
@@ -259,9 +275,3 @@ def _confirm(primary: Cluster, standby: Cluster, slot_name: str) -> None:
         if slot.standby_home != str(standby.path):
             _take_slot(connection, slot_name, str(standby.path))
         advance_slot(connection, slot_name, lsn)
-
-
-def _quoted(value: str) -> str:
-    """A value for a connection string."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -245,10 +245,10 @@ def names_around(
 
 
 def names_in_log(
-    location: str, versions: Collection[int]
-) -> tuple[tuple[int, dict[str, str]], ...]:
+    location: str, columns: Collection[StorageColumn], versions: Collection[int]
+) -> tuple[tuple[int, dict[int, str | None]], ...]:
     """Return the names that columns have before some versions, at each of them and now, by their
-    identities, oldest first, whether these versions are entered or not.
+    numbers, oldest first, whether these versions are entered or not.
 
     Raises:
         As `stored_names`.
@@ -256,7 +256,9 @@ def names_in_log(
     newest = latest_version(location)
     before = {version - 1 for version in versions if version}
     wanted = {*before, *versions, *(() if newest is None else (newest,))}
-    return tuple((version, metadata_at(location, version).names) for version in sorted(wanted))
+    return tuple(
+        (version, _names_of(columns, metadata_at(location, version))) for version in sorted(wanted)
+    )
 
 
 def has_renamings(storage: Storage) -> bool:
@@ -270,12 +272,18 @@ def _last_renaming(storage: Storage) -> int:
 
 
 def _names_in(storage: Storage, metadata: TableMetadata) -> dict[int, str | None]:
-    columns, names = storage.columns, metadata.names
-    identities = {column.identity for column in columns.values()}
+    names = _names_of(storage.columns.values(), metadata)
+    return {attnum: names[column.number] for attnum, column in storage.columns.items()}
+
+
+def _names_of(columns: Collection[StorageColumn], metadata: TableMetadata) -> dict[int, str | None]:
+    """Return the names that columns have by a table's metadata, by their numbers."""
+    names = metadata.names
+    identities = {column.identity for column in columns}
     others = {name.lower(): name for known, name in names.items() if known not in identities}
     return {
-        attnum: names.get(column.identity) or others.get(column.name.lower())
-        for attnum, column in columns.items()
+        column.number: names.get(column.identity) or others.get(column.name.lower())
+        for column in columns
     }
 
 

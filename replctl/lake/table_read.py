@@ -100,7 +100,8 @@ def written_source(
     """
     storage = relation.storage
     assert storage is not None
-    known = names_in_log(storage.location, renamed_among) if renamed_among else ()
+    stored_columns = [*storage.columns.values(), *(former.stored for former in storage.former)]
+    known = names_in_log(storage.location, stored_columns, renamed_among) if renamed_among else ()
     current = [(c.type, c.typmod, storage.columns[c.attnum]) for c in relation.columns]
     former = [(c.type, c.typmod, c.stored) for c in storage.former]
     columns = tuple(
@@ -108,9 +109,9 @@ def written_source(
             stored.number,
             type_,
             typmod,
-            known[-1][1].get(stored.identity) if known else stored.name,
+            known[-1][1][stored.number] if known else stored.name,
             since_version=stored.since_version,
-            names=tuple((number, names.get(stored.identity)) for number, names in known),
+            names=tuple((number, names[stored.number]) for number, names in known),
         )
         for type_, typmod, stored in [*current, *former]
         if stored.since_version is not None and stored.since_version <= version

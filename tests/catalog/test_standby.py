@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -338,8 +339,13 @@ def test_the_old_primary_is_fenced_off(primary: Database, standby: Database) -> 
         f'The standby "{standby.session.cluster.path}" was promoted in its place.'
     )
     again = Cluster.open(path)
-    with pytest.raises(CannotConnectNow):
+    with pytest.raises(CannotConnectNow) as caught:
         _open(again)
+    command = shlex.split((caught.value.hint or "").partition("Connect to the new primary: ")[2])
+    assert command[:2] == ["replctl", "--home"]
+    new = Cluster.open(command[2])
+    assert _open(new).rows("SELECT 1") == [("1",)]
+    new.close()
     with pytest.raises(CannotConnectNow), again.begin(write=True):
         pass
     again.close()
@@ -351,10 +357,18 @@ def test_one_standby_of_several_is_promoted(
     create_standby(primary.session.cluster.path, tmp_path / "other", "standby2")
     other = Cluster.open(tmp_path / "other")
     promote(standby.session.cluster)
-    with pytest.raises(CannotConnectNow):
+    with pytest.raises(CannotConnectNow) as told:
         receive(other)
-    with pytest.raises(CannotConnectNow, match="was promoted before"):
+    with pytest.raises(CannotConnectNow, match="was promoted before") as caught:
         promote(other)
+    assert caught.value.hint == told.value.hint
+    there, _, here = (told.value.hint or "").partition(" then, in the standby, use ")
+    standby.run("CREATE TABLE after_that (a int)")
+    standby.run(there.partition(", use ")[2])
+    _open(other).run(here)
+    receive(other)
+    followed = "SELECT count(*) FROM pg_class WHERE relname = 'after_that'"
+    assert _open(other).rows(followed) == [("1",)]
     other.close()
 
 

@@ -14,7 +14,7 @@ from fix_lake import Lake
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.storage import StorageColumn
 from replctl.lake.column_changes import column_changes, names_around, stored_names
-from replctl.lake.table_read import table_source
+from replctl.lake.table_read import table_source, written_source
 
 _VERSION = 5
 
@@ -229,3 +229,28 @@ def test_columns_that_were_renamed_in_versions_that_were_cleaned(lake: Lake, kep
     _clean_log(lake, newest + 2 - kept)
     lake.enter()
     assert _stored(_relation(lake)) == {"id": "id", "v": "w", "n": "n"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ([_ID, _field("w", "v")], "w"),
+        ([_ID, _field("z", "v"), _field("v", "col-1")], "z"),
+        ([_ID, _field("V")], "V"),
+        ([_ID], None),
+    ],
+)
+@pytest.mark.parametrize("enters", [True, False])
+def test_what_is_undone_is_written_by_the_newest_names(
+    lake: Lake, fields: list[dict[str, Any]], name: str | None, *, enters: bool
+) -> None:
+    """Others have changed columns after the versions to undo, entered or not."""
+    changed = _change_columns(lake, *fields, enters=enters)
+    undone = changed - 1
+    column = written_source(_relation(lake), undone, [undone]).column(2)
+    assert column.storage_name == name
+    assert column.at(undone).storage_name == "v"
+    # Others have changed rows at the same time
+    column = written_source(_relation(lake), undone, [undone, changed]).column(2)
+    assert column.at(undone).storage_name == "v"
+    assert column.at(changed).storage_name == name

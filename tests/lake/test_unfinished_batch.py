@@ -12,7 +12,7 @@ from golden_script import answer_of
 
 from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch, insert_apply_batch
 from replctl.catalog.commit_nonce import make_nonces
-from replctl.catalog.intent import Intent, insert_abandoned
+from replctl.catalog.intent import Intent, insert_abandoned, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_subscription import (
     RelState,
@@ -268,3 +268,26 @@ def test_what_cannot_be_undone_in_one_table_stops_no_other(
     ]
     monkeypatch.undo()
     _write(lake, lake.oid)
+
+
+def test_a_statement_that_could_not_be_undone_is_not_committed_later(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that it does is there, but it has failed."""
+    monkeypatch.setattr(table_write, "undo_commits", _fail)
+    lake.session.on_notice = lambda _notice: None
+    with lake.session.read() as catalog:
+        relation = load_relations(catalog, [lake.oid])[lake.oid]
+    with pytest.raises(DiskFull), writing(lake.session, [relation], is_whole=True) as writer:
+        raise DiskFull("x")
+    with lake.session.cluster.begin(write=False) as connection:
+        (intent,) = intents_of(connection, writer.xid)
+    assert not intent.is_whole
+    monkeypatch.undo()
+    _write(lake, lake.oid)
+    with lake.session.cluster.begin(write=False) as connection:
+        assert intents_of(connection, writer.xid) == []
+
+
+def _fail(*_arguments: object, **_named: object) -> None:
+    raise InternalError("x")
