@@ -25,8 +25,8 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 
+from memory_group import memory_group  # noqa: E402
 from other_pythons import RELEASES, find_python  # noqa: E402
-from patience import wait_until  # noqa: E402
 
 _VENVS = _ROOT / ".ci" / "machines-venv"
 _PRINTED = _ROOT / "tests" / "psql" / "data" / "sample.out"
@@ -157,41 +157,10 @@ def other_java(release: int) -> None:
 
 def little_memory() -> None:
     """2 GB: of a control group, as a container has it."""
-    with memory_group(2 * _GIGABYTE) as processes:
-        enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(processes)]
+    with memory_group(2 * _GIGABYTE) as enter:
+        if enter is None:
+            raise Skipped("this user can make no control group for memory")
         run_sample(_own_programs(), _OWN, prefix=enter)
-
-
-@contextmanager
-def memory_group(limit: int) -> Iterator[Path]:
-    """Make a control group with a limit of memory; give the file that takes its processes.
-
-    Raises:
-        Skipped: this user, or this system, makes none.
-    """
-    for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-                       ("/sys/fs/cgroup", "memory.max")):  # fmt: skip
-        group = Path(root) / f"replctl-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            if (group / name).exists():
-                (group / name).write_text(str(limit))
-                yield group / "cgroup.procs"
-                return
-        finally:
-            wait_until(partial(_is_removed, group))  # a JVM may still be ending
-    raise Skipped("this user can make no control group for memory")
-
-
-def _is_removed(group: Path) -> bool:
-    try:
-        group.rmdir()
-    except OSError:
-        return False
-    return True
 
 
 def _own_programs() -> Path:

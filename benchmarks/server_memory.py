@@ -45,13 +45,13 @@ class ServerMemory:
         )
 
     def growth(self, earlier: ServerMemory) -> list[str]:
-        """Return what has grown beyond all that is known, as sentences.
+        """Return what has grown although the server's caches are full (FEW_CACHES), as sentences.
 
         Caches fill up while the first hundreds of queries run.
         """
         found = {
-            "the heap has grown": self.heap > 4 * earlier.heap + 256,
-            "classes have grown": self.metaspace > 4 * earlier.metaspace + 128,
+            "the heap has grown": self.heap > 1.5 * earlier.heap + 64,
+            "classes have grown": self.metaspace > 1.5 * earlier.metaspace + 64,
             "threads are left": self.threads > earlier.threads + 100,
             "views are left": self.views > earlier.views,
         }

@@ -367,7 +367,7 @@ class Cluster:
         """Hold a lock of this cluster; the system lets go of it when the process dies.
 
         Args:
-            timeout: seconds to wait; negative: for ever, but for a process that is stopped.
+            timeout: seconds to wait; negative: for ever, unless the holder is stopped.
 
         Raises:
             LockNotAvailable: somebody else holds it for longer (55P03).

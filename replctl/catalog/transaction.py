@@ -407,11 +407,15 @@ def commit_transaction(
 
     Returns:
         The LSN of the commit.
+
+    Raises:
+        InternalError: one of them is not in progress any more (XX000).
     """
     commit_lsn = next_lsn(connection)
-    connection.execute(
-        update(state_schema.pg_xact)
-        .where(state_schema.pg_xact.c.xid.in_([xid, *savepoints]))
+    xact, xids = state_schema.pg_xact, {xid, *savepoints}
+    entered = connection.execute(
+        update(xact)
+        .where(xact.c.xid.in_(xids), xact.c.status == "i")
         .values(
             status="c",
             backend=None,
@@ -423,12 +427,22 @@ def commit_transaction(
             digest=next_digest(connection, xid, commit_lsn),
         )
     )
+    if entered.rowcount != len(xids):
+        raise InternalError(f"transaction {xid} is not in progress")
     return commit_lsn
 
 
 def abort_transaction(connection: Connection, xid: int) -> None:
     """Take back the catalog rows of `xid` and forget it; what it did to tables must be undone
-    before."""
+    before.
+
+    Raises:
+        InternalError: it is committed (XX000).
+    """
+    xact = state_schema.pg_xact
+    status = connection.execute(select(xact.c.status).where(xact.c.xid == xid)).scalar()
+    if status == "c":
+        raise InternalError(f"transaction {xid} is committed")
     for table in schema_table.metadata.sorted_tables:
         if table.info.get("versioned"):
             connection.execute(delete(table).where(table.c.xmin == xid))

@@ -1,4 +1,4 @@
-"""Whether a disk has room for a write.
+"""Refuse a write for which a disk has no room.
 
 Spark leaves a file of each write that fails, and replctl removes it only where no other program can
 have written it: on a disk that is full, each new attempt would leave one more.

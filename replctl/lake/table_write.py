@@ -38,6 +38,7 @@ from replctl.catalog.storage import (
 from replctl.catalog.transaction import (
     Catalog,
     abort_transaction,
+    backend_of,
     blocks_of_others,
     commit_transaction,
     insert_lsn,
@@ -385,7 +386,7 @@ def recover(session: Session, relids: Sequence[int] | None = None) -> None:
         if cluster.is_alive(backend):
             continue
         try:
-            _end_abandoned(session, xid)
+            _end_abandoned(session, xid, backend)
         except QueryCanceled:
             raise
         except PostgresError as error:
@@ -404,7 +405,7 @@ def recover_blocks(session: Session, blocks: Collection[OpenBlock]) -> None:
     if not dead or session.cluster.is_in_recovery:
         return
     for block in dead:
-        _end_abandoned(session.in_database(block.database_oid), block.xid)
+        _end_abandoned(session.in_database(block.database_oid), block.xid, block.backend)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -508,8 +509,22 @@ def _disown_abandoned(cluster: Cluster) -> None:
         cluster.abandoned.discard(xid)
 
 
-def _end_abandoned(session: Session, xid: int) -> None:
-    """A transaction whose process died: committed if all that it does is there, else undone."""
+def _end_abandoned(session: Session, xid: int, backend: str) -> None:
+    """End the transaction of a process that died: commit it if all that it does is there, else undo
+    it.  A process may have ended its transaction, or another one have undone it, since it was seen
+    in progress: then there is nothing to do.
+
+    Args:
+        backend: the process, which is known to be dead: it ends nothing any more.
+    """
+    with session.cluster.lock("recovery"):
+        with session.cluster.begin(write=False) as connection:
+            if backend_of(connection, xid) != backend:
+                return
+        _end_in_progress(session, xid)
+
+
+def _end_in_progress(session: Session, xid: int) -> None:
     intents, relations = written_tables(session, xid)
     take_over(session, xid, relations)
     done = [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
@@ -14,6 +16,7 @@ from replctl.catalog.transaction import BlockXids, xids_of_block
 from replctl.errors import PostgresError
 from replctl.injection_point import injection_point
 from replctl.lake import commit_log
+from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.commit_mark import CommitMark
 from replctl.lake.delta_log import DeltaCommit
 from replctl.lake.repeat import repeated
@@ -87,11 +90,18 @@ def _undo_by_inverse(
     a key, else one by one, the newest first.
 
     Args:
-        is_renamed: others have changed the schema since.
+        is_renamed: others have changed the schema since: Delta may refuse to read feeds across
+            that, and columns have had other names.
     """
     storage, engine = storage_of(relation), session.engine()
     versions = [version.version for version in own]
-    read = [version.version for version in [*own, *foreign]] if is_renamed else []
+    read: list[int] = []
+    if is_renamed:
+        shared = replace(relation, storage=replace(storage, has_foreign=True))
+        versions_read = sorted([*own, *foreign], key=attrgetter("version"))
+        chosen = {v.version: v for v in chosen_feeds(shared, versions_read, engine.place_log)}
+        own, foreign = ([chosen[v.version] for v in part] for part in (own, foreign))
+        read = list(chosen)
     source = written_source(relation, versions[0], read)
     numbers = {column.attnum for column in source.columns}
     key = [storage.columns[attnum].number for attnum in target_key(relation)]

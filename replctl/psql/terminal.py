@@ -1,4 +1,4 @@
-"""What the terminal understands."""
+"""Tell what the terminal understands: escape sequences, colours."""
 
 from __future__ import annotations
 

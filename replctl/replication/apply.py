@@ -384,7 +384,7 @@ class _Worker:
                     rows = self._subscriber.apply(batch, first, last, from_lsn, to)
                 except ReplicationConflict as conflict:
                     if self._subscriber.unfinished_batch() is None:
-                        return  # it was undone: its transactions are applied anew
+                        return  # it was undone: its transactions are applied again
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
                 else:

@@ -6,13 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
-from patience import wait_until
+from memory_group import memory_group
 
 _ROOT = Path(__file__).parents[2]
 _PRINTED = Path(__file__).with_name("data") / "sample.out"
@@ -41,10 +38,6 @@ umask 077
 exec "$@"
 """
 _TWO_GIGABYTES = 2 << 30
-_MEMORY_GROUPS = (
-    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
-    (Path("/sys/fs/cgroup"), "memory.max"),
-)
 
 
 def _read_only(volume: Path) -> list[str]:
@@ -55,33 +48,6 @@ def _read_only(volume: Path) -> list[str]:
         return []
     tried = subprocess.run([*unshare, _READ_ONLY, "sh", str(volume), "true"], check=False)
     return [] if tried.returncode else [*unshare, _READ_ONLY, "sh", str(volume)]
-
-
-@contextmanager
-def _little_memory() -> Iterator[list[str]]:
-    """Give what puts a command into 2 GB of memory; nothing if this user may not."""
-    for root, name in _MEMORY_GROUPS:
-        group = root / f"replctl-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            if (group / name).exists():
-                (group / name).write_text(str(_TWO_GIGABYTES))
-                yield ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(group / "cgroup.procs")]
-                return
-        finally:
-            wait_until(partial(_is_removed, group))  # a JVM may still be ending
-    yield []
-
-
-def _is_removed(group: Path) -> bool:
-    try:
-        group.rmdir()
-    except OSError:
-        return False
-    return True
 
 
 @pytest.mark.spark
@@ -113,9 +79,9 @@ def test_the_sample_on_an_odd_machine(tmp_path: Path) -> None:
     read_only = _read_only(odd)
     if read_only:
         del environment["TMPDIR"]
-    with _little_memory() as little_memory:
+    with memory_group(_TWO_GIGABYTES) as little_memory:
         done = subprocess.run(
-            [*little_memory, *read_only, *one_processor, "sh", str(samples / "run.sh")],
+            [*(little_memory or ()), *read_only, *one_processor, "sh", str(samples / "run.sh")],
             cwd=odd / "work",
             env=environment,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""What apply does when a group of transactions fails, by what of it is written; without Spark."""
+"""A group of transactions that fails: what apply does, by what of it is written; without Spark."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _MATRIX = [
 
 
 #: What helps where the owner has made a shallow clone, which the subscriber cannot know.
-_TRUSTED = re.compile(r"If the table is a shallow clone.+, or use (ALTER TABLE .+)\.")
+_TRUSTED = re.compile(r'If the table is a shallow clone.+: in database ".+", use (ALTER TABLE .+;)')
 
 
 @dataclass

@@ -3,14 +3,14 @@ undone, and everything before the failing transaction is applied, nothing of it 
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from failed_undo import failed_undo
 from fix_replication import Database
 
-from replctl.errors import DiskFull, InternalError
+from replctl.errors import InternalError
 from replctl.injection_point import injection_point
 from replctl.lake import subscriber as subscriber_module
 from replctl.lake.delta_log import latest_version
@@ -179,15 +179,8 @@ def test_columns_that_are_renamed_meanwhile(
     assert engine.rows(read) == applied
 
     # A statement that cannot be undone at once
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise DiskFull("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setenv("REPLCTL_INJECTION_POINT", "write.before-log:error")
-        patch.setattr("replctl.injection_point._visits", Counter())
-        patch.setattr("replctl.lake.undo.undo_since", fail)
-        with pytest.raises(InternalError, match="injected"):
-            subscriber.run("UPDATE t SET v = 'bad'")
+    with failed_undo(monkeypatch):
+        subscriber.run("UPDATE t SET v = 'bad'")
     engine.run(f"ALTER TABLE {table} RENAME COLUMN w TO z")
     subscriber.run("DELETE FROM t WHERE false")
     assert engine.rows(read.replace("w", "z", 1)) == applied

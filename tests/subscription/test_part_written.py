@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
+from failed_undo import failed_undo
 from fix_replication import Database
 
 from replctl.errors import (
-    DiskFull,
-    InternalError,
     IoError,
     Notice,
     ObjectNotInPrerequisiteState,
@@ -85,15 +82,8 @@ def test_what_cannot_be_undone_is_undone_later(
     told: list[Notice] = []
     subscriber.session.on_notice = told.append
 
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise DiskFull("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setenv("REPLCTL_INJECTION_POINT", "write.before-log:error")
-        patch.setattr("replctl.injection_point._visits", Counter())
-        patch.setattr("replctl.lake.undo.undo_since", fail)
-        with pytest.raises(InternalError, match="injected"):
-            subscriber.run('INSERT INTO "My t" VALUES (2)')
+    with failed_undo(monkeypatch):
+        subscriber.run('INSERT INTO "My t" VALUES (2)')
     (warning,) = told
     assert (warning.severity, warning.detail) == ("WARNING", "the disk is full")
     assert warning.hint == 'When the cause is gone, use DELETE FROM public."My t" WHERE false;'

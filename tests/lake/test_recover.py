@@ -1,0 +1,88 @@
+"""Transactions of processes that are gone: only what they have left in progress is undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
+from replctl.errors import InternalError
+from replctl.execute import execute
+from replctl.session import Session
+
+
+class _Other:
+    """A block of another process, which ends while this one looks whether the process lives."""
+
+    def __init__(self, home: Path) -> None:
+        self._cluster = Cluster.open(home)
+        self._session = Session.connect(self._cluster, "postgres", "postgres")
+        list(execute(self._session, "BEGIN; CREATE TABLE t (a int)"))
+
+    def end(self, statement: str | None) -> None:
+        """End the process, with a statement before that or in the midst of its block."""
+        if statement is not None:
+            list(execute(self._session, statement))
+        self._cluster.close()
+
+
+@pytest.fixture
+def other(cluster: Cluster) -> _Other:
+    return _Other(cluster.path)
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE u (a int)", "CREATE TABLE t (a int)"])
+@pytest.mark.parametrize(
+    ("ends_by", "expected"),
+    [("COMMIT", {"t", "u"}), ("ROLLBACK", {"u"}), (None, {"u"})],
+)
+def test_what_a_process_ended_before_it_went_stays(
+    cluster: Cluster,
+    session: Session,
+    other: _Other,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+    ends_by: str | None,
+    expected: set[str],
+) -> None:
+    is_alive = cluster.is_alive
+
+    def ending(backend: str) -> bool:
+        monkeypatch.undo()
+        other.end(ends_by)
+        return is_alive(backend)
+
+    monkeypatch.setattr(cluster, "is_alive", ending)
+    waits = statement.startswith("CREATE TABLE t")
+    if waits and ends_by == "COMMIT":
+        with pytest.raises(Exception, match='relation "t" already exists'):
+            list(execute(session, statement))
+    else:
+        list(execute(session, statement))
+    (result,) = execute(session, "SELECT relname FROM pg_class WHERE relkind = 'r' AND oid > 16383")
+    found = {name for (name,) in result.rows}
+    assert found == ({"t"} if waits else expected)
+
+
+def test_a_transaction_that_is_gone_cannot_be_committed(cluster: Cluster) -> None:
+    with cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, 5, cluster.backend)
+        abort_transaction(connection, xid)
+    with (
+        pytest.raises(InternalError, match="is not in progress"),
+        cluster.begin(write=True) as connection,
+    ):
+        commit_transaction(connection, xid, changes_catalog=True)
+
+
+def test_a_committed_transaction_cannot_be_undone(cluster: Cluster) -> None:
+    with cluster.begin(write=True) as connection:
+        xid = begin_transaction(connection, 5, cluster.backend)
+        commit_transaction(connection, xid, changes_catalog=True)
+    with (
+        pytest.raises(InternalError, match="is committed"),
+        cluster.begin(write=True) as connection,
+    ):
+        abort_transaction(connection, xid)
