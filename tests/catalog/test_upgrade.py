@@ -25,7 +25,8 @@ from replctl.session import Session
 _NEW = "29990101a"
 _FIRST = f"""
 from alembic import op
-from replctl.catalog.schema import metadata
+from replctl.catalog import schema, state_schema
+from replctl.catalog.schema_table import metadata
 revision, down_revision = "{schema.REVISION}", None
 def upgrade():
     metadata.create_all(op.get_bind())
