@@ -66,6 +66,10 @@ class PostgresError(Exception):
 class ConnectionFailure(PostgresError, sqlstate="08006"): ...
 
 
+class SessionEnded(ConnectionFailure):
+    """A Spark Connect server has ended a session, and has others."""
+
+
 class ProtocolViolation(PostgresError, sqlstate="08P01"): ...
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
 from threading import Lock
+from typing import TypeVar
 
 from replctl.catalog.apply_batch import batches_writing, list_apply_batches
 from replctl.catalog.pg_subscription import (
@@ -34,6 +35,7 @@ from replctl.errors import (
     ObjectInUse,
     PostgresError,
     QueryCanceled,
+    SessionEnded,
     UndefinedObject,
     UnfinishedBatch,
 )
@@ -50,6 +52,8 @@ from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
 from replctl.session import Session
 from replctl.shown_error import shown_error
 from replctl.spark import SharedFeeds, cancel_jobs
+
+_T = TypeVar("_T")
 
 #: Seconds that changes of the ready tables wait for tables that are being copied.
 _PATIENCE = 1.0
@@ -263,6 +267,15 @@ class Launcher:
                 publisher.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
             pass  # a publisher that cannot be reached has nobody at its slot
+
+
+def _in_live_session(step: Callable[[], _T]) -> _T:
+    """Carry out a step of a subscription; once more, if the Spark Connect server has ended the
+    session meanwhile.  The step finds what it has finished before."""
+    try:
+        return step()
+    except SessionEnded:
+        return step()
 
 
 def _maximum_workers(session: Session) -> int:
@@ -539,7 +552,16 @@ class _Run:
                 return None
             try:
                 with self._tablesync_worker(subscriber, name):
-                    synchronize(publisher, subscriber, self._subscription, name, self.applied.add)
+                    _in_live_session(
+                        partial(
+                            synchronize,
+                            publisher,
+                            subscriber,
+                            self._subscription,
+                            name,
+                            self.applied.add,
+                        )
+                    )
             except PostgresError as error:
                 self._failed(subscriber, error, "sync")
                 return None
@@ -598,8 +620,15 @@ class _Run:
         if self._is_stopped:
             return False
         try:
-            return apply_changes(
-                publisher, subscriber, self._subscription, self._progress, self.applied.add
+            return _in_live_session(
+                partial(
+                    apply_changes,
+                    publisher,
+                    subscriber,
+                    self._subscription,
+                    self._progress,
+                    self.applied.add,
+                )
             )
         except PostgresError as error:
             self._is_stopped = not self._failed(subscriber, error, "apply")

@@ -22,6 +22,7 @@ from replctl.errors import (
     FeatureNotSupported,
     PostgresError,
     QueryCanceled,
+    SessionEnded,
     UndefinedFile,
 )
 from replctl.expr.nodes import Expr
@@ -39,7 +40,7 @@ from replctl.spark import (
 from replctl.spark.change_data_feed import changes_sql, feeds_in, ordered_changes_sql
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
-from replctl.spark.errors import HostNotReached, SessionEnded, translated
+from replctl.spark.errors import HostNotReached, translated
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
@@ -334,6 +335,9 @@ class Engine:
         try:
             yield
         except HostNotReached:
+            raise
+        except SessionEnded:  # the server has others
+            self._sessions.drop()
             raise
         except ConnectionFailure:
             self.is_lost = self._conf.remote is not None or jvm.has_ended()

@@ -23,6 +23,7 @@ from replctl.errors import (
     OutOfMemory,
     PostgresError,
     QueryCanceled,
+    SessionEnded,
     SerializationFailure,
     UndefinedFile,
 )
@@ -114,10 +115,6 @@ _CONCURRENT = (
 _CONCURRENT_EXCEPTION = re.compile(
     r"io\.delta\.exceptions\.(?:Concurrent\w+|MetadataChanged|ProtocolChanged)Exception:"
 )
-
-
-class SessionEnded(ConnectionFailure):
-    """A Connect server has ended a session, and has others."""
 
 
 class HostNotReached(ConnectionFailure):

@@ -66,6 +66,11 @@ class SessionPool:
             self._used[thread] = used
         return used.session
 
+    def drop(self) -> None:
+        """Forget the session of this thread, which its server has ended while it was in use."""
+        with self._giving:
+            self._used.pop(threading.current_thread(), None)
+
     def all(self) -> list[SparkSession]:
         """Return the sessions of all threads."""
         return [used.session for used in list(self._used.values())]

@@ -7,8 +7,14 @@ from grpc import StatusCode
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException, UnknownException
 
-from replctl.errors import DataError, InternalError, QueryCanceled, SerializationFailure
-from replctl.spark.errors import HostNotReached, SessionEnded, translated
+from replctl.errors import (
+    DataError,
+    InternalError,
+    QueryCanceled,
+    SerializationFailure,
+    SessionEnded,
+)
+from replctl.spark.errors import HostNotReached, translated
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,16 @@ def test_one_that_has_rested_is_asked_for() -> None:
     assert sessions.all() == ["session 2"]
 
 
+def test_one_that_ended_in_use_is_dropped() -> None:
+    sessions = Sessions()
+    sessions.pool.drop()
+    assert sessions.current() == "session 2"
+    assert sessions.all() == ["session 2"]
+    sessions.pool.drop()
+    sessions.pool.drop()
+    assert sessions.all() == []
+
+
 def test_one_that_has_ended_is_closed_although_there_is_no_other() -> None:
     sessions = Sessions()
     sessions.ended, sessions.now = {"session 1"}, 100
@@ -110,7 +120,7 @@ try:
     engine.rows("SELECT 1")
 except ConnectionFailure as error:
     print(error.message)
-print(open_engine(conf).rows("SELECT 2"))
+print(engine.rows("SELECT 2"), engine is open_engine(conf))
 session_pool._IDLE = 0.0
 engine = open_engine(conf)
 ended = engine.session.client
@@ -132,6 +142,6 @@ def test_a_session_that_the_server_has_ended(connect_server: str) -> None:
     )
     assert done.stdout.splitlines() == [
         "the Spark Connect server has ended the session",
-        "[(2,)]",
+        "[(2,)] True",
         "[(3,)] True False",
     ], done.stderr
