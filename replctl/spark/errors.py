@@ -23,8 +23,8 @@ from replctl.errors import (
     OutOfMemory,
     PostgresError,
     QueryCanceled,
-    SessionEnded,
     SerializationFailure,
+    SessionEnded,
     UndefinedFile,
 )
 from replctl.own_command import own_command
