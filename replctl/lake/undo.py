@@ -24,7 +24,7 @@ from replctl.lake.table_read import written_source
 from replctl.replication.replica_identity import target_key
 from replctl.session import Session
 from replctl.spark import CommitNote, FeedVersion
-from replctl.types.quote import quote_qualified_identifier
+from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 
 def undo_commits(
@@ -159,10 +159,7 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
     intents = written_tables(session, xid)[0]
     with session.cluster.read(session.database_oid) as catalog:
         relations = load_relations(catalog, [intent.relid for intent in intents])
-    writes = [
-        f"DELETE FROM {quote_qualified_identifier(item.schema, item.name)} WHERE false;"
-        for _oid, item in sorted(relations.items())
-    ]
+    writes = [_write_of_nothing(item) for _oid, item in sorted(relations.items())]
     session.notice(
         f"transaction {xid} could not be undone yet",
         severity="WARNING",
@@ -198,3 +195,13 @@ def storage_of(relation: Relation) -> Storage:
 def floor_of(version: int | None) -> int:
     """The version that a transaction starts behind: -1 where there was no table."""
     return -1 if version is None else version
+
+
+def _write_of_nothing(relation: Relation) -> str:
+    """A statement that writes no row, into any table: one that only takes new rows, too, or whose
+    rows have no replica identity."""
+    name = quote_qualified_identifier(relation.schema, relation.name)
+    given = next((c for c in relation.columns if not c.generated and c.identity != "a"), None)
+    if given is None:
+        return f"DELETE FROM {name} WHERE false;"
+    return f"INSERT INTO {name} ({quote_identifier(given.name)}) SELECT NULL WHERE false;"

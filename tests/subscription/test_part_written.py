@@ -74,23 +74,32 @@ def test_a_writer_finishes_the_batch_of_its_table(
     assert subscriber.rows(_ROWS) == [("1", "a"), ("9", "own")]
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        '("No" int GENERATED ALWAYS AS (7) STORED, id int PRIMARY KEY)',
+        '(id int); CREATE PUBLICATION q FOR TABLE "My t"',
+    ],
+)
 def test_what_cannot_be_undone_is_undone_later(
-    subscriber: Database, monkeypatch: pytest.MonkeyPatch
+    subscriber: Database, monkeypatch: pytest.MonkeyPatch, definition: str
 ) -> None:
     """A statement fails after its commit, and its undo, too; the WARNING says what undoes it."""
-    subscriber.run('CREATE TABLE "My t" (id int PRIMARY KEY); INSERT INTO "My t" VALUES (1)')
+    subscriber.run(f'CREATE TABLE "My t" {definition}; INSERT INTO "My t" (id) VALUES (1)')
     told: list[Notice] = []
     subscriber.session.on_notice = told.append
 
     with failed_undo(monkeypatch):
-        subscriber.run('INSERT INTO "My t" VALUES (2)')
+        subscriber.run('INSERT INTO "My t" (id) VALUES (2)')
     (warning,) = told
     assert (warning.severity, warning.detail) == ("WARNING", "the disk is full")
-    assert warning.hint == 'When the cause is gone, use DELETE FROM public."My t" WHERE false;'
+    assert warning.hint == (
+        'When the cause is gone, use INSERT INTO public."My t" (id) SELECT NULL WHERE false;'
+    )
     ((path,),) = subscriber.rows("SELECT pg_relation_filepath('\"My t\"')")
     stored = f"SELECT id FROM delta.`{path}` ORDER BY id"
     engine = subscriber.session.engine()
     assert engine.rows(stored) == [(1,), (2,)]
     subscriber.run(warning.hint.partition(", use ")[2])
     assert engine.rows(stored) == [(1,)]
-    assert subscriber.rows('TABLE "My t"') == [("1",)]
+    assert subscriber.rows('SELECT id FROM "My t"') == [("1",)]
