@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
 from replctl.spark.scratch import make_folder
 
 #: After so many seconds without use a table may go, where there are many.
-_IDLE = 3600
+_IDLE = 3600.0
 _MANY = 200
 
 
@@ -36,11 +36,13 @@ class LogFolder:
 
     Args:
         parent: where to make it; None: in the system's directory for temporary files.
+        clock: returns seconds, and never jumps: a table in use must not look idle.
     """
 
-    def __init__(self, parent: Path | None) -> None:
-        self._parent = parent
+    def __init__(self, parent: Path | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._parent, self._clock = parent, clock
         self._folder: Path | None = None
+        self._used: dict[Path, float] = {}
         self._placing = Lock()
 
     def place(self, log: str) -> str:
@@ -51,13 +53,12 @@ class LogFolder:
         with self._placing:
             table = self._made() / hashlib.sha256(log.encode()).hexdigest()[:32]
             commit = table / "_delta_log" / f"{0:020d}.json"
-            if commit.exists():
-                os.utime(table)
-            else:
+            if table not in self._used:
                 self._remove_idle()
                 commit.parent.mkdir(parents=True)
                 commit.with_suffix(".crc").write_text(_checksum(log), encoding="utf-8")
                 commit.write_text(log, encoding="utf-8")
+            self._used[table] = self._clock()
             return str(table)
 
     def path_of(self, text: str) -> str:
@@ -73,11 +74,12 @@ class LogFolder:
         return self._folder
 
     def _remove_idle(self) -> None:
-        assert self._folder is not None
-        tables = [path for path in self._folder.iterdir() if path.is_dir()]
-        for table in tables if len(tables) > _MANY else ():
-            if table.stat().st_mtime < time.time() - _IDLE:
-                shutil.rmtree(table)
+        if len(self._used) <= _MANY:
+            return
+        oldest = self._clock() - _IDLE
+        for table in [table for table, at in self._used.items() if at < oldest]:
+            shutil.rmtree(table)
+            del self._used[table]
 
     def close(self) -> None:
         """Remove the directory."""
@@ -86,3 +88,4 @@ class LogFolder:
                 shutil.rmtree(self._folder, ignore_errors=True)
                 self._folder.with_suffix(".lock").unlink(missing_ok=True)
                 self._folder = None
+                self._used.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _IDLE = 60.0
 @dataclass(slots=True)
 class _Used:
     session: SparkSession
-    at: float
+    at: tuple[float, ...]
 
 
 class SessionPool:
@@ -30,7 +30,8 @@ class SessionPool:
         make: makes another one.
         is_open: returns whether the server still has a session; asked after a minute of rest.
         end: closes one that the server does not have any more.
-        clock: returns seconds.
+        clocks: return seconds.  A server goes by the time of day; a machine that slept, or whose
+            clock was set, is seen by that alone.
     """
 
     def __init__(
@@ -39,10 +40,10 @@ class SessionPool:
         make: Callable[[], SparkSession],
         is_open: Callable[[SparkSession], bool],
         end: Callable[[SparkSession], None],
-        clock: Callable[[], float] = time.monotonic,
+        clocks: Sequence[Callable[[], float]] = (time.monotonic, time.time),
     ) -> None:
-        self._make, self._is_open, self._end, self._clock = make, is_open, end, clock
-        self._used = {threading.current_thread(): _Used(first, clock())}
+        self._make, self._is_open, self._end, self._clocks = make, is_open, end, clocks
+        self._used = {threading.current_thread(): _Used(first, self._now())}
         self._giving = threading.Lock()
 
     def current(self) -> SparkSession:
@@ -53,8 +54,8 @@ class SessionPool:
         """
         thread = threading.current_thread()
         used = self._used.get(thread) or self._of_ended_thread()
-        now = self._clock()
-        if used is not None and now - used.at > _IDLE and not self._is_open(used.session):
+        now = self._now()
+        if used is not None and _has_rested(used, now) and not self._is_open(used.session):
             with self._giving:
                 self._used.pop(thread, None)
             self._end(used.session)
@@ -79,7 +80,15 @@ class SessionPool:
         """Forget all sessions."""
         self._used = {}
 
+    def _now(self) -> tuple[float, ...]:
+        return tuple(clock() for clock in self._clocks)
+
     def _of_ended_thread(self) -> _Used | None:
         with self._giving:
             ended = next((thread for thread in self._used if not thread.is_alive()), None)
             return None if ended is None else self._used.pop(ended)
+
+
+def _has_rested(used: _Used, now: tuple[float, ...]) -> bool:
+    """Return whether a session may have been ended since it was used."""
+    return any(abs(time - at) > _IDLE for time, at in zip(now, used.at, strict=True))

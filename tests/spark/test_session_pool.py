@@ -20,7 +20,7 @@ class Sessions:
     """A pool of texts in the place of sessions, with a clock that the test sets."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = self.time_of_day = 0.0
         self.made = 0
         self.server_is_away = False
         self.ended: set[str] = set()
@@ -31,7 +31,7 @@ class Sessions:
             self._make,
             self._is_open,
             lambda session: self.closed.append(str(session)),
-            lambda: self.now,
+            (lambda: self.now, lambda: self.time_of_day),
         )
 
     def _make(self) -> SparkSession:
@@ -87,6 +87,16 @@ def test_one_that_has_rested_is_asked_for() -> None:
     assert sessions.all() == ["session 2"]
 
 
+@pytest.mark.parametrize("time_of_day", [86400, -86400])
+def test_one_is_asked_for_after_a_jump_of_the_clock(time_of_day: float) -> None:
+    sessions = Sessions()
+    sessions.time_of_day = time_of_day
+    sessions.current()
+    assert sessions.asked == ["session 1"]
+    sessions.current()
+    assert sessions.asked == ["session 1"]
+
+
 def test_one_that_ended_in_use_is_dropped() -> None:
     sessions = Sessions()
     sessions.pool.drop()
@@ -121,7 +131,7 @@ try:
 except ConnectionFailure as error:
     print(error.message)
 print(engine.rows("SELECT 2"), engine is open_engine(conf))
-session_pool._IDLE = 0.0
+session_pool._IDLE = -1.0
 engine = open_engine(conf)
 ended = engine.session.client
 ended.release_session()

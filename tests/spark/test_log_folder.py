@@ -1,0 +1,46 @@
+"""Logs that are placed for Spark: those that nobody uses go, whatever the clock says."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from replctl.spark import log_folder
+from replctl.spark.log_folder import LogFolder
+
+
+def _log(number: int) -> str:
+    actions = [
+        {"protocol": {"minReaderVersion": 1}},
+        {"metaData": {"id": str(number)}},
+        {"add": {"path": f"part-{number}", "size": 1}},
+    ]
+    return "\n".join(map(json.dumps, actions))
+
+
+def test_only_a_log_that_has_not_been_used_for_long_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_folder, "_MANY", 2)
+    now = 0.0
+    folder = LogFolder(tmp_path, lambda: now)
+    first, second, third = (Path(folder.place(_log(number))) for number in range(3))
+    for table in (first, second, third):  # as if the time of day had jumped
+        os.utime(table, (0, 0))
+    assert all(table.exists() for table in (first, second, third))
+    fourth = Path(folder.place(_log(3)))
+    assert all(table.exists() for table in (first, second, third, fourth))
+    now = 3000.0
+    assert folder.place(_log(1)) == str(second)
+    now = 4000.0
+    folder.place(_log(4))
+    assert [table.exists() for table in (first, second, third, fourth)] == [False, True] + [
+        False
+    ] * 2
+    assert folder.place(_log(0)) == str(first)
+    assert first.exists()
+    folder.close()
+    assert list(tmp_path.iterdir()) == []
