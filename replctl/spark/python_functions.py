@@ -27,6 +27,7 @@ from replctl.types.hash import partition_hash
 from replctl.types.numeric import numeric_out
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -56,8 +57,7 @@ class PythonFunctions:
                 session.udf.register(name, _program(python_program.program_named(name)))
                 known.add(name)
                 continue
-            function, spark_type, arrow_type = _definition(name)
-            session.udf.register(name, _vectorised(function, spark_type, arrow_type))
+            session.udf.register(name, _vectorised(*_definition(name)))
             known.add(name)
 
 
@@ -95,34 +95,33 @@ def _send_package(session: SparkSession, scratch: Path | None) -> None:
         session.addArtifacts(str(archive), pyfile=True)
 
 
-def _definition(name: str) -> tuple[Callable[..., Any], str, Any]:
-    """A function with the Spark type and the Arrow type of its result."""
+def _definition(name: str) -> tuple[Callable[..., Any], pa.DataType]:
+    """Return a function with the type of its result."""
     import pyarrow as pa
 
     kind, _, type_name = name.removeprefix("replctl_").partition("_")
     if kind == "in":
-        return (_reader(type_name), *_wire_type(type_name))
+        return _reader(type_name), wire(type_name).arrow
     if kind == "out":
-        return _writer(type_name), "string", pa.string()
-    result = {int: ("int", pa.int32()), str: ("string", pa.string())}
+        return _writer(type_name), pa.string()
     function, result_type = _FUNCTIONS[name]
-    return (function, *result[result_type])
+    return function, {int: pa.int32(), str: pa.string()}[result_type]
 
 
 def _program(program: Program) -> Any:
     """An expression as a function of Arrow columns."""
-    spark_type, arrow_type = python_program.result_types(program)
+    result = python_program.result_type(program)
 
     def evaluate(*columns: Any) -> Any:
         import pyarrow as pa
 
         rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
-        return pa.array(python_program.run(program, rows), arrow_type)
+        return pa.array(python_program.run(program, rows), result)
 
-    return _arrow_function(evaluate, spark_type)
+    return _arrow_function(evaluate, result)
 
 
-def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> Any:
+def _vectorised(function: Callable[..., Any], result: pa.DataType) -> Any:
     """A strict function of values as one of Arrow columns."""
 
     def evaluate(*columns: Any) -> Any:
@@ -130,26 +129,23 @@ def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> A
 
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         try:
-            return pa.array([None if None in row else function(*row) for row in rows], arrow_type)
+            return pa.array([None if None in row else function(*row) for row in rows], result)
         except PostgresError as error:
             raise ValueError(raised_text(error)) from error
 
     return _arrow_function(evaluate, result)
 
 
-def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
-    """A function of any number of columns; pyspark asks for the types of arguments and result."""
+def _arrow_function(evaluate: Callable[..., Any], result: pa.DataType) -> Any:
+    """Return a function of any number of columns; pyspark asks for the types of arguments and
+    result.  To read the name of a type it would ask the session that it takes for the current one,
+    which a Connect server may have ended."""
     import pyarrow as pa
     from pyspark.sql import functions
+    from pyspark.sql.pandas.types import from_arrow_type
 
     evaluate.__annotations__ = {"columns": pa.Array, "return": pa.Array}
-    return functions.arrow_udf(evaluate, result)  # type: ignore[attr-defined]
-
-
-def _wire_type(type_name: str) -> tuple[str, Any]:
-    """How a type's values travel, as Spark's type and as Arrow's."""
-    arrow_type = wire(type_name).arrow
-    return python_program.wire_name(arrow_type), arrow_type
+    return functions.arrow_udf(evaluate, from_arrow_type(result))  # type: ignore[attr-defined]
 
 
 def _reader(type_name: str) -> Callable[[str, int], Any]:

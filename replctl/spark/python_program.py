@@ -149,36 +149,11 @@ def _sent(value: SqlValue) -> str:
     return wire(value.type).to_wire.format(value.text)
 
 
-def result_types(program: Program) -> tuple[str, pa.DataType]:
-    """Spark's and Arrow's type of a function's result."""
+def result_type(program: Program) -> pa.DataType:
+    """Return the type of a function's result: a value and an error."""
     import pyarrow as pa
 
-    value = wire(program.result)
-    spark = f"STRUCT<v: {wire_name(value.arrow)}, e: STRING>"
-    return spark, pa.struct([("v", value.arrow), ("e", pa.string())])
-
-
-def wire_name(arrow_type: Any) -> str:
-    """Arrow's type as Spark's."""
-    import pyarrow as pa
-
-    names = {
-        "int8": "TINYINT",
-        "int16": "SMALLINT",
-        "int32": "INT",
-        "int64": "BIGINT",
-        "bool": "BOOLEAN",
-        "float": "FLOAT",
-        "double": "DOUBLE",
-        "string": "STRING",
-        "binary": "BINARY",
-    }
-    if pa.types.is_struct(arrow_type):
-        fields = (f"{item.name}: {wire_name(item.type)}" for item in arrow_type)
-        return f"STRUCT<{', '.join(fields)}>"
-    if pa.types.is_list(arrow_type):
-        return f"ARRAY<{wire_name(arrow_type.value_type)}>"
-    return names[str(arrow_type)]
+    return pa.struct([("v", wire(program.result).arrow), ("e", pa.string())])
 
 
 def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
