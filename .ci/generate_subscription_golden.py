@@ -201,7 +201,7 @@ class Servers:
             return log.read().decode(errors="replace")
 
     def _reports(self, number: int, start: int) -> list[str]:
-        """What workers have reported since a place of the log."""
+        """Return what workers have reported since a place of the log."""
         reports: list[list[str]] = []
         wanted = False
         for line in self._text(number, start).split("\n"):

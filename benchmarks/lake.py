@@ -263,7 +263,7 @@ class Lake:
     # -- what came of it
 
     def check_equal(self, tables: Mapping[str, str]) -> None:
-        """Whether queries, by the names of those whose results they are, have the same rows.
+        """Check whether queries, by the names of those whose results they are, have the same rows.
 
         Raises:
             DifferentResults: they have not.
@@ -293,7 +293,7 @@ class Lake:
         return {log: _latest(log) for log in self._folder.rglob("_delta_log")}
 
     def bytes_written_since(self, versions: Mapping[Path, int]) -> int | None:
-        """What commits have written since then; None if there were none."""
+        """Return what commits have written since then; None if there were none."""
         written, has_commits = 0, False
         for log, latest in self.versions().items():
             for version in range(versions.get(log, -1) + 1, latest + 1):

@@ -184,7 +184,7 @@ class Run:
         print(line, flush=True)
 
     def wants(self, case: str) -> bool:
-        """Whether a case is to be measured."""
+        """Return whether a case is to be measured."""
         return not self.cases or any(part in case for part in self.cases)
 
     @contextmanager
@@ -279,7 +279,8 @@ def sampled(work: Callable[[], object], lake: Lake | None = None) -> Sample:
 
 
 def _cpu_seconds() -> float:
-    """What this process, its children that have ended and those that run have used so far."""
+    """Return what this process, its children that have ended and those that run have used so
+    far."""
     ticks = sum(int(fields[11]) + int(fields[12]) for fields in children_of(os.getpid()).values())
     return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 

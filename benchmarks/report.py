@@ -108,7 +108,7 @@ def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _of_replctl(measurement: Measurement, others: Sequence[Measurement]) -> Measurement | None:
-    """What replctl took for the case of another variant."""
+    """Return what replctl took for the case of another variant."""
     if measurement.variant == REPLCTL:
         return None
     here = (measurement.group, measurement.case, REPLCTL)

@@ -58,12 +58,13 @@ def command_line_settings(options: str) -> dict[str, str]:
 
 
 def application_name(text: str, fallback: str) -> str:
-    """What the publisher is told that the application is."""
+    """Return what the publisher is told that the application is."""
     return parse_conninfo(text).get("application_name", fallback)
 
 
 def connection_target(text: str) -> tuple[tuple[str, str], ...]:
-    """What a connection string leads to: equal for two that differ in the application's name."""
+    """Return what a connection string leads to: equal for two that differ in the application's
+    name."""
     parameters = parse_conninfo(text)
     return tuple(sorted(item for item in parameters.items() if item[0] != "application_name"))
 

@@ -129,7 +129,7 @@ def _naming_tables(session: Session) -> Iterator[None]:
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:
-    """Whether the open block, and the cluster, take a statement.
+    """Check whether the open block, and the cluster, take a statement.
 
     Raises:
         InFailedSqlTransaction: the block has failed (25P02).

@@ -96,7 +96,7 @@ class SubscriptionPlan:
 
 
 def explain_sync(session: Session, names: Sequence[str] = ()) -> list[SubscriptionPlan]:
-    """What `launcher.sync` would do in its first round.
+    """Return what `launcher.sync` would do in its first round.
 
     Args:
         names: subscriptions, () for all that are enabled.
@@ -121,7 +121,7 @@ class _Explained:
         self._runs: dict[_Name, list[RunPlan]] = defaultdict(list)
 
     def plan(self) -> SubscriptionPlan:
-        """What would be done to its tables, and what would stop it."""
+        """Return what would be done to its tables, and what would stop it."""
         subscription = self._subscription
         tables: list[TablePlan] = []
         start = end = 0
@@ -248,8 +248,8 @@ class _Explained:
     def _groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """What is applied together; a batch that a crash has left half written is finished as a
-        whole."""
+        """Yield what is applied together; a batch that a crash has left half written is finished as
+        a whole."""
         subscription = self._subscription
         unfinished = subscriber.unfinished_batch()
         try:

@@ -99,7 +99,8 @@ def check_password(owner: Privileges, subscription: Subscription) -> None:
 
 
 def publisher_key(subscription: Subscription) -> Hashable:
-    """What is equal for two subscriptions whose connections lead to one publisher as one role."""
+    """Return what is equal for two subscriptions whose connections lead to one publisher as one
+    role."""
     return connection_target(subscription.conninfo), subscription.owner
 
 
@@ -182,7 +183,7 @@ def _connected(
 
 
 def _refused(host: str, error: PostgresError) -> ConnectionFailure:
-    """What the publisher has said, as libpq tells it."""
+    """Return what the publisher has said, as libpq tells it."""
     text = f"{error.severity}:  {error.message}"
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     text += f"\nHINT:  {error.hint}" if error.hint else ""

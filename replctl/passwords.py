@@ -25,6 +25,6 @@ def without_passwords(text: str) -> str:
 
 
 def may_hold_password(text: str) -> bool:
-    """Whether statements or commands may hold a password, or another secret: rather too often
-    than too seldom."""
+    """Return whether statements or commands may hold a password, or another secret: rather too
+    often than too seldom."""
     return _NAMES.search(text) is not None

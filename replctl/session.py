@@ -280,7 +280,7 @@ class Session:
         self.put_setting(what, value)
 
     def privileges(self, catalog: Catalog) -> Privileges:
-        """What the current role may do."""
+        """Return what the current role may do."""
         return Privileges(catalog, self.role_oid)
 
     def notice(
@@ -350,7 +350,7 @@ class Session:
         return setting
 
     def check_changeable(self, setting: Setting) -> None:
-        """Whether this session's role may change a setting, and now.
+        """Check whether this session's role may change a setting, and now.
 
         Raises:
             CantChangeRuntimeParam, InsufficientPrivilege: it may not.
@@ -408,7 +408,7 @@ class Session:
         )
 
     def function_context(self, catalog: Catalog) -> FunctionContext:
-        """What functions of catalog queries ask of the session."""
+        """Return what functions of catalog queries ask of the session."""
         from replctl.catalog.functions import FunctionContext
 
         return FunctionContext(
@@ -504,7 +504,7 @@ class Session:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the open block, else a statement by itself, may change nothing."""
+        """Return whether the open block, else a statement by itself, may change nothing."""
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
@@ -554,7 +554,7 @@ class Session:
                 check_finished(catalog, oids)
 
     def _check_blocks(self, oids: Collection[int]) -> None:
-        """Whether blocks of other sessions leave relations alone."""
+        """Check whether blocks of other sessions leave relations alone."""
         with self.read() as catalog:
             others = blocks_writing(catalog.connection, oids)
             held = locks_held(catalog.connection, catalog.snapshot.in_progress)
@@ -585,12 +585,13 @@ class Session:
 
 
 def _configured(cluster: Cluster) -> dict[str, str]:
-    """What the cluster's files say, and what follows from where it is."""
+    """Return what the cluster's files say, and what follows from where it is."""
     return {"data_directory": str(cluster.path), **read_auto_conf(cluster.path)}
 
 
 def _read_settings(stored: dict[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """What was said of settings, by name in lower case; a WARNING for what cannot be read now."""
+    """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
+    now."""
     found = {}
     for name, value in stored.items():
         try:

@@ -46,7 +46,7 @@ class VerifiedTable:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no difference was found."""
+        """Return whether no difference was found."""
         return self.comparison is not None and self.comparison.is_equal
 
     @property

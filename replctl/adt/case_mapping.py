@@ -16,7 +16,7 @@ _ASCII_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 
 def is_ascii_collation(collation: str | None) -> bool:
-    """Whether a collation knows the letters of ASCII alone."""
+    """Return whether a collation knows the letters of ASCII alone."""
     return collation in ("C", "POSIX")
 
 

@@ -150,7 +150,7 @@ def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
 
 
 def _keys(left: str, right: str) -> tuple[Key, Key]:
-    """What values of two types are compared with each other by."""
+    """Return what values of two types are compared with each other by."""
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
         first, second = (
             timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)

@@ -80,7 +80,7 @@ def find_encoding(name: str) -> str | None:
 
 
 def codec(encoding: str) -> str:
-    """What Python calls one of PostgreSQL's encodings.
+    """Return what Python calls one of PostgreSQL's encodings.
 
     Raises:
         FeatureNotSupported: Python has none.

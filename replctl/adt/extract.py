@@ -92,7 +92,7 @@ def _decimal(value: int, digits: int) -> Decimal:
 
 
 def _seconds(unit: str, micros: int) -> Part:
-    """What of a minute's microseconds a unit shows."""
+    """Return what of a minute's microseconds a unit shows."""
     match unit:
         case "microseconds":
             return micros

@@ -318,7 +318,7 @@ def _is_immutable(function: builtin.Function | builtin.Operator | None) -> bool:
 
 
 def _is_immutable_element(element: nodes.Expr) -> bool:
-    """Whether the cast of an array's element is the same at all times."""
+    """Return whether the cast of an array's element is the same at all times."""
     return all(
         _is_immutable(builtin.function_by_oid().get(node.function_oid))
         if isinstance(node, nodes.FuncExpr)

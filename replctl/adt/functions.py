@@ -113,7 +113,8 @@ _ANY = frozenset({"text_concat", "text_concat_ws"})
 
 
 def callee(function: Function, types: Sequence[str], collation: str | None) -> Callee:
-    """What computes a function of values of these types; NULL arguments are the caller's matter.
+    """Return what computes a function of values of these types; NULL arguments are the caller's
+    matter.
 
     Raises:
         FeatureNotSupported: nothing does.

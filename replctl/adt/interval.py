@@ -21,7 +21,7 @@ def is_infinite(value: Interval) -> bool:
 
 
 def key(value: Interval) -> int:
-    """What intervals compare by: a month is 30 days, a day is 24 hours."""
+    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
     months, days, micros = value
     return (months * _MONTH_DAYS + days) * USECS_PER_DAY + micros
 

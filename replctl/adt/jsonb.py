@@ -61,7 +61,7 @@ def _key_order(key: str) -> tuple[int, bytes]:
 
 
 def as_text(value: Any) -> str | None:
-    """What ->> gives: a string without quotes, NULL for null."""
+    """Return what ->> gives: a string without quotes, NULL for null."""
     if value is None:
         return None
     return value if isinstance(value, str) else dump(value)

@@ -33,7 +33,7 @@ def _containers(value: Any, start: int) -> Iterator[tuple[int, Any]]:
 
 
 def _places(value: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """What is directly in a container, with its place."""
+    """Yield what is directly in a container, with its place."""
     keys, items = (list(value), list(value.values())) if isinstance(value, dict) else ([], value)
     place = start + _WORD * (1 + len(keys) + len(items)) + sum(len(key.encode()) for key in keys)
     for item in items:

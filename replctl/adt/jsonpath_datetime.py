@@ -51,7 +51,7 @@ class Moment(NamedTuple):
 
     @property
     def sql_name(self) -> str:
-        """What .type() says: `time without time zone`."""
+        """Return what .type() says: `time without time zone`."""
         return builtin.types()[self.type_name].sql_name
 
     def json(self) -> str:
@@ -74,7 +74,7 @@ def _offset(east: int) -> str:
 
 
 def call(method: Method, item: Any) -> Moment:
-    """What a method makes of an item.
+    """Return what a method makes of an item.
 
     Raises:
         Failure: the item does not allow it.

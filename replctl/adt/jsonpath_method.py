@@ -35,7 +35,7 @@ class Failure(Exception):
 
 
 def call(method: Method, item: Any) -> Any:
-    """What a method makes of an item.
+    """Return what a method makes of an item.
 
     Raises:
         Failure: the item does not allow it.

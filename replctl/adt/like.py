@@ -14,7 +14,7 @@ _ANY, _ONE, _END = "%", "_", "\\"  # tokens; a literal character is a token of t
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether all of `text` matches.
+    """Return whether all of `text` matches.
 
     Raises:
         InvalidEscapeSequence: the pattern ends with the escape character, and matching came to it.

@@ -57,7 +57,7 @@ def key(text: str) -> _Ordered:
 
 
 def compare(a: str, b: str) -> int:
-    """What network_cmp gives."""
+    """Return what network_cmp gives."""
     return _order(load(a), load(b))
 
 

@@ -227,7 +227,7 @@ class Automaton:
     def step(
         self, state: State, colour: int, outcomes: tuple[bool, ...] = ()
     ) -> tuple[bool, State | None]:
-        """What a state does with the next character; see `State.steps`."""
+        """Return what a state does with the next character; see `State.steps`."""
         places = self._entered(state, colour, dict(zip(state.looks, outcomes, strict=True)))
         following: frozenset[int] = frozenset()
         if colour != self._alphabet.edge:
@@ -296,7 +296,7 @@ class Automaton:
 
 
 def _holds(kind: str, before: int, ahead: int) -> bool:
-    """Whether a constraint is fulfilled between two characters."""
+    """Return whether a constraint is fulfilled between two characters."""
     match kind:
         case "A":
             return bool(before & _EDGE_FLAG)

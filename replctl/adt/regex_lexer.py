@@ -237,7 +237,7 @@ class Lexer:
         raise invalid("invalid repetition count(s)")
 
     def _is_greedy(self) -> bool:
-        """Whether no ? follows a quantifier."""
+        """Return whether no ? follows a quantifier."""
         return not (self.options.syntax == "advanced" and self._takes("?"))
 
     def _extended(self) -> Token:
@@ -357,7 +357,7 @@ class Lexer:
         return Token(Kind.CHARACTER, ord(char))
 
     def _escape(self) -> Token:
-        """What follows a backslash of an advanced expression."""
+        """Return what follows a backslash of an advanced expression."""
         char = self._take()
         if not (char.isascii() and char.isalnum()):
             return Token(Kind.CHARACTER, ord(char))

@@ -74,7 +74,7 @@ class Regex:
             start = end + (begin == end)
 
     def matches(self, text: str) -> bool:
-        """Whether there is a match."""
+        """Return whether there is a match."""
         matching = _Matching(self, text)
         if self.tree.refers:
             return matching.find(0) is not None

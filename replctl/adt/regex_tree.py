@@ -184,7 +184,7 @@ def _captures(atom: Item) -> bool:
 
 
 def _inherited(flags: int) -> int:
-    """What a whole has of its parts: MIXED if they prefer different lengths."""
+    """Return what a whole has of its parts: MIXED if they prefer different lengths."""
     is_mixed = flags & _PREFERENCE == _PREFERENCE
     return flags & _INHERITED | (_MIXED if is_mixed else 0)
 

@@ -18,7 +18,7 @@ from replctl.errors import (
 
 
 def _options(flags: str) -> tuple[Options, bool]:
-    """What flags say, and whether g is among them."""
+    """Return what flags say, and whether g is among them."""
     options, is_global = Options(), False
     for flag in flags:
         changed = options.with_letter(flag)
@@ -238,8 +238,8 @@ _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^"
 
 
 def _separator(count: int) -> str:
-    """What stands for the count-th escape-double-quote: the part between two is what substring()
-    gives, as long as it can be, behind one that is as short as it can be."""
+    """Return what stands for the count-th escape-double-quote: the part between two is what
+    substring() gives, as long as it can be, behind one that is as short as it can be."""
     if count > 1:
         raise InvalidUseOfEscapeCharacter(
             "SQL regular expression may not contain more than two escape-double-quote separators"

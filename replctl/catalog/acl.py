@@ -66,7 +66,7 @@ Acl: TypeAlias = tuple[AclItem, ...]
 
 
 def default_acl(kind: AclKind, owner: int) -> Acl:
-    """What holds while nothing was granted: all for the owner, and some for everybody."""
+    """Return what holds while nothing was granted: all for the owner, and some for everybody."""
     items = []
     if kind in _PUBLIC_RIGHTS:
         items.append(AclItem(PUBLIC, owner, _PUBLIC_RIGHTS[kind]))

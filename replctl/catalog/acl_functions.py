@@ -46,7 +46,7 @@ def _acl_name(shown: str) -> tuple[str, str]:
 
 
 def _acl_default(context: FunctionContext, kind: str, owner: int) -> str:
-    """What an object begins with (acldefault)."""
+    """Return what an object begins with (acldefault)."""
     kinds: dict[str, AclKind] = {
         "r": "table", "c": "column", "s": "sequence", "n": "schema", "d": "database",
         "f": "function", "T": "type",

@@ -20,7 +20,7 @@ _LINE = re.compile(
 
 
 def read_auto_conf(cluster_path: Path) -> dict[str, str]:
-    """What the file says, by names in lower case; nothing, if there is none.
+    """Return what the file says, by names in lower case; nothing, if there is none.
 
     Raises:
         IoError: it cannot be read, or a line of it is no setting.

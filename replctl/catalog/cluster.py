@@ -292,7 +292,7 @@ class Cluster:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another catalog.db was put in the place of the one that is open."""
+        """Return whether another catalog.db was put in the place of the one that is open."""
         return self._is_overwritten or is_replaced(self.path, self._files)
 
     def check_file(self) -> None:
@@ -308,13 +308,13 @@ class Cluster:
         self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
-        """What the cluster is now: primary or standby."""
+        """Return what the cluster is now: primary or standby."""
         with self.begin(write=False) as connection:
             return read_control(connection)
 
     @property
     def is_in_recovery(self) -> bool:
-        """Whether the cluster is a standby."""
+        """Return whether the cluster is a standby."""
         return self.control().is_in_recovery
 
     @contextmanager
@@ -411,7 +411,7 @@ class Cluster:
         return self.path / "lock" / f"{name}.lock"
 
     def is_alive(self, backend: str) -> bool:
-        """Whether the process that called itself `backend` still runs."""
+        """Return whether the process that called itself `backend` still runs."""
         if backend == self.backend:
             return True
         path = self.path / "lock" / f"backend-{backend}.lock"

@@ -449,8 +449,8 @@ def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> l
 
 
 def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:
-    """What publications contain; a partition stands back for a root that one of them publishes
-    its changes by (pg_get_publication_tables)."""
+    """Return what publications contain; a partition stands back for a root that one of them
+    publishes its changes by (pg_get_publication_tables)."""
     catalog = context.catalog
     publications = []
     for name in _array_items(names):

@@ -60,7 +60,7 @@ def move_intent(connection: Connection, xid: int, relid: int, version: int) -> N
 
 
 def intents_of(connection: Connection, xid: int) -> list[Intent]:
-    """What a transaction writes."""
+    """Return what a transaction writes."""
     rows = connection.execute(select(state_schema.intent).where(state_schema.intent.c.xid == xid))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
@@ -87,7 +87,7 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
 
 
 def list_intents(connection: Connection) -> list[Intent]:
-    """What all transactions in progress mean to write."""
+    """Return what all transactions in progress mean to write."""
     rows = connection.execute(select(state_schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 

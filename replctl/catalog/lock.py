@@ -26,7 +26,7 @@ class LockMode(IntEnum):
     CHANGE = 3  # ACCESS EXCLUSIVE
 
     def conflicts_with(self, other: LockMode) -> bool:
-        """Whether two transactions cannot hold them at once."""
+        """Return whether two transactions cannot hold them at once."""
         return self + other > 3
 
 
@@ -82,7 +82,7 @@ _RULES = {
 
 
 def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
-    """What whoever writes a row locks."""
+    """Return what whoever writes a row locks."""
     rule = _RULES.get(table.name)
     if rule is None:
         return set()

@@ -71,11 +71,11 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     @property
     def privileges(self) -> Privileges:
-        """What the role that looks may do, as the catalog is now."""
+        """Return what the role that looks may do, as the catalog is now."""
         return self.privileges_of(self._role_oid)
 
     def privileges_of(self, role_oid: int) -> Privileges:
-        """What another role may do."""
+        """Return what another role may do."""
         return self.catalog.cached(
             ("privileges", role_oid), lambda: Privileges(self.catalog, role_oid)
         )

@@ -67,7 +67,7 @@ def _advance(context: FunctionContext, name: str, lsn: int) -> str:
 
 
 def _check_free(context: FunctionContext, connection: Connection, name: str) -> None:
-    """Whether no session has an origin set up, and no worker applies under it."""
+    """Check whether no session has an origin set up, and no worker applies under it."""
     oid = origins.get_origin(connection, name)
     pid = _active_pid(context, connection, name)
     if pid is not None:

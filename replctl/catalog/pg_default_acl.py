@@ -28,8 +28,8 @@ EVERYWHERE = 0
 def stored_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind
 ) -> Acl | None:
-    """What was said for objects that a role makes in a schema, or EVERYWHERE; in a schema that is
-    in addition."""
+    """Return what was said for objects that a role makes in a schema, or EVERYWHERE; in a schema
+    that is in addition."""
     table = schema.pg_default_acl
     row = catalog.first(
         table,

@@ -36,7 +36,7 @@ class Publication:
     publish_via_partition_root: bool = False
 
     def publishes(self, action: str) -> bool:
-        """Whether changes of a kind (insert, update, delete, truncate) are published."""
+        """Return whether changes of a kind (insert, update, delete, truncate) are published."""
         return bool(getattr(self, f"publish_{action}"))
 
 
@@ -68,7 +68,7 @@ class Memberships:
         }
 
     def lists(self, publication: Publication, relation: Relation) -> bool:
-        """Whether a publication has a relation by name or by its schema."""
+        """Return whether a publication has a relation by name or by its schema."""
         listed = (publication.oid, relation.oid) in self._tables
         return listed or relation.schema_oid in self._schemas[publication.oid]
 

@@ -70,7 +70,7 @@ class ReplicationSlot:
 
     @property
     def temporary(self) -> bool:
-        """Whether it goes with the session that has made it."""
+        """Return whether it goes with the session that has made it."""
         return self.owner is not None
 
     @property
@@ -99,12 +99,12 @@ def owner_pid(owner: str) -> int:
 
 
 def is_owner_alive(cluster: Cluster, owner: str) -> bool:
-    """Whether the process of a session (Session.key) runs."""
+    """Return whether the process of a session (Session.key) runs."""
     return cluster.is_alive(owner.partition("/")[0])
 
 
 def validate_slot_name(name: str) -> None:
-    """Whether a slot may have that name (ReplicationSlotValidateName).
+    """Check whether a slot may have that name (ReplicationSlotValidateName).
 
     Raises:
         InvalidName, NameTooLong: it may not.
@@ -134,7 +134,7 @@ def get_slot(connection: Connection, name: str) -> ReplicationSlot:
 
 
 def check_database(slot: ReplicationSlot, database_oid: int) -> None:
-    """Whether changes of a slot can be read in a database.
+    """Check whether changes of a slot can be read in a database.
 
     Raises:
         ObjectNotInPrerequisiteState: it is another's (55000).
@@ -285,7 +285,7 @@ def drop_abandoned_slots(cluster: Cluster) -> None:
 
 
 def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
-    """Whether a session may use a slot: a temporary one is its session's alone.
+    """Check whether a session may use a slot: a temporary one is its session's alone.
 
     Raises:
         ObjectInUse: it is another session's (55006).

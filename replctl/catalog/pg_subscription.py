@@ -50,8 +50,8 @@ class RelState(Enum):
 
     @property
     def is_copied(self) -> bool:
-        """Whether the table's rows are there: after a crash, i and d copy again, the others do
-        not."""
+        """Return whether the table's rows are there: after a crash, i and d copy again, the others
+        do not."""
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
 

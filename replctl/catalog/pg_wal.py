@@ -46,7 +46,7 @@ class LogEntry:
 
     @property
     def statement_lsn(self) -> int:
-        """What the entries of one TRUNCATE have in common."""
+        """Return what the entries of one TRUNCATE have in common."""
         return int(str(self.detail.get("statement", self.lsn)))
 
 
@@ -154,8 +154,8 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
 
 
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
-    """Whether the newest changes of a relation from some origins were found in the table: the
-    catalog has forgotten the transaction that made them, and so what it applied."""
+    """Return whether the newest changes of a relation from some origins were found in the table:
+    the catalog has forgotten the transaction that made them, and so what it applied."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     newest = (
         select(xact.c.origin_lsn)
@@ -190,7 +190,7 @@ def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
-    """Whether another transaction than `but` has entered versions of a relation and is in
+    """Return whether another transaction than `but` has entered versions of a relation and is in
     progress."""
     others = catalog.snapshot.in_progress.difference([but])
     wal = state_schema.pg_wal

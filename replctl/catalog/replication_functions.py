@@ -200,7 +200,7 @@ def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, i
 
 
 def check_slot_permissions(context: FunctionContext) -> None:
-    """Whether the role may use slots (CheckSlotPermissions).
+    """Check whether the role may use slots (CheckSlotPermissions).
 
     Raises:
         InsufficientPrivilege: it may not (42501).

@@ -134,7 +134,7 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
-    """What pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
+    """Yield what pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
     table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]

@@ -150,8 +150,8 @@ class Catalog:
         ).first()
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
-        """What a look-up has found, kept until something is written here (PostgreSQL's syscache):
-        names and operators are asked for again and again within one statement."""
+        """Return what a look-up has found, kept until something is written here (PostgreSQL's
+        syscache): names and operators are asked for again and again within one statement."""
         if key not in self._looked_up:
             self._looked_up[key] = look_up()
         return cast(_T, self._looked_up[key])

@@ -72,7 +72,7 @@ class WalAvailability:
 def wal_availability(
     connection: Connection, slot: ReplicationSlot, limits: WalLimits
 ) -> WalAvailability:
-    """Whether what a slot needs is there, and how long."""
+    """Return whether what a slot needs is there, and how long."""
     if slot.invalidation_reason is not None:
         return WalAvailability("lost", None)
     if slot.restart_lsn == INVALID_LSN:  # it has never held anything back

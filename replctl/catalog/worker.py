@@ -64,7 +64,7 @@ class Walsender:
 
 
 def client_name(system_identifier: int, subscription_oid: int) -> str:
-    """What a publisher knows a subscription of a cluster by."""
+    """Return what a publisher knows a subscription of a cluster by."""
     return f"{system_identifier}/{subscription_oid}"
 
 
@@ -261,7 +261,7 @@ def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
 
 
 def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> None:
-    """Whether a slot can be acquired by somebody who is not a subscription's worker.
+    """Check whether a slot can be acquired by somebody who is not a subscription's worker.
 
     Raises:
         ObjectInUse: a process reads it, or stands by (55006).

@@ -233,7 +233,8 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:
-    """Whether the current role may give something to another, which may have it in its schema.
+    """Check whether the current role may give something to another, which may have it in its
+    schema.
 
     Raises:
         InsufficientPrivilege: it may not.

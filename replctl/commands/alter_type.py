@@ -67,7 +67,7 @@ class TypeChange:
 def prepare_type(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> list[TypeChange]:
-    """What an action does to a table and those below it.
+    """Return what an action does to a table and those below it.
 
     Raises:
         UndefinedColumn: there is no such column.
@@ -231,7 +231,7 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
 
 
 def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
-    """Whether nothing depends on a column's type that cannot follow it
+    """Check whether nothing depends on a column's type that cannot follow it
     (RememberAllDependentForRebuilding)."""
     name, attnum = column.name, column.attnum
     for view in views_of_column(ddl.catalog, relation.oid, attnum):
@@ -314,7 +314,7 @@ _TEXTS = frozenset(("text", "varchar"))
 
 
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
-    """Whether a value stays what it is in storage.
+    """Return whether a value stays what it is in storage.
 
     varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
     """

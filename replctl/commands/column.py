@@ -102,8 +102,8 @@ def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
-    """Whether a column may be of its type (CheckAttributeType); looked at when the table is put
-    together.
+    """Check whether a column may be of its type (CheckAttributeType); looked at when the table is
+    put together.
 
     Raises:
         InvalidTableDefinition: it is a pseudo-type, or a set.

@@ -80,7 +80,7 @@ class Ddl:
 
     @property
     def privileges(self) -> Privileges:
-        """What the current role may do."""
+        """Return what the current role may do."""
         return self.environment.privileges
 
     def notice(
@@ -102,7 +102,8 @@ class Ddl:
         return found
 
     def has_rows(self, relation: Relation) -> bool:
-        """Whether a table may have rows; while the statement is carried out nobody writes it.
+        """Return whether a table may have rows; while the statement is carried out nobody writes
+        it.
 
         Raises:
             InsufficientPrivilege: its files may not be read (42501).
@@ -129,8 +130,8 @@ class Ddl:
         self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
-        """What the rewrite of a table has made; None, and it is asked for, if it is still to be
-        done, or somebody has written the table since."""
+        """Return what the rewrite of a table has made; None, and it is asked for, if it is still to
+        be done, or somebody has written the table since."""
         made = self._rewritten.get(rewrite)
         storage = self.relation(rewrite.relid).storage
         if made is None or storage is None or latest_version(storage.location) != made.version:

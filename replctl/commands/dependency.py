@@ -357,7 +357,8 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
 
 
 def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
-    """Whether a table is in a publication with a row filter or a list that has the column."""
+    """Return whether a table is in a publication with a row filter or a list that has the
+    column."""
     used = set() if membership.row_filter is None else columns_used(membership.row_filter)
     return attnum in used or attnum in (membership.columns or ())
 

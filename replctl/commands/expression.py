@@ -35,7 +35,8 @@ def default_expression(
     raw: ast.RawExpr,
     now: datetime | None,
 ) -> nodes.Expr | None:
-    """What DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no default.
+    """Return what DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no
+    default.
 
     Raises:
         InvalidObjectDefinition: a generated column depends on one, or on something that changes.
@@ -94,12 +95,13 @@ def columns_used(expr: nodes.Expr) -> set[int]:
 
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Whether anything in an expression is not immutable (contain_mutable_functions)."""
+    """Return whether anything in an expression is not immutable (contain_mutable_functions)."""
     return any(_volatility(environment, node) != "i" for node in nodes.walk(expr))
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Whether anything in an expression differs from row to row (contain_volatile_functions)."""
+    """Return whether anything in an expression differs from row to row
+    (contain_volatile_functions)."""
     return any(_volatility(environment, node) == "v" for node in nodes.walk(expr))
 
 

@@ -53,7 +53,7 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
 
 
 def check_parent(parent: Relation) -> None:
-    """Whether a table may inherit from another.
+    """Check whether a table may inherit from another.
 
     Raises:
         WrongObjectType: that one is partitioned, or a partition.

@@ -33,7 +33,7 @@ class Like:
 
 
 def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
-    """What a LIKE clause means.
+    """Return what a LIKE clause means.
 
     Raises:
         UndefinedTable: there is no such table.

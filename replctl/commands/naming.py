@@ -29,7 +29,7 @@ class Schema:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it goes with its session."""
+        """Return whether it goes with its session."""
         return self.name.startswith("pg_temp_")
 
 

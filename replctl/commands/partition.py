@@ -46,7 +46,7 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
 
 
 def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> PartitionKey:
-    """What PARTITION BY means for a table (ComputePartitionAttrs).
+    """Return what PARTITION BY means for a table (ComputePartitionAttrs).
 
     Raises:
         PostgresError: a column does not exist, or cannot be a key.

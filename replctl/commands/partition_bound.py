@@ -148,7 +148,7 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
 def check_new_bound(
     ddl: Ddl, parent: Relation, name: str, bound: PartitionBound, raw: ast.PartitionBound
 ) -> None:
-    """Whether a new partition would leave the rows of the others alone.
+    """Check whether a new partition would leave the rows of the others alone.
 
     Args:
         name: the new partition's.
@@ -286,7 +286,8 @@ _End = tuple[tuple[tuple[int, Any], ...], int]
 def _end(
     keys: Sequence[Callable[[str], Any]], data: Sequence[RangeDatum], *, is_lower: bool
 ) -> _End:
-    """What follows an infinity does not count; an upper end lies before an equal lower one."""
+    """Return what follows an infinity does not count; an upper end lies before an equal lower
+    one."""
     items: list[tuple[int, Any]] = []
     for key, (kind, value) in zip(keys, data, strict=True):
         if kind != "value":

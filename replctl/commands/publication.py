@@ -329,7 +329,7 @@ class _Members:
         )
 
     def check_no_column_list(self) -> None:
-        """Whether schemas may be added."""
+        """Check whether schemas may be added."""
         if any(table.columns is not None for table in self._tables.values()):
             raise InvalidParameterValue(
                 f'cannot add schema to publication "{self.publication.name}"',
@@ -338,7 +338,7 @@ class _Members:
             )
 
     def check_via_root(self, changed: Publication) -> None:
-        """Whether publish_via_partition_root may become false."""
+        """Check whether publish_via_partition_root may become false."""
         if changed.all_tables or changed.publish_via_partition_root:
             return
         for relid, table in self._tables.items():

@@ -359,7 +359,7 @@ def _check_name(name: str, pos: int = -1) -> None:
 
 
 def _check_creator(ddl: Ddl, role: Role) -> None:
-    """Whether the current role may make such a role (CreateRole)."""
+    """Check whether the current role may make such a role (CreateRole)."""
     privileges = ddl.privileges
     if privileges.is_superuser:
         return
@@ -427,7 +427,7 @@ def _check_may_grant(ddl: Ddl, role: Role, verb: str) -> None:
 
 
 def is_admin(ddl: Ddl, oid: int) -> bool:
-    """Whether the current role has the ADMIN option on another."""
+    """Return whether the current role has the ADMIN option on another."""
     privileges = ddl.privileges
     return privileges.is_superuser or any(
         m.role == oid and m.is_admin and m.member in privileges.roles

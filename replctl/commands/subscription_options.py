@@ -55,7 +55,7 @@ class SubscriptionOptions:
     resync_max_delete: int = RESYNC_MAX_DELETE
 
     def has(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Return whether an option was given."""
         return name in self.given
 
     def check_combinations(self) -> None:

@@ -132,7 +132,7 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
 
 
 def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -> None:
-    """Whether a table may have a parent that goes, or stays, when it does not."""
+    """Check whether a table may have a parent that goes, or stays, when it does not."""
     was, now = parent.persistence == "t", place.is_temporary
     if not is_partition and was and not now:
         raise WrongObjectType(f'cannot inherit from temporary relation "{parent.name}"')
@@ -188,7 +188,7 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
 
 
 def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
-    """Whether a name is free for a table and its row type.
+    """Check whether a name is free for a table and its row type.
 
     Raises:
         DuplicateTable, DuplicateObject: it is not.

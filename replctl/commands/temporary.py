@@ -15,7 +15,8 @@ from replctl.session import Session
 
 
 def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
-    """Whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is pg_temp."""
+    """Return whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is
+    pg_temp."""
     name = statement.relation.schema
     is_named = name is not None and name in ("pg_temp", ddl.session.temporary_schema)
     return statement.persistence == "temporary" or is_named

@@ -20,7 +20,7 @@ IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
 def is_adopted(table: Relation) -> bool:
-    """Whether a table is a Delta table that was there before it."""
+    """Return whether a table is a Delta table that was there before it."""
     return table.storage is not None and table.storage.is_adopted
 
 

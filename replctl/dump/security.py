@@ -44,7 +44,7 @@ def _policy(source: Source, table: Relation, policy: Policy) -> str:
 
 
 def default_privileges(source: Source) -> Iterator[Entry]:
-    """What ALTER DEFAULT PRIVILEGES has said."""
+    """Yield what ALTER DEFAULT PRIVILEGES has said."""
     kinds = {letter: kind for kind, letter in OBJECT_TYPES.items()}
     table = schema.pg_default_acl
     for row in source.catalog.select(table, order_by=[table.c.oid]):

@@ -67,7 +67,7 @@ def full_name(relation: Relation) -> str:
 
 
 def type_key(name: str) -> Iterator[ObjectKey]:
-    """What a type needs: itself, if a user made it."""
+    """Yield what a type needs: itself, if a user made it."""
     if name.startswith("@"):
         yield "pg_type", type_oid(name)
 
@@ -83,7 +83,7 @@ def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
 
 
 def node_keys(node: object) -> Iterator[ObjectKey]:
-    """What a node of an expression names."""
+    """Yield what a node of an expression names."""
     function, operator = getattr(node, "function_oid", 0), getattr(node, "operator_oid", 0)
     if function >= FIRST_USER_OID:
         yield "pg_proc", function

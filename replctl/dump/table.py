@@ -158,8 +158,8 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Whether a default comes behind the table: it takes values from a sequence of the table's
-    own, which is made behind the table, or the column is the parent's."""
+    """Return whether a default comes behind the table: it takes values from a sequence of the
+    table's own, which is made behind the table, or the column is the parent's."""
     if column.default is None or column.identity:
         return column.identity != ""
     if not column.is_local and not table.is_partition:

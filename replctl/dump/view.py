@@ -32,7 +32,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
 
 
 def refreshes(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """What fills the materialized views that have rows."""
+    """Yield what fills the materialized views that have rows."""
     for view in relations.values():
         if view.kind == "m" and view.is_populated:
             yield Entry(

@@ -62,7 +62,7 @@ class Coercion(CastPaths):
     def to_specific(
         self, expr: nodes.Expr, target: str, construct: str, typmod: int = -1
     ) -> nodes.Expr:
-        """What `construct` wants as `target`: a boolean as the argument of AND, say.
+        """Return what `construct` wants as `target`: a boolean as the argument of AND, say.
 
         Raises:
             DatatypeMismatch: the types differ too much, or it returns a set.

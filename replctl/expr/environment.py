@@ -47,7 +47,7 @@ def user_collation(oid: int) -> str:
 
 
 def is_user_collation(name: str | None) -> bool:
-    """Whether an internal name is that of a collation that a user made."""
+    """Return whether an internal name is that of a collation that a user made."""
     return name is not None and name.startswith("@")
 
 

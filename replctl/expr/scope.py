@@ -26,7 +26,7 @@ class ScopeRelation(Protocol):
 
     @property
     def name(self) -> str:
-        """What columns are qualified with: the alias or the relation's name."""
+        """Return what columns are qualified with: the alias or the relation's name."""
 
     @property
     def column_names(self) -> Sequence[str]:

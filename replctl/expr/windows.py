@@ -89,7 +89,7 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
-    """What OVER means: a window by name, or one made of another (OVER (w ORDER BY ...))."""
+    """Return what OVER means: a window by name, or one made of another (OVER (w ORDER BY ...))."""
     if over.name is not None:
         return _named(analyzer, over.name, over.pos)
     if over.ref_name is None:

@@ -109,7 +109,7 @@ class BatchPart:
         }
 
     def works(self, done: Mapping[int, int | None], stack: ExitStack) -> list[TableWork]:
-        """What is going to be written into each table.
+        """Return what is going to be written into each table.
 
         Args:
             done: tables into which it is written already, each with its version before that.

@@ -92,8 +92,8 @@ UNREADABLE = (
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Whether Delta's log of a relation has versions that are not in ours, or not those any more
-    that ours has: a listing, and a look at the newest one that we know.
+    """Return whether Delta's log of a relation has versions that are not in ours, or not those any
+    more that ours has: a listing, and a look at the newest one that we know.
 
     Raises:
         UndefinedFile: it is not there (58P01).
@@ -192,7 +192,7 @@ def put_back_hint(relation: Relation) -> str:
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
-    """What Delta's log of a relation has and ours has not, as `commits_since`."""
+    """Return what Delta's log of a relation has and ours has not, as `commits_since`."""
     return commits_since(
         catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
     )
@@ -555,8 +555,8 @@ def _enter(
 
 
 def _action(location: str, commit: DeltaCommit) -> str:
-    """What a commit does to rows; of what replctl has not marked itself, its actions say it: one
-    that is called TRUNCATE is one only if it leaves nothing."""
+    """Return what a commit does to rows; of what replctl has not marked itself, its actions say it:
+    one that is called TRUNCATE is one only if it leaves nothing."""
     if not commit.changes_data:
         return NONE
     if commit.mark is not None:

@@ -52,7 +52,7 @@ class CommitMark:
 
     @property
     def place(self) -> str:
-        """What only one commit of a relation bears: nonce and number."""
+        """Return what only one commit of a relation bears: nonce and number."""
         return f"{self.nonce}/{self.number}"
 
 

@@ -167,7 +167,7 @@ def has_files_elsewhere(location: str) -> bool:
 
 
 def is_empty_at(location: str, version: int) -> bool:
-    """Whether a table has no files at a version; not, where the log does not say it."""
+    """Return whether a table has no files at a version; not, where the log does not say it."""
     try:
         return not files_at(location, version)
     except ObjectNotInPrerequisiteState:

@@ -113,7 +113,7 @@ class DeltaCommit:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is replctl's own and changes no row for anybody."""
+        """Return whether it is replctl's own and changes no row for anybody."""
         return self.mark is not None and self.mark.silent
 
     @property
@@ -122,7 +122,7 @@ class DeltaCommit:
         return () if self.mark is None else self.mark.undoes
 
     def is_of(self, xid: int) -> bool:
-        """Whether it is replctl's own, of this transaction."""
+        """Return whether it is replctl's own, of this transaction."""
         return self.mark is not None and self.mark.xid == xid
 
     @property
@@ -189,7 +189,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
 
 
 def read_commit(location: str, version: int) -> DeltaCommit:
-    """What one version of a table is.
+    """Return what one version of a table is.
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.

@@ -62,8 +62,8 @@ def decode(
     publications: Sequence[str] | None = None,
     wanted: int = 0,
 ) -> Iterator[DecodedTransaction | Message]:
-    """What was committed in (from_lsn, to_lsn], in order, and between it messages that belong to no
-    transaction.
+    """Yield what was committed in (from_lsn, to_lsn], in order, and between it messages that belong
+    to no transaction.
 
     Args:
         slot_name: the slot that is read, for hints.

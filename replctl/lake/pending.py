@@ -70,7 +70,7 @@ def _is_wanted(
     starts: Mapping[tuple[str, str], int],
     origin: str,
 ) -> bool:
-    """Whether a subscription takes an entry: of a table that it has, and that is so far."""
+    """Return whether a subscription takes an entry: of a table that it has, and that is so far."""
     start = starts.get(published.get(entry.relid, ("", "")))
     is_of_origin = origin.lower() != "none" or entry.origin is None
     return start is not None and is_of_origin and entry.commit_lsn > start

@@ -61,7 +61,7 @@ class FoundTable:
 
     @property
     def is_as_known(self) -> bool:
-        """Whether the catalog knew the table as it is."""
+        """Return whether the catalog knew the table as it is."""
         return self.newest == self.known and not (self.entered or self.undone or self.is_broken)
 
 

@@ -165,7 +165,7 @@ class LakePublisher:
             return digest_at(connection, lsn)
 
     def has_position(self, position: LogPosition) -> bool:
-        """Whether a position that a subscription remembers is one of the log."""
+        """Return whether a position that a subscription remembers is one of the log."""
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
@@ -511,7 +511,8 @@ class LakePublisher:
         origin: str,
         to_lsn: int,
     ) -> dict[tuple[str, str], PendingChanges]:
-        """What the log has up to an LSN of relations that are published; nothing is decoded."""
+        """Return what the log has up to an LSN of relations that are published; nothing is
+        decoded."""
         return pending_changes(self._session, publications, starts, origin, to_lsn)
 
     @contextmanager
@@ -714,7 +715,8 @@ class _Placed:
 
 
 def _is_written(catalog: Catalog, relation: Relation) -> bool:
-    """Whether a subscription writes into a table, or into its partitions or what it is one of."""
+    """Return whether a subscription writes into a table, or into its partitions or what it is one
+    of."""
     family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
     return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
 
@@ -829,7 +831,7 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
 
 
 def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
-    """What is to be decoded of a published table: some of its versions, oldest first."""
+    """Return what is to be decoded of a published table: some of its versions, oldest first."""
     relation, root = published.relation, published.published_as
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()

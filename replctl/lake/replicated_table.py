@@ -83,7 +83,7 @@ class ReplicatedTable:
 
     @property
     def has_no_own_columns(self) -> bool:
-        """Whether all columns are sent, or generated."""
+        """Return whether all columns are sent, or generated."""
         columns = self.target.columns
         return all(c.sent is not None or c.generated is not None for c in columns)
 
@@ -187,7 +187,7 @@ class ReplicatedTable:
                 yield outcome
 
     def _check_privileges(self, converted: Staged, first: int, last: int) -> None:
-        """Whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
+        """Check whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
         if not self.denied_actions:
             return
         denied = "".join(self.denied_actions)
@@ -370,7 +370,7 @@ class TableOutcome:
 
     @property
     def changes_keys(self) -> bool:
-        """Whether images of its updates have to be paired by row."""
+        """Return whether images of its updates have to be paired by row."""
         return self.outcome.moves_keys or self.outcome.matching != "key"
 
     def leaf_relid(self, number: int) -> int:

@@ -616,8 +616,8 @@ class LakeSubscriber:
     # -- changes
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Whether there is a table that changes of a relation fit; apply asks also for relations
-        that it does not apply, as PostgreSQL's does."""
+        """Return whether there is a table that changes of a relation fit; apply asks also for
+        relations that it does not apply, as PostgreSQL's does."""
         if self._table is not None:
             return True
         try:

@@ -48,7 +48,7 @@ class TableFolder:
         return location if parts.scheme else os.path.abspath(location)
 
     def names(self, path: str) -> list[str]:
-        """What lies directly in a folder."""
+        """Return what lies directly in a folder."""
         if self.is_local:
             return os.listdir(f"{self.location}/{path}")
         from pyarrow import fs
@@ -193,7 +193,7 @@ class TableFolder:
             yield TableFolder(f"{parts.scheme}://{parts.netloc}{path}", is_local=False)
 
     def has(self, path: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether there is a file of that name."""
         if self.is_local:
             return os.path.exists(f"{self.location}/{path}")
         from pyarrow import fs

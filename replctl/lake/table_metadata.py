@@ -66,7 +66,7 @@ class TableMetadata:
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether all rows have row ids."""
+        """Return whether all rows have row ids."""
         return has_row_ids(self.action)
 
     @property

@@ -175,12 +175,12 @@ class TableWriter:
         return self.source(relid)
 
     def has_foreign_commits(self, relid: int) -> bool:
-        """Whether somebody else has committed to a relation since this transaction began."""
+        """Return whether somebody else has committed to a relation since this transaction began."""
         commits = self._commits_since(relid, self.base_versions[relid])
         return any(not commit.is_of(self.xid) for commit in commits)
 
     def check_unchanged(self, relid: int) -> None:
-        """Whether nobody else has changed a relation's rows since they were read.
+        """Check whether nobody else has changed a relation's rows since they were read.
 
         Raises:
             SerializationFailure: somebody has (40001).

@@ -376,7 +376,7 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 
 
 def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) -> None:
-    """Whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
+    """Check whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
     worker.c).
 
     Raises:

@@ -72,7 +72,7 @@ class TargetRelations:
     def denied_actions(
         self, relation: Relation, family: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
-        """What the subscription may not do to a table, of I, U, D and T, and why: with the
+        """Return what the subscription may not do to a table, of I, U, D and T, and why: with the
         privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
         does (SwitchToUntrustedUser, TargetPrivilegesCheck).
 
@@ -107,7 +107,7 @@ class TargetRelations:
         return found
 
     def check_copy(self, relation: Relation) -> None:
-        """Whether the subscription may copy rows into a table.
+        """Check whether the subscription may copy rows into a table.
 
         Raises:
             PostgresError: it may not.

@@ -23,7 +23,7 @@ def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[
 
 
 def check_truncatable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
-    """Whether tables may be emptied together (heap_truncate_check_FKs).
+    """Check whether tables may be emptied together (heap_truncate_check_FKs).
 
     Args:
         relations: the tables by OID, with their descendants.

@@ -169,7 +169,7 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """What a transaction meant to write, and those relations that have storage."""
+    """Return what a transaction meant to write, and those relations that have storage."""
     with session.cluster.begin(write=False) as connection:
         own = BlockXids([xids_of_block(connection, xid)])
     with session.cluster.read(session.database_oid, own) as catalog:

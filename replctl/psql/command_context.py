@@ -73,7 +73,7 @@ class CommandContext:
 
     @property
     def query(self) -> str:
-        """What is in the query buffer or, for want of it, was sent last."""
+        """Return what is in the query buffer or, for want of it, was sent last."""
         return self.scanner.buffer or self.previous_statement
 
 

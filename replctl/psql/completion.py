@@ -64,7 +64,7 @@ class SqlCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """What the word before the cursor may become."""
+        """Yield what the word before the cursor may become."""
         line = document.current_line_before_cursor
         match = _LAST_WORD.search(line)
         word = match[0] if match is not None else ""

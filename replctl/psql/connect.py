@@ -48,7 +48,7 @@ def _directory(host: str | None, port: str | None) -> str | None:
 
 
 def connection_failure(directory: str, error: PostgresError) -> str:
-    """What is said of a connection that could not be made."""
+    """Return what is said of a connection that could not be made."""
     text = f'connection to server on directory "{directory}" failed: FATAL:  {error.message}'
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     return text + (f"\nHINT:  {error.hint}" if error.hint else "")

@@ -102,7 +102,7 @@ class CopyData:
         self._has_written_results = output is self._settings.output
 
     def takes_tag(self) -> bool:
-        """Whether the tag of the statement that has just ended is left out: rows went where it
-        would go."""
+        """Return whether the tag of the statement that has just ended is left out: rows went where
+        it would go."""
         was_written, self._has_written_results = self._has_written_results, False
         return was_written

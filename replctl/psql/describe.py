@@ -73,12 +73,12 @@ class Described:
         self.settings.print(table, self.options)
 
     def is_visible(self, oid: int, name: str) -> bool:
-        """Whether the search path finds a relation by its bare name."""
+        """Return whether the search path finds a relation by its bare name."""
         return self.environment.relation_oid(None, name) == oid
 
 
 def is_describe_command(name: str) -> bool:
-    """Whether `name`, which begins with d, is one of the commands here."""
+    """Return whether `name`, which begins with d, is one of the commands here."""
     return _describer(name) is not None
 
 
@@ -239,7 +239,7 @@ def _relation_lister(letters: str) -> _Describer:
 
 
 def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
-    """What `\\d` shows of the columns of a relation of a kind."""
+    """Return what `\\d` shows of the columns of a relation of a kind."""
     titles = ["Column", "Type"]
     has_details = kind in WITH_COLUMN_DETAILS
     if has_details:
@@ -256,7 +256,7 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
 
 
 def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
-    """What stands between an index's name and its definition."""
+    """Return what stands between an index's name and its definition."""
     if is_primary:
         return " PRIMARY KEY,"
     if is_unique:
@@ -265,7 +265,7 @@ def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
 
 
 def access_method(settings: PsqlSettings, kind: str) -> str | None:
-    """What psql shows for one, to readers who know PostgreSQL."""
+    """Return what psql shows for one, to readers who know PostgreSQL."""
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
     return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
@@ -280,7 +280,8 @@ def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
 
 
 def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
-    """What the rows of a relation take up as they are now; nothing if its log cannot be read."""
+    """Return what the rows of a relation take up as they are now; nothing if its log cannot be
+    read."""
     if isinstance(relation, SystemRelation):
         return "0 bytes"  # the catalogs are one file
     from replctl.adt.dbsize import pretty_size

@@ -46,7 +46,8 @@ class Interpolation:
         return self.variables.get(name) if self.is_active else None
 
     def substitute(self, kind: str, reference: str) -> str:
-        """What stands for `reference`, a form of `REFERENCE`; itself without such a variable."""
+        """Return what stands for `reference`, a form of `REFERENCE`; itself without such a
+        variable."""
         if kind == "is_set":
             return "FALSE" if self.lookup(reference[3:-1]) is None else "TRUE"
         value = self.lookup(reference[1:] if kind == "variable" else reference[2:-1])
@@ -94,7 +95,7 @@ class Input:
         self._sources[-1].pos = token.start()
 
     def is_expanding(self, variable: str) -> bool:
-        """Whether the text being read belongs, at any depth, to the value of `variable`."""
+        """Return whether the text being read belongs, at any depth, to the value of `variable`."""
         return any(source.variable == variable for source in self._sources)
 
     def expand(self, variable: str, value: str) -> None:

@@ -204,8 +204,8 @@ class _Connector:
             return open_engine(self._spark)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
-        """What the command line asks for, else the cluster's own server if it runs, else Spark in
-        this process."""
+        """Return what the command line asks for, else the cluster's own server if it runs, else
+        Spark in this process."""
         from replctl.spark import SparkConf, attach_server
 
         options = self._options

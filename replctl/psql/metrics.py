@@ -69,7 +69,7 @@ class _LagCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """What `replctl status` shows."""
+        """Yield what `replctl status` shows."""
         gauges = {
             name: GaugeMetricFamily(f"replctl_{name}", text, labels=_LABELS)
             for name, text in (

@@ -28,7 +28,7 @@ class NamePattern:
     has_schema: bool = False
 
     def matches(self, schema: str, name: str) -> bool:
-        """Whether an object of that name in that schema is meant, visibility apart."""
+        """Return whether an object of that name in that schema is meant, visibility apart."""
         if self.schema is not None and not self.schema.search(schema):
             return False
         return self.name is None or self.name.search(name) is not None

@@ -139,7 +139,7 @@ class _Grid:
     def _cell(
         self, column: int, lines: Sequence[Line], number: int, *, is_null: bool
     ) -> Iterator[str]:
-        """What stands in a column on the line `number` of a row."""
+        """Yield what stands in a column on the line `number` of a row."""
         width = self._widths[column]
         is_padded = self.border == 2 or column < len(self._widths) - 1
         if number >= len(lines):

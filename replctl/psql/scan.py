@@ -159,7 +159,7 @@ class StatementScanner:
 
     @property
     def prompt(self) -> Prompt:
-        """What a next line would continue."""
+        """Return what a next line would continue."""
         if self._state in _PROMPTS:
             return _PROMPTS[self._state]
         if self._paren_depth > 0:

@@ -69,7 +69,7 @@ class PsqlSettings:
 
     @property
     def transaction_status(self) -> TransactionStatus:
-        """Whether a block is open."""
+        """Return whether a block is open."""
         block = None if self.session is None else self.session.block
         if block is None:
             return TransactionStatus.IDLE

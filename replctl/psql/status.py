@@ -64,7 +64,7 @@ class Limit:
         raise ValueError(f'"{text}" is no limit: it needs a number and one of {units}')
 
     def is_exceeded(self, lag: Lag) -> bool:
-        """Whether that is more; what is not known is not."""
+        """Return whether that is more; what is not known is not."""
         value = getattr(lag, self.measure)
         return value is not None and value > self.most
 

@@ -128,7 +128,8 @@ def _watch(
 def _metrics(
     session: Session, names: Sequence[str], at: tuple[str, int] | None, stack: ExitStack
 ) -> Metrics | None:
-    """What counts for Prometheus, if that is wanted; it is answered until `stack` is closed."""
+    """Return what counts for Prometheus, if that is wanted; it is answered until `stack` is
+    closed."""
     if at is None:
         return None
     from replctl.psql.metrics import Metrics, serving

@@ -50,7 +50,7 @@ class _Outcome:
         return "up to date" if self.is_enabled else "disabled"
 
     def line(self, *, is_qualified: bool) -> str:
-        """What is printed.
+        """Return what is printed.
 
         Args:
             is_qualified: another database has a subscription of that name, too.

@@ -104,11 +104,11 @@ class Variables:
             self._values[name] = "off" if special.kind == "boolean" else special.initial
 
     def listing(self) -> str:
-        """What `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
+        """Return what `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
         return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
 
     def is_special(self, name: str) -> bool:
-        """Whether setting `name` changes how psql behaves."""
+        """Return whether setting `name` changes how psql behaves."""
         return name in _SPECIAL
 
     def is_on(self, name: str) -> bool:

@@ -556,7 +556,7 @@ def _first_position(statement: ast.SelectStmt) -> int:
 
 
 def _mentions(statement: Any, name: str) -> bool:
-    """Whether a statement reads a relation of that name."""
+    """Return whether a statement reads a relation of that name."""
     if isinstance(statement, ast.RangeVar):
         return statement.name == name and statement.schema is None
     if isinstance(statement, tuple):

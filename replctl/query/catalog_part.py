@@ -55,7 +55,7 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
 
 
 def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
-    """Whether a query reads catalogs, and nothing but what they have."""
+    """Return whether a query reads catalogs, and nothing but what they have."""
     tables = list(tables_of(query))
     is_catalogs = bool(tables) and all(table.is_catalog for table in tables)
     return is_catalogs and is_closed(query) and is_answerable(query, context.environment)

@@ -86,7 +86,7 @@ def _opened(session: Session, statement: ast.Copy) -> Iterator[Iterator[bytes]]:
 
 
 def _may_fail(plan: CopyPlan, rows: CopiedRows) -> bool:
-    """Whether the table may refuse one of the rows for what is in it."""
+    """Return whether the table may refuse one of the rows for what is in it."""
     relation = plan.relation
     if not rows.numbers:
         return False

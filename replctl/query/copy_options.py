@@ -52,7 +52,7 @@ class CopyFormat:
 
 
 def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFormat:
-    """What the options say.
+    """Return what the options say.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, FeatureNotSupported: what PostgreSQL finds wrong with
@@ -248,7 +248,7 @@ def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> Non
 
 
 def _check_markers(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Whether what stands for NULL, and for a default, can be told from data."""
+    """Check whether what stands for NULL, and for a default, can be told from data."""
     if format_.delimiter in format_.null:
         raise InvalidParameterValue(
             "COPY delimiter character must not appear in the NULL specification"

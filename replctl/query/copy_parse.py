@@ -234,7 +234,7 @@ class FieldReader:
             place = found.end()
 
     def _quoted(self, line: str, place: int) -> tuple[str, int]:
-        """What stands between quotes, and where it goes on behind them."""
+        """Return what stands between quotes, and where it goes on behind them."""
         quote, escape = self._format.quote, self._format.escape
         parts = []
         while (found := self._quoted_special.search(line, place)) is not None:

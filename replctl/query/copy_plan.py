@@ -76,7 +76,7 @@ class CopyPlan:
         return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
 
     def has_markers(self, item: CopiedColumn) -> bool:
-        """Whether the file may say that a value is to be the default."""
+        """Return whether the file may say that a value is to be the default."""
         return self.format.default is not None and item.default is not None
 
 

@@ -144,7 +144,7 @@ class _Inlining:
         self._within = within
 
     def expression(self, call: nodes.FuncExpr) -> nodes.Expr | None:
-        """What a call stands for; None if it has to stay."""
+        """Return what a call stands for; None if it has to stay."""
         environment = self._environment
         function = get_function(environment.catalog, call.function_oid)
         if not environment.privileges.has_on_function(function.oid):
@@ -221,8 +221,8 @@ class _Inlining:
         return None if own is None else call.input_collation or own
 
     def _is_volatile(self, part: Any) -> bool:
-        """Whether anything in an expression, its subqueries included, may give another value each
-        time (contain_volatile_functions)."""
+        """Return whether anything in an expression, its subqueries included, may give another value
+        each time (contain_volatile_functions)."""
         found = False
 
         def note(node: Any) -> None:
@@ -238,7 +238,7 @@ class _Inlining:
 
 
 def _is_expression(query: Query) -> bool:
-    """Whether a query is `SELECT expression`, without subqueries."""
+    """Return whether a query is `SELECT expression`, without subqueries."""
     if len(query.outputs) != 1 or query != Query(query.outputs):
         return False
     apart = (nodes.SubLink, nodes.Aggref, nodes.WindowFunc)

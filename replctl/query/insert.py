@@ -357,12 +357,12 @@ def _check_widths(
 
 
 def _is_overridden(column: Column, statement: ast.Insert) -> bool:
-    """Whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
+    """Return whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
     return statement.overriding == "user" and bool(column.identity)
 
 
 def _check_given(column: Column, statement: ast.Insert) -> None:
-    """Whether a statement may give a column a value.
+    """Check whether a statement may give a column a value.
 
     Raises:
         GeneratedAlways: it may not (428C9).

@@ -57,12 +57,12 @@ class SlotCall:
 
     @property
     def confirms(self) -> bool:
-        """Whether what it returns is not returned again."""
+        """Return whether what it returns is not returned again."""
         return "_get_" in self.expr.name
 
     @property
     def is_binary(self) -> bool:
-        """Whether it returns bytea."""
+        """Return whether it returns bytea."""
         return "_binary_" in self.expr.name
 
 

@@ -111,7 +111,8 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
 def _check_permitted(
     session: Session, catalog: Catalog, relation: Relation, change: _Change, command: str
 ) -> None:
-    """Whether the current role may do that: to what the statement names, not to its partitions.
+    """Check whether the current role may do that: to what the statement names, not to its
+    partitions.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -167,7 +168,7 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
-    """Whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
+    """Return whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
     `a = NULL`."""
     known = simplified(condition)
     parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)

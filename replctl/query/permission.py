@@ -148,7 +148,7 @@ def check_change(
     written: Collection[int] | None,
     read: Collection[int] | None,
 ) -> None:
-    """Whether a role may change rows of a table.
+    """Check whether a role may change rows of a table.
 
     Args:
         letter: of the privilege: a, w or d.

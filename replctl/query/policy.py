@@ -78,7 +78,7 @@ def visible_rows(
 def row_checks(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[RowCheck, ...]:
-    """What new rows of a command have to satisfy (add_with_check_options).
+    """Return what new rows of a command have to satisfy (add_with_check_options).
 
     Args:
         command: a or w.

@@ -39,7 +39,7 @@ def view_query(catalog: Catalog, view: Relation) -> Query:
 
 
 def is_invoker(view: Relation) -> bool:
-    """Whether a view reads with the privileges of who reads it, not of its owner."""
+    """Return whether a view reads with the privileges of who reads it, not of its owner."""
     return view.options.get("security_invoker", "false").lower() in _TRUE
 
 

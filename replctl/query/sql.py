@@ -52,8 +52,8 @@ class Dialect(Protocol):
         """An ORDER BY item, with its direction."""
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """What rows are sorted by after the items of their ORDER BY: columns to select, and items
-        of ORDER BY."""
+        """Return what rows are sorted by after the items of their ORDER BY: columns to select, and
+        items of ORDER BY."""
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """LIMIT and OFFSET."""

@@ -84,7 +84,7 @@ def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]
 
 
 def _reads(expr: nodes.Expr) -> bool:
-    """Whether an expression reads tables, which a function may change."""
+    """Return whether an expression reads tables, which a function may change."""
     return any(isinstance(node, nodes.SubLink | nodes.Var) for node in nodes.walk(expr))
 
 

@@ -50,7 +50,7 @@ from replctl.types.quote import quote_record, quote_string
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
-    """Whether SQLite can run a query: are all its functions known here?"""
+    """Return whether SQLite can run a query: are all its functions known here?"""
     for call in functions_of(query):
         if isinstance(call, nodes.SqlValueFunction):
             if call.name not in _SQL_VALUES:

@@ -24,7 +24,7 @@ from replctl.types.quote import quote_record
 def interpreter(
     expr: nodes.Expr, operands: list[nodes.Expr]
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """What computes an expression of its operands, None if nothing does.
+    """Return what computes an expression of its operands, None if nothing does.
 
     Args:
         operands: the expressions directly below are put there.

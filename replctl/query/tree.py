@@ -52,7 +52,7 @@ class FromTable:
 
     @property
     def is_catalog(self) -> bool:
-        """Whether its rows are in the catalog: those of catalogs, and of sequences."""
+        """Return whether its rows are in the catalog: those of catalogs, and of sequences."""
         return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
 
 
@@ -162,7 +162,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
-        """What the query returns."""
+        """Return what the query returns."""
         return tuple(
             OutputColumn(
                 output.name,
@@ -322,8 +322,8 @@ def lateral_subqueries(query: Query) -> frozenset[int]:
 
 
 def is_closed(query: Query) -> bool:
-    """Whether a query uses nothing of the queries around it: none of their columns, nor what their
-    WITH names."""
+    """Return whether a query uses nothing of the queries around it: none of their columns, nor what
+    their WITH names."""
 
     def closed(part: Any, depth: int, names: frozenset[str]) -> bool:
         match part:

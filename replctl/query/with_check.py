@@ -27,7 +27,7 @@ _COLUMN = StagedColumn("c1", "bool")
 def check_new_rows(
     session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
 ) -> None:
-    """Whether policies let the new rows of an outcome in; nothing is written.
+    """Check whether policies let the new rows of an outcome in; nothing is written.
 
     Raises:
         InsufficientPrivilege: one of them is not let in (42501).

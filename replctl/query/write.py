@@ -73,7 +73,7 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Whether the table takes the new rows, and lets the old ones go.
+        """Check whether the table takes the new rows, and lets the old ones go.
 
         Args:
             assigned: the columns that an UPDATE assigns, None for all.
@@ -100,7 +100,7 @@ class WrittenTable:
         keys: Sequence[UniqueKey],
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Whether the new rows are as they have to be, each for itself and among these keys.
+        """Check whether the new rows are as they have to be, each for itself and among these keys.
 
         Raises:
             IntegrityError: one is not.
@@ -121,7 +121,7 @@ class WrittenTable:
         ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
-        """Whether no other row refers to rows that go.
+        """Check whether no other row refers to rows that go.
 
         Raises:
             ForeignKeyViolation: some do.
@@ -188,7 +188,7 @@ class WrittenTable:
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
-    """What is to be known of a table before it is written."""
+    """Return what is to be known of a table before it is written."""
     references = tuple(references_of(catalog, relation))
     referenced_by = tuple(references_to(catalog, relation))
     others = {other.oid: other for other, _constraint, _reference in referenced_by}

@@ -183,7 +183,7 @@ def changes_between(
     *,
     may_join: bool = False,
 ) -> AbstractContextManager[ChangeBatch]:
-    """What a subscriber takes of a range in which definitions do not change.
+    """Return what a subscriber takes of a range in which definitions do not change.
 
     Args:
         may_join: what some transactions do together is enough (ChangeBatch.is_joined).

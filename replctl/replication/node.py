@@ -61,7 +61,7 @@ class RemoteRelation:
 
     @property
     def definition(self) -> CopiedDefinition:
-        """What a copy of it notes, to see later whether that has changed."""
+        """Return what a copy of it notes, to see later whether that has changed."""
         return CopiedDefinition(
             frozenset(self.filters), tuple(column.name for column in self.columns)
         )
@@ -205,8 +205,8 @@ class Publisher(Protocol):
         where it is not known any more."""
 
     def has_position(self, position: LogPosition) -> bool:
-        """Whether its log was at a position: it reaches there, and has the same commits up to
-        it."""
+        """Return whether its log was at a position: it reaches there, and has the same commits up
+        to it."""
 
     def applied_lsn(self, slot_name: str) -> int | None:
         """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
@@ -348,7 +348,7 @@ class Publisher(Protocol):
         origin: str,
         to_lsn: int,
     ) -> dict[tuple[str, str], PendingChanges]:
-        """What the log has up to an LSN, by (schema, name), of relations that are published;
+        """Return what the log has up to an LSN, by (schema, name), of relations that are published;
         nothing is decoded.
 
         Args:
@@ -435,7 +435,7 @@ class Subscriber(Protocol):
         """
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Whether there is a table that changes of a relation fit."""
+        """Return whether there is a table that changes of a relation fit."""
 
     def joins(self, remote: RemoteRelation) -> bool:
         """Return whether for the table that takes changes of a relation only what transactions do
@@ -448,7 +448,7 @@ class Subscriber(Protocol):
         """Say what happens, in the words of an apply worker's log."""
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """What a crash has left half written."""
+        """Return what a crash has left half written."""
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """The changes that cannot be composed with those of other transactions."""

@@ -54,8 +54,8 @@ class RowChange:
 
     @property
     def old_key(self) -> Values | None:
-        """What is known of the old row, NULL in what is not (ExtractReplicaIdentity): its identity,
-        of an UPDATE only if that changes."""
+        """Return what is known of the old row, NULL in what is not (ExtractReplicaIdentity): its
+        identity, of an UPDATE only if that changes."""
         identity = self.relation.identity
         if self.old is None or identity is None:
             return self.old
@@ -85,7 +85,7 @@ class Message:
 
     @property
     def end_lsn(self) -> int:
-        """What a reader has seen with it."""
+        """Return what a reader has seen with it."""
         return self.lsn
 
 
@@ -111,7 +111,7 @@ class DecodedTransaction:
 
     @property
     def end_lsn(self) -> int:
-        """What a reader has seen with it."""
+        """Return what a reader has seen with it."""
         return self.commit_lsn
 
 
@@ -138,5 +138,5 @@ class OutputPlugin(Protocol):
     def publications(self) -> tuple[str, ...] | None: ...
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """What is shown of a transaction, or of a message outside of one."""
+        """Return what is shown of a transaction, or of a message outside of one."""
         ...

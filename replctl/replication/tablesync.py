@@ -178,7 +178,8 @@ def _copy_begun(
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:
-    """Whether what the slot of a table holds back is still there; without a slot nobody knows."""
+    """Check whether what the slot of a table holds back is still there; without a slot nobody
+    knows."""
     try:
         publisher.slot_position(name)
     except UndefinedObject:

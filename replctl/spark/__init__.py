@@ -121,7 +121,7 @@ def has_lost_spark(conf: SparkConf) -> bool:
 
 
 def is_open(conf: SparkConf) -> bool:
-    """Whether this process has an engine for `conf` already."""
+    """Return whether this process has an engine for `conf` already."""
     return conf in _opened
 
 

@@ -153,7 +153,7 @@ def sort_key(key: nodes.SortKey, translate: Translate) -> str:
 
 
 def sortable(value: SqlValue) -> str:
-    """What Spark has to sort by to sort as PostgreSQL does."""
+    """Return what Spark has to sort by to sort as PostgreSQL does."""
     if value.type == "bpchar":
         return f"rtrim({value.text})"
     if value.type == "interval":

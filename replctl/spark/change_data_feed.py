@@ -199,8 +199,8 @@ def without_own_sql(
 
 
 def _action_sql(change_source: ChangeSource) -> str:
-    """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything
-    else."""
+    """Return what is sent of a pair (o, n): an action that nobody publishes is dropped before
+    anything else."""
     whens = []
     if Action.INSERT in change_source.filters:
         passes = _passes(change_source, Action.INSERT, "n")
@@ -221,7 +221,7 @@ def _action_sql(change_source: ChangeSource) -> str:
 
 
 def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
-    """Whether a row satisfies any of the filters for an action: true only, not NULL."""
+    """Return whether a row satisfies any of the filters for an action: true only, not NULL."""
     filters = change_source.filters[action]
     if not filters:
         return "TRUE"

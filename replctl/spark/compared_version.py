@@ -107,7 +107,7 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
-    """Whether two rows r and a are stored alike."""
+    """Return whether two rows r and a are stored alike."""
     tests = [
         f"{stored_form(c.type, f'r.c{c.attnum}')} <=> {stored_form(c.type, f'a.c{c.attnum}')}"
         for c in columns

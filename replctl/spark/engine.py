@@ -530,13 +530,13 @@ class Engine:
         return replicated_change.converted(self, target, sent, changes, first, last)
 
     def summary(self, target: Target, changes: Staged) -> ChangeSummary:
-        """What is known of converted changes before they meet their target."""
+        """Return what is known of converted changes before they meet their target."""
         return replicated_change.summary(self, target, changes)
 
     def outcome(
         self, target: Target, changes: Staged, summary: ChangeSummary
     ) -> AbstractContextManager[Outcome]:
-        """What converted changes do to their target."""
+        """Return what converted changes do to their target."""
         return replicated_change.outcome(self, target, changes, summary)
 
     def count_actions(self, changes: Staged, first: int, last: int) -> dict[str, int]:
@@ -620,7 +620,7 @@ class Engine:
     # -- outcomes
 
     def first_problem(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
-        """What stands in the way of an outcome, in the order of its changes.
+        """Return what stands in the way of an outcome, in the order of its changes.
 
         Args:
             keys: the target's unique indexes that its rows may violate.
@@ -758,7 +758,7 @@ class Engine:
 
 
 def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
-    """What a query of changes returns: of each row its old image and its new one."""
+    """Return what a query of changes returns: of each row its old image and its new one."""
     images = [
         StagedColumn(f"{image}{i}", column.type, column.typmod)
         for image in "on"

@@ -137,7 +137,7 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
 
 
 def translated(error: Exception) -> PostgresError:
-    """What a user is told of an exception of Spark; the caller raises it `from error`."""
+    """Return what a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
         return error
     told = _told(error)

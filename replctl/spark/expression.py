@@ -272,7 +272,7 @@ def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
 
 
 def _can_fail(expr: nodes.Expr) -> bool:
-    """Whether there may be rows for which an expression has an error."""
+    """Return whether there may be rows for which an expression has an error."""
     for node in nodes.walk(expr):
         match node:
             case nodes.FuncExpr(function_oid=oid):

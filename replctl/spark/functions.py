@@ -86,7 +86,7 @@ def _builder(
 
 
 def is_comparison(source: str) -> bool:
-    """Whether a function is one of =, <>, <, <=, >, >=."""
+    """Return whether a function is one of =, <>, <, <=, >, >=."""
     return source in _comparison_operators()
 
 
@@ -101,7 +101,7 @@ _NEVER_FAILING = frozenset(
 
 
 def can_fail(source: str) -> bool:
-    """Whether there may be rows for which a function (pg_proc.prosrc) has an error."""
+    """Return whether there may be rows for which a function (pg_proc.prosrc) has an error."""
     return not is_comparison(source) and source not in _NEVER_FAILING
 
 
@@ -424,7 +424,7 @@ def _length_coercion(constants: Constants) -> tuple[int, bool]:
 
 
 def _is_infinite(value: SqlValue) -> str:
-    """Whether a date or timestamp is infinite, or NULL."""
+    """Return whether a date or timestamp is infinite, or NULL."""
     days, micros = zip(*INFINITE_DATES, strict=True)
     if value.type == "date":
         return f"unix_date({value.text}) IN ({days[0]}, {days[1]})"

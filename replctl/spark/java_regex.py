@@ -32,7 +32,7 @@ _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
 @lru_cache(500)
 def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
-    """What Java's engine finds in the same texts.
+    """Return what Java's engine finds in the same texts.
 
     Raises:
         FeatureNotSupported: there is nothing, or the expression is none, which is an error when

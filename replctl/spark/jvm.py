@@ -89,13 +89,14 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
 
 def has_executors(master: str) -> bool:
-    """Whether Spark has executors in JVMs of their own, not threads of the driver's alone."""
+    """Return whether Spark has executors in JVMs of their own, not threads of the driver's
+    alone."""
     return re.fullmatch(r"local(\[.*\])?", master) is None
 
 
 def executor_properties(properties: dict[str, str]) -> dict[str, str]:
-    """What executors in JVMs of their own need to work as the driver does: Delta's jars, which they
-    get from it, and its time zone.
+    """Return what executors in JVMs of their own need to work as the driver does: Delta's jars,
+    which they get from it, and its time zone.
 
     Args:
         properties: what is chosen already; it is kept.

@@ -143,7 +143,7 @@ def _check_declined(error: Exception) -> None:
 
 
 def _is_timestamp(column: TableColumn) -> bool:
-    """Whether Spark writes a column as INT96, of which delta-rs does not read all years."""
+    """Return whether Spark writes a column as INT96, of which delta-rs does not read all years."""
     type_, typmod = column.text_of or (column.type, column.typmod)
     return storage_type(type_, typmod) == "TIMESTAMP"
 

@@ -59,7 +59,8 @@ class Outcome:
 
     @property
     def has_problem(self) -> bool:
-        """Whether a row of it cannot be written (unique indexes apart from the key aside)."""
+        """Return whether a row of it cannot be written (unique indexes apart from the key
+        aside)."""
         return any(group.has_problem for group in self.groups)
 
     @property
@@ -124,7 +125,7 @@ def grouped(
 
 
 def _effect(matching: Matching, op: str, action: str, position: int) -> str:
-    """What a row of an outcome does to a row of the target, as `_effect_sql` tells.
+    """Return what a row of an outcome does to a row of the target, as `_effect_sql` tells.
 
     Where rows are matched by the columns that are sent, an update is a D and an I, and rows that
     stay are inserted again, with position 0.
@@ -306,7 +307,7 @@ def finished_sql(
 
 
 def default_sql(column: TargetColumn, place: str) -> str:
-    """What a new row has in a column that nothing is said about.
+    """Return what a new row has in a column that nothing is said about.
 
     Args:
         place: SQL of the row's number among the new ones, from 1.

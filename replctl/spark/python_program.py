@@ -122,7 +122,7 @@ def _is_engines(node: Any) -> bool:
 
 
 def _has_free_operand(node: Any) -> bool:
-    """Whether Param(0) stands for something outside of the expression."""
+    """Return whether Param(0) stands for something outside of the expression."""
     match node:
         case nodes.Param(number=0):
             return True
@@ -206,7 +206,7 @@ def _function(program: Program) -> Callable[[Sequence[Any]], Any]:
 
 
 def _reader(type_name: str) -> Callable[[Any], Any]:
-    """What makes a value of this process of one that has travelled."""
+    """Return what makes a value of this process of one that has travelled."""
     element = element_type(type_name)
     if element is not None:
         read = _reader(element)

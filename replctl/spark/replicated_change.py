@@ -298,7 +298,7 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
 
 
 def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:
-    """Whether it can be told here that no update changes its key."""
+    """Return whether it can be told here that no update changes its key."""
     if not changes.is_small:
         return False
     olds, news = ([changes.values(f"{image}{i}") for i in key] for image in "on")
@@ -400,7 +400,7 @@ def _null_as(column: TargetColumn) -> str:
 
 
 def _repeats_rows(target: Target, changes: Staged) -> bool:
-    """Whether an update leaves all values that are sent as they were."""
+    """Return whether an update leaves all values that are sent as they were."""
     sent = [column.attnum for column in target.columns if column.sent is not None]
     images = [(changes.values(f"o{attnum}"), changes.values(f"n{attnum}")) for attnum in sent]
     return any(

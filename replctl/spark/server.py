@@ -78,7 +78,7 @@ class ServerConf:
     idle_timeout: float = 3600.0
 
     def misses(self, other: ServerConf) -> bool:
-        """Whether a server with this conf is another one than a user of `other` wants."""
+        """Return whether a server with this conf is another one than a user of `other` wants."""
         return (
             other.master not in (None, self.master)
             or not set(other.properties) <= set(self.properties)
@@ -324,7 +324,7 @@ class _Folder:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Whether the process that watches over a server lives, and its server answers."""
+        """Return whether the process that watches over a server lives, and its server answers."""
         return is_locked(self.lock)
 
     def wait_for_end(self, timeout: float) -> bool:

@@ -38,7 +38,7 @@ _SHORT = 60
 
 
 def runs_in_python(text: str) -> bool:
-    """Whether Spark SQL calls a function of Python."""
+    """Return whether Spark SQL calls a function of Python."""
     return _IN_PYTHON.search(text) is not None
 
 
@@ -57,7 +57,8 @@ def bound(
     build: Callable[[Sequence[SqlValue]], str],
     always: Collection[int] = (),
 ) -> str:
-    """What `build` makes of values, each of them computed once, those of `always` beforehand.
+    """Return what `build` makes of values, each of them computed once, those of `always`
+    beforehand.
 
     f(x) || f(x) where f(x) is long  becomes  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 

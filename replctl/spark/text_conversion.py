@@ -74,7 +74,7 @@ def replicate(
 
 
 def to_text(value: SqlValue) -> SqlValue:
-    """What the type's output function prints."""
+    """Return what the type's output function prints."""
     if value.type in _STRINGS:
         return SqlValue(value.text, "text", "STRING")
     if value.type in ("int2", "int4", "int8", "oid"):
@@ -92,7 +92,7 @@ def to_text(value: SqlValue) -> SqlValue:
 
 
 def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
-    """What the type's input function makes of a text."""
+    """Return what the type's input function makes of a text."""
     spark = storage_type(target, typmod)
     if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")

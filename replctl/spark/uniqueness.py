@@ -59,8 +59,8 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
 
 
 def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
-    """Whether it is known already that an index is going to have no value twice: it is the key's,
-    and there are no other rows."""
+    """Return whether it is known already that an index is going to have no value twice: it is the
+    key's, and there are no other rows."""
     target = outcome.target
     is_empty = all(leaf.source.location is None for leaf in target.leaves)
     return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)

@@ -102,7 +102,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether there is no difference, rows that are counted apart aside."""
+        """Return whether there is no difference, rows that are counted apart aside."""
         return not any(self.differences.values())
 
 

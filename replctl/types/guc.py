@@ -114,12 +114,12 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """Whether several values may be given."""
+        """Return whether several values may be given."""
         return self.key in _LISTS or self.key in _NAME_LISTS
 
     @property
     def is_name_list(self) -> bool:
-        """Whether the values are names, to be quoted as such."""
+        """Return whether the values are names, to be quoted as such."""
         return self.key in _NAME_LISTS
 
 

@@ -150,7 +150,8 @@ def _uint32(value: int, text: str, sql_name: str) -> int:
 
 
 def _saturate(text: str) -> int:
-    """What strtoul() makes of a decimal number: too much is the largest, a negative one wraps."""
+    """Return what strtoul() makes of a decimal number: too much is the largest, a negative one
+    wraps."""
     number = decimal_int(text.strip())
     return number % _ULONG if abs(number) < _ULONG else _ULONG - 1
 

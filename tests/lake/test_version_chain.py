@@ -59,7 +59,7 @@ _ACTIONS = [
 
 
 def entries(lake: Lake) -> list[LogEntry]:
-    """What the log has of the table."""
+    """Return what the log has of the table."""
     end = lake.enter()
     with lake.session.read() as catalog:
         return [entry for entry in entries_between(catalog, 0, end) if entry.relid == lake.oid]

@@ -30,7 +30,7 @@ def has_any(
     column_letters: str = "",
     attnums: Collection[int] = (),
 ) -> bool:
-    """Whether a role owns a relation, or has one of some privileges on it, or on a column.
+    """Return whether a role owns a relation, or has one of some privileges on it, or on a column.
 
     Args:
         attnums: the columns; () for any.
