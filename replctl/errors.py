@@ -397,7 +397,8 @@ class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
 
 
 class TransactionInProgress(LockNotAvailable):
-    """What a statement needs is locked until other transactions end; then it can be repeated.
+    """Something that a statement needs is locked until other transactions end; then it can be
+    repeated.
 
     Attributes:
         xids: their numbers.

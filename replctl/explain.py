@@ -1,5 +1,5 @@
-"""What a sync would do, without doing it: what it reads, what is left behind the row filters, and
-how that is written.
+"""The plan of a sync, without doing it: what it reads, what is left behind the row filters, and how
+that is written.
 
 The publisher's log is gone through as apply does it, and the first changes of each table are met
 with the table's rows.  What later changes meet depends on those before: how they are written is
@@ -40,7 +40,7 @@ _Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What is written into a table at once.
+    """The changes that are written into a table at once.
 
     Attributes:
         to_lsn: where the table is then.
@@ -60,7 +60,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What is done to a table of a subscription.
+    """The plan for a table of a subscription.
 
     Attributes:
         state: that of pg_subscription_rel.
@@ -80,7 +80,7 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """What a sync of a subscription would do, and what would stop it.
+    """The plan of a sync of a subscription, and what would stop it.
 
     Attributes:
         from_lsn, to_lsn: the part of the publisher's log that it would take.

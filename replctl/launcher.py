@@ -74,7 +74,7 @@ class SyncFailure:
 
 @dataclass(slots=True)
 class Applied:
-    """What a run of a subscription has written.
+    """The changes that a run of a subscription has written.
 
     Attributes:
         transactions: of the publisher.

@@ -1,4 +1,4 @@
-"""What a connection string leads to: the only place that knows every kind of node."""
+"""The node that a connection string leads to: the only place that knows every kind of node."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class TransactionBlock:
 
 @dataclass
 class Session:
-    """What a connection to a database is.
+    """A connection to a database.
 
     Attributes:
         cluster: the open cluster.

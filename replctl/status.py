@@ -25,7 +25,7 @@ from replctl.shown_error import may_see_rows
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What is not applied yet; None is not known.
+    """The changes that are not applied yet; None is not known.
 
     Attributes:
         size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.

@@ -31,7 +31,7 @@ _Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTable:
-    """What was found of a table.
+    """The result for a table.
 
     Attributes:
         lsn: the position of the publisher's log at which it was compared; None: it was not.
@@ -59,7 +59,7 @@ class VerifiedTable:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSubscription:
-    """What was found of a subscription's tables; `error` is why none could be compared."""
+    """The results for a subscription's tables; `error` is why none could be compared."""
 
     name: str
     database: str

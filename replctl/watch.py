@@ -21,7 +21,7 @@ _STATUS_INTERVAL = 10.0
 
 @dataclass(slots=True)
 class _Standing:
-    """What `Watch` remembers of a subscription.
+    """The memory that `Watch` has of a subscription.
 
     Attributes:
         failures: how many of its last attempts have failed.

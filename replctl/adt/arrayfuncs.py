@@ -120,7 +120,7 @@ def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
 
 
 def _check_fill(numbers: list[Any]) -> None:
-    """What says how large an array is, or where it begins."""
+    """Check an argument that says how large an array is, or where it begins."""
     if len(dimensions(numbers)) > 1:
         raise ArraySubscriptError(
             "wrong number of array subscripts", detail="Dimension array must be one dimensional."

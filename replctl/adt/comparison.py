@@ -1,5 +1,4 @@
-"""What values of each type compare by: keys of Python whose order is that of PostgreSQL's
-B-tree."""
+"""Comparison of values of each type: keys of Python whose order is that of PostgreSQL's B-tree."""
 
 from __future__ import annotations
 

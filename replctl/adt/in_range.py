@@ -1,5 +1,5 @@
-"""Whether a row is within RANGE ... PRECEDING or FOLLOWING of another: in_range_* in int.c, int8.c,
-float.c, numeric.c, date.c and timestamp.c.
+"""The test whether a row is within RANGE ... PRECEDING or FOLLOWING of another: in_range_* in
+int.c, int8.c, float.c, numeric.c, date.c and timestamp.c.
 
 Each function has (value, base, offset, whether to subtract, whether to be less or equal).
 """

@@ -17,7 +17,7 @@ _LARGEST_CODE = 0x7FFFFFFE  # CHR_MAX in regcustom.h
 
 
 class Kind(Enum):
-    """What a token is; one whose value is a character stands for itself there."""
+    """The kind of a token; one whose value is a character stands for itself there."""
 
     START = auto()  # before the first token
     END = auto()

@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """What a group has matched.
+    """A reference to the match of a group.
 
     Attributes:
         group: that group.

@@ -38,7 +38,7 @@ _PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type":
 
 @dataclass(frozen=True, slots=True)
 class AclItem:
-    """What one role has granted another; grantee 0 is everybody."""
+    """The privileges that one role has granted another; grantee 0 is everybody."""
 
     grantee: int
     grantor: int

@@ -58,7 +58,7 @@ _ON_ALL_RELATIONS = {
 
 @dataclass(frozen=True)
 class Privileges:
-    """What a role may do in a database."""
+    """The privileges of a role in a database."""
 
     catalog: Catalog
     role_oid: int

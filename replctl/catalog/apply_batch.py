@@ -17,8 +17,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid: version,
-    step).
+    """The batch that an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid:
+    version, step).
 
     `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
     `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.

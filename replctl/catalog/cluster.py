@@ -494,7 +494,7 @@ class Cluster:
                 self.upgraded_from = revision
 
     def _bootstrap(self, connection: Connection) -> None:
-        """What initdb makes: the superuser and the database postgres, with its schemas."""
+        """Make what initdb makes: the superuser and the database postgres, with its schemas."""
         identifier = new_system_identifier()
         connection.execute(
             insert(state_schema.pg_control).values(

@@ -77,7 +77,7 @@ class Settings(Protocol):
 
 @dataclass
 class FunctionContext:
-    """What functions ask of the session that calls them."""
+    """The facts that functions need from the session that calls them."""
 
     catalog: Catalog
     environment: CatalogEnvironment

@@ -31,7 +31,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What is behind both is needed by nobody.
+    """Two positions; what is behind both is needed by nobody.
 
     Attributes:
         lsn: the oldest position that somebody still reads from.

@@ -1,4 +1,4 @@
-"""What functions tell of the session and of the server, by their names in pg_proc.prosrc: sizes,
+"""Functions that describe the session and the server, by their names in pg_proc.prosrc: sizes,
 encodings, addresses, names that may not be there."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What transactions in progress mean to write, so that others can finish or undo them."""
+"""The tables that transactions in progress mean to write, noted so that others can finish or undo
+them."""
 
 from __future__ import annotations
 

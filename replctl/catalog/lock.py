@@ -40,8 +40,8 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a row of a table locks: by columns with OIDs of objects, and by those that make up its
-    name."""
+    """The objects that a row of a table locks: by columns with OIDs of objects, and by those that
+    make up its name."""
 
     changes: tuple[str, ...] = ("oid",)
     publishes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a cluster is: a primary, a standby of one, or a primary that a standby has replaced
+"""The state of a cluster: a primary, a standby of one, or a primary that a standby has replaced
 (pg_control, standby.signal)."""
 
 from __future__ import annotations

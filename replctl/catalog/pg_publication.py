@@ -53,7 +53,7 @@ class PublishedTable:
 
 
 class Memberships:
-    """What some publications of a database contain (pg_publication.c)."""
+    """The tables and schemas that some publications of a database contain (pg_publication.c)."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog

@@ -1,4 +1,4 @@
-"""What views select: their query trees as text."""
+"""The definitions of views: their query trees as text."""
 
 from __future__ import annotations
 

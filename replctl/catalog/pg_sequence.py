@@ -167,7 +167,8 @@ def _next_values(catalog: Catalog, connection: Connection, relid: int, count: in
 
 @dataclass
 class SequenceValues:
-    """What a session takes from sequences; what is taken is gone, also if its statement fails.
+    """Values that a session takes from sequences; what is taken is gone, also if its statement
+    fails.
 
     Args:
         cluster: whose sequences they are.

@@ -105,7 +105,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class CopySnapshot:
-    """What a copy has fixed before it writes.
+    """The decisions that a copy has made before it writes.
 
     Attributes:
         lsn: the position in the publisher's log that it reads.

@@ -199,7 +199,8 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
-    """What a transaction has entered since an LSN was undone: its versions change nothing.
+    """Note that what a transaction has entered since an LSN was undone: its versions change
+    nothing.
 
     Versions of other writers among them stay. A TRUNCATE of theirs becomes a change: it has not
     removed the rows that come back.

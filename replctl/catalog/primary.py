@@ -1,4 +1,4 @@
-"""What a standby follows: its primary, as primary_conninfo has it."""
+"""The cluster that a standby follows: its primary, as primary_conninfo has it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,8 @@ def _owner(context: FunctionContext, is_temporary: int) -> str | None:
 
 
 def _check_creation(context: FunctionContext, slot: ReplicationSlot) -> None:
-    """What is wrong only after a slot was made, which then is not (CreateInitDecodingContext)."""
+    """Check what PostgreSQL checks only after it has made a slot, which it then removes
+    (CreateInitDecodingContext)."""
     if slot.plugin not in _PLUGINS:
         raise UndefinedFile(f'could not access file "{slot.plugin}": No such file or directory')
     if context.catalog.xids.top is not None:

@@ -1,4 +1,5 @@
-"""What an expression asks of the session, as constants: who runs it, where, with which settings."""
+"""The facts of a session that expressions ask for, as constants: who runs it, where, with which
+settings."""
 
 from __future__ import annotations
 

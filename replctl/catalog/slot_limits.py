@@ -1,4 +1,4 @@
-"""What the configuration has to say for slots to be used (slot.c, logical.c)."""
+"""The settings without which slots cannot be used (slot.c, logical.c)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _PARAMETER = '"synchronized_standby_slots"'
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What changes are held back for: the words of a WARNING."""
+    """The reason why changes are held back: the words of a WARNING."""
 
     message: str
     detail: str

@@ -1,4 +1,5 @@
-"""What is known of relations' Delta tables: where they lie, and which columns they have by now."""
+"""The known facts of relations' Delta tables: where they lie, and which columns they have by
+now."""
 
 from __future__ import annotations
 

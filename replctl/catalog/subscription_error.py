@@ -16,7 +16,7 @@ _DETAIL = "DETAIL:  "
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionError:
-    """What has stopped a subscription.
+    """The error that has stopped a subscription.
 
     Attributes:
         time: microseconds since 1970.

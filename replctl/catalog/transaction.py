@@ -1,4 +1,4 @@
-"""What one transaction sees of the catalogs, and how it changes them.
+"""The view that one transaction has of the catalogs, and its changes of them.
 
 Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's
 own changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).

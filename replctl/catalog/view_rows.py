@@ -1,4 +1,4 @@
-"""What the rows of all catalogs and system views are made of.
+"""The sources from which the rows of all catalogs and system views are made.
 
 A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
 them in a database without such features, else NULL. Values are as in catalog.functions."""

@@ -52,7 +52,7 @@ class WalLimits:
 
 @dataclass(frozen=True, slots=True)
 class WalAvailability:
-    """What pg_replication_slots says of a slot's log.
+    """The state of a slot's log, as pg_replication_slots shows it.
 
     Attributes:
         status: reserved, extended, unreserved (behind the limit), lost; None if the slot holds

@@ -1,4 +1,4 @@
-"""What depends on what, and dropping with or without it (dependency.c).
+"""The dependencies of objects, and dropping with or without dependents (dependency.c).
 
 Only what PostgreSQL reports is an object here: a table's own indexes, row type and memberships of
 publications go with it without a word.

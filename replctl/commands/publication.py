@@ -212,7 +212,7 @@ class _Member:
 
 
 class _Members:
-    """What a publication contains, while a statement changes it."""
+    """The contents of a publication, while a statement changes it."""
 
     def __init__(self, session: Session, catalog: Catalog, publication: Publication) -> None:
         self.catalog = catalog

@@ -1,5 +1,5 @@
-"""What depends on columns whose types change: constraints and indexes, made anew from their text
-(RememberAllDependentForRebuilding and ATPostAlterTypeCleanup)."""
+"""Objects that depend on columns whose types change: constraints and indexes, made anew from their
+text (RememberAllDependentForRebuilding and ATPostAlterTypeCleanup)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to roles, was granted to them, or is about them (pg_shdepend.c)."""
+"""Objects that belong to roles, were granted to them, or are about them (pg_shdepend.c)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """What a WITH list says; what it does not say has its default.
+    """The options of a WITH list; those that are not given have their defaults.
 
     Attributes:
         copies_by: what `copy_data` says of rows that are there; REPLACE is `replace`'s.

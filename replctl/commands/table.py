@@ -63,7 +63,7 @@ _TAG = "CREATE TABLE"
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """What stands between the parentheses: columns in order, constraints, and tables that are
+    """The list between the parentheses: columns in order, constraints, and tables that are
     copied."""
 
     columns: tuple[ColumnDraft, ...]

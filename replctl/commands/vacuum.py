@@ -51,7 +51,7 @@ _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What the options say, as far as it means something here."""
+    """The parsed options, as far as it means something here."""
 
     is_full: bool = False
     is_verbose: bool = False

@@ -1,5 +1,5 @@
-"""What the queries of views, and the conditions of policies, depend on (the rows of pg_depend that
-DefineRule() and CreatePolicy() make)."""
+"""The objects on which queries of views, and conditions of policies, depend (the rows of pg_depend
+that DefineRule() and CreatePolicy() make)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _OUTPUT_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What of a database is dumped.
+    """The part of a database that is dumped.
 
     Attributes:
         publications, subscriptions: these alone; if neither is asked for, everything.

@@ -42,7 +42,7 @@ _PRIORITIES = {kind: i for i, kinds in enumerate(_ORDER) for kind in kinds}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What makes one object, or a part of one (TocEntry).
+    """The statements that make one object, or a part of one (TocEntry).
 
     Attributes:
         kind: one of _ORDER, or COMMENT, which stands behind its object.

@@ -1,4 +1,5 @@
-"""What the parts of a dump share: the catalog as it is read, names with their schemas, comments."""
+"""The shared source of the parts of a dump: the catalog as it is read, names with their schemas,
+comments."""
 
 from __future__ import annotations
 

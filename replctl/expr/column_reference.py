@@ -1,4 +1,4 @@
-"""What a dotted name means: a column, a row, or a function of a row.  PostgreSQL's
+"""The meaning of a dotted name: a column, a row, or a function of a row.  PostgreSQL's
 transformColumnRef() and transformIndirection() in parse_expr.c; `*` as in parse_target.c.
 """
 

@@ -17,7 +17,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What a place allows.  `name` is how messages call it; `phrase` follows `not allowed in`.
+    """The kinds of expression that a place allows.  `name` is how messages call it; `phrase`
+    follows `not allowed in`.
 
     `subquery` and `column` are whole messages, None where such things are allowed.
     """

@@ -26,7 +26,7 @@ _INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
 
 @dataclass(frozen=True)
 class DeparseContext:
-    """What the printed names depend on.
+    """The context on which printed names depend.
 
     Args:
         environment: the catalog that tells names, and which of them need a schema.

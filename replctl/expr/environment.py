@@ -1,5 +1,5 @@
-"""What the analysis and the printing of expressions ask of a catalog, and the answers of a database
-in which nobody has made anything yet.
+"""The questions that analysis and printing of expressions ask a catalog, and the answers of a
+database in which nobody has made anything yet.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Environment(Protocol):
 
 
 class BuiltinEnvironment:
-    """What initdb makes, found through the search path `pg_catalog`.
+    """The objects that initdb makes, found through the search path `pg_catalog`.
 
     A catalog extends it: the methods at its end are about relations, roles and schemas.
     """

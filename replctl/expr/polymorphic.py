@@ -1,5 +1,6 @@
-"""What anyelement, anyarray, anycompatible and their like stand for in one call.  PostgreSQL's
-check_generic_type_consistency() and enforce_generic_type_consistency() in parse_coerce.c.
+"""The types that anyelement, anyarray, anycompatible and similar ones stand for in one call.
+PostgreSQL's check_generic_type_consistency() and enforce_generic_type_consistency() in
+parse_coerce.c.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What analysis wants to know of a type, by its internal name.  PostgreSQL's lsyscache.c."""
+"""Facts of a type that analysis needs, by its internal name.  PostgreSQL's lsyscache.c."""
 
 from __future__ import annotations
 

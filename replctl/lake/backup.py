@@ -37,8 +37,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was copied: how many tables and files; and tables with a LOCATION, as (name, location),
-    which are not."""
+    """The result of a backup: how many tables and files; and tables with a LOCATION, as (name,
+    location), which are not."""
 
     tables: int
     files: int

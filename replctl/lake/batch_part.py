@@ -36,7 +36,8 @@ from replctl.spark import cancel_jobs
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """What is going to be written into a table, where that is done, and what has found no row."""
+    """A part of a batch: what is going to be written into a table, where that is done, and what has
+    found no row."""
 
     lane: Lane
     outcome: TableOutcome

@@ -45,7 +45,7 @@ class ColumnFault:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What ends a fault.
+    """The statements that end a fault.
 
     Attributes:
         database: of the publisher.

@@ -22,7 +22,7 @@ _LONGEST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CommitMark:
-    """What replctl says of one of its commits.
+    """The mark that replctl gives one of its commits.
 
     Attributes:
         nonce: of the intent to write the relation.

@@ -1,4 +1,4 @@
-"""What a Delta table asks of those who read and write it (Delta's protocol, section "Protocol
+"""The demands of a Delta table on those who read and write it (Delta's protocol, section "Protocol
 Evolution").
 
 A table with a reader feature that is not known here may keep rows, or commits, where nobody looks

@@ -1,5 +1,5 @@
-"""What a subscription has not applied yet, from the publisher's log: nothing is decoded, and Spark
-is not needed."""
+"""The changes that a subscription has not applied yet, from the publisher's log: nothing is
+decoded, and Spark is not needed."""
 
 from __future__ import annotations
 

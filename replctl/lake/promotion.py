@@ -39,7 +39,7 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """What a table tells of the end of a lost log.
+    """The end of a lost log, as one table shows it.
 
     Attributes:
         database: its name.
@@ -67,7 +67,7 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class FoundInStorage:
-    """What the tables tell of the end of a lost log.
+    """The end of a lost log, as all tables together show it.
 
     Attributes:
         entered: versions of tables that are committed transactions now.

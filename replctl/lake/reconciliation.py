@@ -1,5 +1,5 @@
-"""What a reconcile has found, kept while it is overtaken by others: only the keys that they have
-changed are compared again."""
+"""The difference that a reconcile has found, kept while it is overtaken by others: only the keys
+that they have changed are compared again."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ def _as_next_value(node: nodes.Node) -> nodes.Node | None:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What is going to be written into a table: its leaves by their number."""
+    """The rows that are going to be written into a table: its leaves by their number."""
 
     table: ReplicatedTable
     outcome: Outcome

@@ -51,7 +51,7 @@ class TableRewrite:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTable:
-    """What a rewrite has made.
+    """The table that a rewrite has made.
 
     Attributes:
         names: the names of the new columns in storage, by attnum.

@@ -1,5 +1,5 @@
-"""What a table's metadata was at each version: schema, partition columns, and whether writers kept
-a change data feed.
+"""The metadata of a table at each version: schema, partition columns, and whether writers kept a
+change data feed.
 
 Delta's protocol, section "Change Metadata": a metaData action replaces the one before it.
 """

@@ -1,4 +1,4 @@
-"""What stands in the way of TRUNCATE, of a statement and of a replicated one."""
+"""The obstacles to TRUNCATE, of a statement and of a replicated one."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ _NO_BACKUP = "vacuum"
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What VACUUM has done to a table.
+    """The result of VACUUM for a table.
 
     Attributes:
         version: the oldest Delta version that can still be read; None if nothing could go.

@@ -1,4 +1,4 @@
-"""What the builders share: positions, names, and functions that SQL's syntax calls."""
+"""The shared parts of the builders: positions, names, and functions that SQL's syntax calls."""
 
 from __future__ import annotations
 

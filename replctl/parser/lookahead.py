@@ -1,4 +1,4 @@
-"""What an LALR parser finds out without taking another token."""
+"""Questions that an LALR parser answers without taking another token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What backslash commands are given, and what they can ask of the loop that calls them."""
+"""The arguments of backslash commands, and what they can ask of the loop that calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Tab offers: backslash commands, keywords, and names from the catalog (tab-complete.c).
+"""Completions that Tab offers: backslash commands, keywords, and names from the catalog
+(tab-complete.c).
 
 The words before the cursor decide: after `ALTER PUBLICATION p` publications, after `FROM t`
 relations, after `\\c ` databases, after `\\pset ` options.

@@ -21,7 +21,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What the arguments say.
+    """The parsed arguments.
 
     Attributes:
         before, after: of COPY, what stands before FROM or TO, and behind the file.

@@ -1,4 +1,4 @@
-"""What COPY reads and writes at the client's side (handleCopyIn and handleCopyOut in psql's
+"""Data that COPY reads and writes at the client's side (handleCopyIn and handleCopyOut in psql's
 copy.c)."""
 
 from __future__ import annotations

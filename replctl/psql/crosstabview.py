@@ -22,8 +22,8 @@ _MAX_COLUMNS = 1600
 
 @dataclass(frozen=True, slots=True)
 class Crosstab:
-    """What the command says: the columns of row headers, column headers and values, and the column
-    by which the headers of columns are sorted."""
+    """The arguments of the command: the columns of row headers, column headers and values, and the
+    column by which the headers of columns are sorted."""
 
     rows: str | None = None
     columns: str | None = None

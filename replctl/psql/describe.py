@@ -52,7 +52,7 @@ SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a `\\d` command looks at.
+    """The objects that a `\\d` command looks at.
 
     Attributes:
         settings: where its table goes.

@@ -25,7 +25,7 @@ REFERENCE = rf"""
 
 
 class Interpolation:
-    """What a reference to a variable is replaced by, and how psql says that something is odd.
+    """The replacement of references to variables, and how psql says that something is odd.
 
     Args:
         complain: is called with "error" or "warning" and a message, where psql reports something

@@ -1,4 +1,4 @@
-"""What psql says on stderr: the server's reports, and complaints of its own.
+"""Messages on stderr: the server's reports, and complaints of its own.
 
 A server's report and a complaint about line 3 of a script:
 

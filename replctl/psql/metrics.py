@@ -1,4 +1,4 @@
-"""What `replctl sync --watch --metrics-port N` tells Prometheus."""
+"""The metrics of `replctl sync --watch --metrics-port N` for Prometheus."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class UsageError(Exception):
 
 
 class Action(Enum):
-    """What the command line asks to run."""
+    """A kind of action of the command line."""
 
     COMMAND = auto()
     FILE = auto()
@@ -26,7 +26,7 @@ class Action(Enum):
 
 @dataclass
 class Options:
-    """What the command line says.
+    """The parsed command line.
 
     Attributes:
         database: a name or a connection string.

@@ -1,4 +1,4 @@
-"""What a prompt shows: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
+"""The text of a prompt: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
 
 `%/%R%x%# ` becomes `postgres=# `, in an open block `postgres=*# `, within parentheses
 `postgres(# `.

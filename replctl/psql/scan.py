@@ -24,7 +24,7 @@ from replctl.record import dataclass
 
 
 class Prompt(Enum):
-    """What the next line continues; the value is what `%R` shows in a prompt."""
+    """The construct that the next line continues; the value is what `%R` shows in a prompt."""
 
     READY = "="
     CONTINUE = "-"

@@ -33,7 +33,7 @@ _READ_ONLY_TAGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a backslash command wants done with the result of the query that it sends.
+    """The wish of a backslash command for the result of the query that it sends.
 
     Attributes:
         target: a file, or `|` and a program, instead of where results go.

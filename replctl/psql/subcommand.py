@@ -18,7 +18,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """What the command line asks to do.
+    """The action that the command line asks for.
 
     Attributes:
         options: where to connect, and which Spark to use.

@@ -1,4 +1,4 @@
-"""What `replctl sync` prints of the subscriptions that it has run: a line for each, or JSON."""
+"""The report of `replctl sync` on the subscriptions that it has run: a line for each, or JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What has become of a subscription.
+    """The result for a subscription.
 
     Attributes:
         lsn: where it is in the publisher's log; None if that is not known.

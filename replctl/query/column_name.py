@@ -1,4 +1,4 @@
-"""What a column of a result is called that nobody named: FigureColname() in parse_target.c."""
+"""The name of a result's column that nobody named: FigureColname() in parse_target.c."""
 
 from __future__ import annotations
 

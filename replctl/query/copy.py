@@ -1,4 +1,4 @@
-"""What both directions of COPY have in common (copy.c)."""
+"""The common part of both directions of COPY (copy.c)."""
 
 from __future__ import annotations
 

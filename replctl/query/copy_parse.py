@@ -17,7 +17,7 @@ _LINE_ENDS = {"\n": "newline", "\r": "carriage return"}
 
 
 class Default:
-    """What a field says that is to be the default of its column."""
+    """The mark of a field that stands for the default of its column."""
 
 
 DEFAULT: Final = Default()
@@ -136,7 +136,8 @@ class LineReader:
         return end
 
     def _is_end_marker(self, text: str, place: int) -> bool:
-        r"""Whether `\.`, behind which `place` is, ends the data: in CSV only alone on its line."""
+        r"""Return whether `\.`, behind which `place` is, ends the data: in CSV only alone on its
+        line."""
         end = text[place : place + 2] if self._eol == "\r\n" else text[place : place + 1]
         if self._eol == "\r\n" and end != "\r\n":
             if end[:1] == "\n" and not self._is_csv:

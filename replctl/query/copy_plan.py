@@ -1,4 +1,4 @@
-"""What a COPY FROM statement says: which columns the file has, and what the others have."""
+"""The plan of a COPY FROM statement: which columns the file has, and what the others have."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """What a statement says.
+    """The options of a statement.
 
     Attributes:
         given: the columns that the file has, in its order.

@@ -39,8 +39,8 @@ _TARGET = POLICY_VARNO  # varno of the table that is changed
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a statement does to the rows of one table: which, and for an UPDATE the new values by
-    attnum; and what policies say about the rows before and after."""
+    """The effect of a statement on the rows of one table: which, and for an UPDATE the new values
+    by attnum; and what policies say about the rows before and after."""
 
     plan: Plan
     from_: tuple[FromNode, ...]

@@ -1,4 +1,5 @@
-"""Whether a role may read and change what a statement names (ExecCheckPermissions)."""
+"""The privileges that a role needs to read and change what a statement names
+(ExecCheckPermissions)."""
 
 from __future__ import annotations
 

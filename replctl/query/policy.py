@@ -23,7 +23,7 @@ _FALSE = nodes.Const("bool", "f")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """What a new row has to satisfy; `policy` is its name, if it is one alone."""
+    """A condition that a new row has to satisfy; `policy` is its name, if it is one alone."""
 
     policy: str | None
     condition: nodes.Expr

@@ -83,7 +83,7 @@ class _OuterEntry(RangeTableEntry):
 
 @dataclass(frozen=True)
 class FromScope:
-    """What FROM offers to the expressions of a query, and behind it the queries around
+    """The tables that FROM offers to the expressions of a query, and behind it the queries around
     (expr.scope.Scope).
 
     Args:

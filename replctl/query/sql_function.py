@@ -183,7 +183,7 @@ def _check(
     statements: Sequence[ast.Statement],
     runner: StatementRunner,
 ) -> None:
-    """What is found out before the first statement is carried out (init_execution_state).
+    """Facts that are found out before the first statement is carried out (init_execution_state).
 
     Raises:
         FeatureNotSupported: a statement cannot be in a function (0A000).

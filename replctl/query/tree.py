@@ -28,7 +28,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What an item of FROM was called, for printing: nothing else depends on it."""
+    """The name of an item of FROM, for printing: nothing else depends on it."""
 
     name: str
     columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a view selects, as text (pg_get_viewdef)."""
+"""The query of a view, as text (pg_get_viewdef)."""
 
 from __future__ import annotations
 

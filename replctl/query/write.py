@@ -1,4 +1,4 @@
-"""What the statements that change rows have in common: which tables they write, and the checks
+"""The common part of the statements that change rows: which tables they write, and the checks
 before."""
 
 from __future__ import annotations

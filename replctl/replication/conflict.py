@@ -1,5 +1,5 @@
-"""What stops a subscription: a change that does not fit the subscriber's data, and how it is
-reported.
+"""Conflicts, which stop a subscription: a change that does not fit the subscriber's data, and how
+it is reported.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """

@@ -156,7 +156,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """What is committed on the publisher and not applied, of one relation.
+    """The changes of one relation that are committed on the publisher and not applied.
 
     Attributes:
         rows: as many as the transactions change, row filters aside; None where that is not known.
@@ -172,7 +172,7 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class TableRetention:
-    """What the owner of a published table does to changes that a slot has still to send.
+    """The effect of the owner of a published table on changes that a slot has still to send.
 
     Attributes:
         schema, name: of the table as it is published.

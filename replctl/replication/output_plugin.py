@@ -1,4 +1,4 @@
-"""What logical decoding hands to an output plugin: transactions with their changes, and messages.
+"""The input of an output plugin of logical decoding: transactions with their changes, and messages.
 
 PostgreSQL's reorderbuffer.h and output_plugin.h.  Values are canonical texts, None is NULL.
 """
@@ -76,7 +76,8 @@ class TruncateChange:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What pg_logical_emit_message() wrote; if it is not transactional, it is no transaction's."""
+    """A message of pg_logical_emit_message(); if it is not transactional, it is no
+    transaction's."""
 
     lsn: int
     prefix: str

@@ -1,5 +1,5 @@
-"""What a set of publications publishes: which relations, as which, with which columns, rows and
-actions.
+"""The relations that a set of publications publishes: which relations, as which, with which
+columns, rows and actions.
 
 The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes,
 and of pg_get_publication_tables() for tables to copy.

@@ -1,5 +1,5 @@
-"""What a publication's WHERE may contain.  Documentation 31.3; PostgreSQL's
-transformPubWhereClauses() and check_simple_rowfilter_expr() in publicationcmds.c.
+"""The rules for a publication's WHERE.  Documentation 31.3; PostgreSQL's transformPubWhereClauses()
+and check_simple_rowfilter_expr() in publicationcmds.c.
 """
 
 from __future__ import annotations

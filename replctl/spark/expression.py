@@ -35,7 +35,7 @@ ColumnNamer: TypeAlias = Callable[[nodes.Var], str]
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What one translation has at hand.
+    """The context of one translation.
 
     Attributes:
         column: SQL of a column.

@@ -1,5 +1,5 @@
-"""What a run of changes makes of a target's rows: which rows go, which come, and what stands in the
-way.
+"""The outcome of a run of changes for a target's rows: which rows go, which come, and what stands
+in the way.
 
 The outcome is computed as a whole before anything is written; writing it is merge.py's.
 """

@@ -92,7 +92,7 @@ def _between(
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """What is known of converted changes before they meet their target.
+    """The known facts of converted changes before they meet their target.
 
     Attributes:
         actions: which of I, U, D there are.

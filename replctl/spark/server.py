@@ -65,7 +65,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class ServerConf:
-    """What a server is started with.
+    """The configuration that a server is started with.
 
     Attributes:
         master: local[*] if not given.

@@ -1,4 +1,4 @@
-"""What a translated expression is: its Spark SQL and its types."""
+"""A translated expression: its Spark SQL and its types."""
 
 from __future__ import annotations
 

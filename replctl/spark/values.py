@@ -1,4 +1,4 @@
-"""What the rest of replctl hands to Spark's jobs: relations and commits as plain values."""
+"""The arguments of Spark's jobs from the rest of replctl: relations and commits as plain values."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class TableSource:
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """What a write puts into its commit: replctl's note, and the transaction that makes a repeat
-    harmless.
+    """The content that a write adds to its commit: replctl's note, and the transaction that makes a
+    repeat harmless.
 
     Attributes:
         user_metadata: text for Delta's commitInfo.
@@ -298,7 +298,7 @@ class FeedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSource:
-    """What is to be decoded of one table under one set of definitions.
+    """The changes of one table to decode, under one set of definitions.
 
     Attributes:
         name: what messages call the table.
@@ -321,7 +321,7 @@ class ChangeSource:
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """What is to be copied of one of a relation's tables.
+    """The rows to copy of one of a relation's tables.
 
     Attributes:
         source: the table at the snapshot's version, columns numbered as the published relation's
@@ -339,7 +339,8 @@ class CopySource:
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """What a reconcile may do to rows of the target; rows that are missing it always inserts.
+    """The changes that a reconcile may make to rows of the target; rows that are missing it always
+    inserts.
 
     Attributes:
         updates: it may change rows that differ.
@@ -353,7 +354,7 @@ class Mending:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChanges:
-    """What others have written into a leaf of a target.
+    """The commits of others in a leaf of a target.
 
     Attributes:
         source: the leaf.

@@ -39,7 +39,7 @@ DIFFERENCE_KINDS = (MISSING, EXTRA, DIFFERENT)
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What is compared.
+    """The two sides that are compared.
 
     Attributes:
         rows: SQL of the published rows, n1, n2, ... in the publisher's types.

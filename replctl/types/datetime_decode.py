@@ -48,7 +48,7 @@ _OFFSET = re.compile(r"[-+]([-+]?\d+)?(?::([-+]?\d+)?(?::([-+]?\d+)?)?)?", re.AS
 
 
 class Decoder:
-    """What both kinds of literal have in common; `decode()` of a subclass fills the attributes.
+    """The common part of both kinds of literal; `decode()` of a subclass fills the attributes.
 
     Args:
         fields: of the literal.

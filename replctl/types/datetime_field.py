@@ -28,7 +28,7 @@ INT4_MAX = 2**31 - 1
 
 
 class Kind(Enum):
-    """What a field looks like."""
+    """The shape of a field."""
 
     NUMBER = auto()  # digits, perhaps with a point
     DATE = auto()  # digits and words with delimiters, also a zone's name
@@ -47,7 +47,7 @@ class Field:
 
 
 class DatetimeFault(Exception):
-    """What is wrong with a literal, before `datetime_error` says so in the server's words."""
+    """An error in a literal, before `datetime_error` says so in the server's words."""
 
 
 class BadFormat(DatetimeFault):

@@ -1,4 +1,4 @@
-"""What a type family hands to text.py: the input and the output function of one type."""
+"""The part of a type family that text.py uses: the input and the output function of one type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the views of information_schema share: relations that a role may see, YES and NO."""
+"""The shared parts of the views of information_schema: relations that a role may see, YES and
+NO."""
 
 from __future__ import annotations
 
