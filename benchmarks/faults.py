@@ -106,7 +106,7 @@ _TEARABLE = (
 
 @dataclass
 class Outcome:
-    """What came of one kind of fault."""
+    """The result of one kind of fault."""
 
     injected: int = 0
     lost: int = 0
@@ -148,7 +148,7 @@ class Lake:
             return Counter(tuple(row) for row in result.rows)
 
     def sync(self) -> None:
-        """What an operator does after a fault: sync again, until all is said to be in."""
+        """Sync again, as an operator does after a fault, until all is said to be in."""
         for attempt in range(5):
             with self.session(self.subscriber, "postgres") as session:
                 failures = sync(session)

@@ -1,4 +1,5 @@
-"""What is measured on: a scratch cluster, Spark, tables of ten columns, changes of their rows."""
+"""The lake that is measured on: a scratch cluster, Spark, tables of ten columns, changes of their
+rows."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a variant took in the counted rounds of a case."""
+    """The time and work of a variant in the counted rounds of a case."""
 
     group: str
     case: str
@@ -102,7 +102,7 @@ def _median(values: Sequence[int | None]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a run is to show.
+    """A ratio or figure that a run has to reach.
 
     Attributes:
         key: by which groups know it.

@@ -1,4 +1,4 @@
-"""What the driver holds while few changes are applied, and while many are."""
+"""The memory that the driver holds while few changes are applied, and while many are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a run: as text, as JSON, and as a plot of its ratios."""
+"""The report of a run: as text, as JSON, and as a plot of its ratios."""
 
 from __future__ import annotations
 

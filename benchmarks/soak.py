@@ -39,7 +39,7 @@ _TABLES_AT_ONCE = 25
 
 @dataclass(frozen=True)
 class Reading:
-    """What a process and a cluster hold: megabytes, and numbers of things."""
+    """The sizes of a process and a cluster: megabytes, and numbers of things."""
 
     memory: float
     open_files: int

@@ -100,7 +100,8 @@ def _begin_implicitly(session: Session) -> None:
 
 @contextmanager
 def _failing_block(session: Session) -> Iterator[None]:
-    """What goes wrong makes the open block fail, and drops the session's temporary slots."""
+    """Around a statement: an error makes the open block fail, and drops the session's temporary
+    slots."""
     try:
         yield
     except BaseException:

@@ -219,8 +219,8 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
 
 
 def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
-    """What a transaction has entered, and taken back, becomes another's, which has done only what
-    others have: it can be forgotten, and its versions stay known.
+    """Give another transaction, which has done only what others have, what a transaction has
+    entered and taken back: it can be forgotten, and its versions stay known.
 
     Args:
         relid: of this relation only.

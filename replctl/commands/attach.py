@@ -220,7 +220,7 @@ def _merge_check(ddl: Ddl, child: Relation, parent: Relation, check: Constraint)
 
 
 def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """What a table had from a parent is its own (RemoveInheritance)."""
+    """Let a table own what it had from a parent (RemoveInheritance)."""
     for column in child.columns:
         if parent.column(column.name) is not None and column.inherited_count:
             left = column.inherited_count - 1

@@ -586,7 +586,8 @@ def _check_publication_list(names: Sequence[str]) -> None:
 
 
 def _check_no_batch(session: Session, subscription: Subscription) -> None:
-    """What a crash has left half written is finished first, or the tables would stay so."""
+    """Check that a crash has left no batch half written: it is finished first, or the tables would
+    stay so."""
     with session.read() as catalog:
         if get_apply_batch(catalog, subscription.oid) is not None:
             raise ObjectNotInPrerequisiteState(

@@ -170,7 +170,8 @@ class BatchPart:
 
 
 class _Problems:
-    """What the tables of a batch do not take: of several problems the first is reported."""
+    """The changes that the tables of a batch do not take: of several problems the first is
+    reported."""
 
     def __init__(self) -> None:
         self._found: list[ReplicationConflict] = []
@@ -179,8 +180,8 @@ class _Problems:
     def of(
         self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
     ) -> Iterator[None]:
-        """What fails here concerns changes of one relation; if nothing else is known, the first of
-        them.  It is no problem if nothing is sent.
+        """Around work: an error concerns changes of one relation; if nothing else is known, the
+        first of them.  It is no problem if nothing is sent.
 
         Args:
             first_action: finds that change's position and action.
@@ -206,7 +207,7 @@ class _Problems:
 
     @contextmanager
     def of_truncation(self, truncation: Truncation) -> Iterator[None]:
-        """What fails here concerns a TRUNCATE."""
+        """Around work: an error concerns a TRUNCATE."""
         try:
             yield
         except PostgresError as error:

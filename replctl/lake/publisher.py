@@ -698,8 +698,8 @@ class LakePublisher:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """What publications there are of those asked for, and what they send of which table; what is
-    wrong with others."""
+    """The publications that exist of those asked for, and what they send of which table; the faults
+    of others."""
 
     publications: frozenset[str]
     relations: dict[int, PublishedRelation]

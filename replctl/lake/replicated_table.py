@@ -100,7 +100,7 @@ class ReplicatedTable:
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
-        """What a copy adds, or puts in the place of all rows.
+        """Yield what a copy adds, or puts in the place of all rows.
 
         Args:
             rows: the query of the rows to copy.
@@ -116,7 +116,7 @@ class ReplicatedTable:
 
     @contextmanager
     def reconciled(self, difference: Staged) -> Iterator[TableOutcome]:
-        """What makes the table equal to the published rows.
+        """Yield what makes the table equal to the published rows.
 
         Args:
             difference: where it differs from them.
@@ -146,7 +146,7 @@ class ReplicatedTable:
 
     @contextmanager
     def changed(self, changes: RelationChanges, first: int, last: int) -> Iterator[TableOutcome]:
-        """What the changes at positions from `first` to `last` do.
+        """Yield what the changes at positions from `first` to `last` do.
 
         Raises:
             ReplicationConflict: one of them does not fit.
@@ -163,7 +163,7 @@ class ReplicatedTable:
     def _outcome(
         self, changes: RelationChanges, first: int, last: int, *, is_prefix: bool = False
     ) -> Iterator[Outcome]:
-        """What changes do, if the table takes them.
+        """Yield what changes do, if the table takes them.
 
         Args:
             is_prefix: they are looked at for the row that the last of them makes.

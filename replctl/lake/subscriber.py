@@ -725,7 +725,7 @@ class LakeSubscriber:
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
-        """What `apply` would write now; nothing is locked, and nothing is written.
+        """Yield what `apply` would write now; nothing is locked, and nothing is written.
 
         Raises:
             ReplicationConflict: as `apply`.

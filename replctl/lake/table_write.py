@@ -272,8 +272,8 @@ class TableWriter:
                 engine.fill_columns(location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
-        """What was made stays, whatever becomes of the transaction: it begins after that, unless
-        it has changed rows before."""
+        """Note storage that was made, which stays, whatever becomes of the transaction: it begins
+        after that, unless it has changed rows before."""
         has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
             note_storage(connection, relid, numbers, version)

@@ -72,7 +72,7 @@ class Messages:
             self.warning(text)
 
     def report(self, report: PostgresError | Notice, statement: str | None = None) -> None:
-        """What the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
+        """Print what the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
         verbosity = self._variables.choice("VERBOSITY")
         self.write_report(
             report_text(report, statement, verbosity, self._variables.choice("SHOW_CONTEXT"))

@@ -225,7 +225,7 @@ def _check_characters(format_: CopyFormat) -> None:
 
 
 def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """What goes with the CSV format alone, and in one direction alone."""
+    """Check the options that go with the CSV format alone, and in one direction alone."""
 
     def check_mode(name: str) -> None:
         if name in given and not format_.is_csv:

@@ -168,7 +168,7 @@ def _wrong_end_marker() -> BadCopyFileFormat:
 
 
 class FieldReader:
-    """What splits a line into its fields."""
+    """Splits a line into its fields."""
 
     def __init__(self, format_: CopyFormat) -> None:
         self._format = format_

@@ -192,7 +192,7 @@ class _Skipped(Exception):
 
 
 class _ValueReader:
-    """What makes a row of a line's fields.
+    """Makes a row of a line's fields.
 
     Attributes:
         has_nulls: attnums of columns that a row has NULL in.

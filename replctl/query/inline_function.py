@@ -125,7 +125,7 @@ def mismatch(
 
 @contextmanager
 def error_context(line: str) -> Iterator[None]:
-    """What goes wrong inside is reported with a line of CONTEXT; it has no place in the statement
+    """Around work: an error is reported with a line of CONTEXT; it has no place in the statement
     that the user sees."""
     try:
         yield

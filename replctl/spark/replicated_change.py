@@ -173,7 +173,7 @@ def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tup
 def outcome(
     engine: Engine, target: Target, changes: Staged, summary: ChangeSummary
 ) -> Iterator[Outcome]:
-    """What converted changes do to their target.
+    """Yield what converted changes do to their target.
 
     Where updates change keys, or there is no key, the changes have to be those of one transaction.
     """
