@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what psql prints for the cases in tests/psql/data, beside them.
+"""Write what psql prints for the cases in tests/psql/data, next to them.
 
     .ci/generate_psql_golden.py 'host=localhost user=postgres dbname=postgres'
 

@@ -187,7 +187,7 @@ class Lake:
         self.subscribe()
 
     def subscribe(self) -> None:
-        """Subscribe anew: initial copies are to be made."""
+        """Subscribe again: initial copies are to be made."""
         conninfo = f"host={self.publisher} dbname=pub"
         for database, publications in (("sub1", "p1, p2"), ("sub2", "p1")):
             self.run(

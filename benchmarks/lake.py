@@ -118,7 +118,7 @@ class Keys:
 
 
 class Lake:
-    """A cluster in a scratch folder, with bare tables beside it.
+    """A cluster in a scratch folder, with bare tables next to it.
 
     Attributes:
         home: the cluster's directory.
@@ -172,7 +172,7 @@ class Lake:
         """A table that Spark has written, adopted as a relation; where it lies.
 
         Args:
-            properties: of Delta, instead of replctl's or beside them.
+            properties: of Delta, instead of replctl's or in addition to them.
         """
         location = str(self.bare / f"{database}-{table}")
         self.write_table(location, rows, TABLE_PROPERTIES | dict(properties or {}))
@@ -200,8 +200,8 @@ class Lake:
 
     @cached_property
     def lean(self) -> SparkSession:
-        """A session with Spark's own settings but for two that make small jobs cheap, which it has
-        as replctl has them."""
+        """A session with Spark's own settings except for two that make small jobs cheap, which it
+        has as replctl has them."""
         session = self._session_with_defaults()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
             session.conf.set(name, str(self.engine.session.conf.get(name)))

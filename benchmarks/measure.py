@@ -161,7 +161,7 @@ class Run:
         open_engine: starts Spark, at the first call.
         scratch: a folder for tables.
         cases: only cases that have one of these in their names, () for all.
-        postgres: conninfo of a PostgreSQL server to measure beside, None for none.
+        postgres: conninfo of a PostgreSQL server to measure, too, None for none.
         remote: address of the Connect server that the engine uses, if it does.
         master: of sessions that are started for single processes.
         reached: the goals' figures by their keys.

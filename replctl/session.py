@@ -376,7 +376,7 @@ class Session:
         raise CantChangeRuntimeParam(f'parameter "{setting.name}" {problem}')
 
     def reload_configuration(self) -> None:
-        """Read the cluster's configuration again, but for what takes a new connection."""
+        """Read the cluster's configuration again, except for what takes a new connection."""
         found = _configured(self.cluster)
         for name in self.configured.keys() | found.keys():
             if find_setting(name).context in ("postmaster", "internal"):
@@ -521,7 +521,7 @@ class Session:
         Raises:
             TransactionInProgress: the block of another session writes or changes one of them.
             LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-            UnfinishedBatch: one of `written` has such a batch (55006); none is locked anew then.
+            UnfinishedBatch: one of `written` has such a batch (55006); none is locked again then.
         """
         block = self.block
         wanted = sorted(set(oids).difference(() if block is None else block.locked))

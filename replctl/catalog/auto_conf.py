@@ -51,7 +51,7 @@ def configured_value(cluster_path: Path, name: str) -> str:
 
 
 def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
-    """Write the file anew: it has the old settings or the new ones, whatever happens.
+    """Write the file again: it has the old settings or the new ones, whatever happens.
 
     Raises:
         IoError: it cannot be written.

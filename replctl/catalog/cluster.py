@@ -213,7 +213,7 @@ class Cluster:
             return self
         with self._opening_other:  # two threads are one process to it
             known = self._others.get(resolved)
-            if known is not None and known.is_replaced:  # it was made anew, or put back
+            if known is not None and known.is_replaced:  # it was made again, or put back
                 known.close()
                 del self._others[resolved]
             if resolved not in self._others:

@@ -1,5 +1,5 @@
-"""pg_get_constraintdef() and its like, which print definitions, by their names in pg_proc.prosrc
-(ruleutils.c), and what is visible in the search path."""
+"""pg_get_constraintdef() and similar functions, which print definitions, by their names in
+pg_proc.prosrc (ruleutils.c), and what is visible in the search path."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
-    """The defaults but for those of identity columns, which are our own way to say so."""
+    """The defaults except for those of identity columns, which are our own way to say so."""
     identities = {
         (row["attrelid"], row["attnum"])
         for row in stored_rows(context, "pg_attribute")

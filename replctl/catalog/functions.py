@@ -326,7 +326,7 @@ def _simple(function: Callable[..., Any]) -> Implementation:
     return lambda context, *args: function(*args)
 
 
-#: prosrc -> function; NULL in, NULL out, but for NOT_STRICT.
+#: prosrc -> function; NULL in, NULL out, except for NOT_STRICT.
 FUNCTIONS: dict[str, Implementation] = {
     **_integer_operations(),
     "format_type": _format_type,

@@ -153,7 +153,7 @@ def has_adopted_tables(connection: Connection) -> bool:
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
     """The first change of each adopted table that was committed after an LSN."""
     wal, xact, storage = state_schema.pg_wal, state_schema.pg_xact, state_schema.storage_table
-    # Beside min() SQLite takes the other columns from the row that has it.
+    # With min() SQLite takes the other columns from the row that has it.
     query = (
         select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
         .join(xact, xact.c.xid == wal.c.xid)

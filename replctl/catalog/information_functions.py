@@ -28,7 +28,7 @@ def _schemas(context: FunctionContext, with_implicit: int) -> str:
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """to_regclass() and its like: NULL where ::regclass is an error."""
+    """to_regclass() and similar functions: NULL where ::regclass is an error."""
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:

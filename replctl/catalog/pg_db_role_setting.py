@@ -23,7 +23,7 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
 def put_settings(
     catalog: Catalog, database_oid: int, role_oid: int, settings: dict[str, str]
 ) -> None:
-    """Say it anew; nothing, if there are no settings."""
+    """Say it again; nothing, if there are no settings."""
     table = schema.pg_db_role_setting
     where = (table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     catalog.delete(table, *where)

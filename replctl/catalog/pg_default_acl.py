@@ -43,7 +43,7 @@ def stored_default_acl(
 def put_default_acl(
     catalog: Catalog, role_oid: int, schema_oid: int, kind: AclKind, acl: Acl | None
 ) -> None:
-    """Say it anew; None for what holds where nothing was said."""
+    """Say it again; None for what holds where nothing was said."""
     table = schema.pg_default_acl
     where = (
         table.c.defaclrole == role_oid,

@@ -138,7 +138,7 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
 def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
     """Return the Delta version of a relation that an LSN has; None if it had no table then.
 
-    It is the one before the first later version: entries that nobody needs are removed, but for
+    It is the one before the first later version: entries that nobody needs are removed, except for
     the newest.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact

@@ -1,4 +1,4 @@
-"""has_table_privilege() and its like, by their names in pg_proc.prosrc (acl.c)."""
+"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (acl.c)."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
-    """Yield what pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
+    """Yield what pg_stat_subscription_stats of PostgreSQL 18 has in addition to the columns of
+    17."""
     table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]

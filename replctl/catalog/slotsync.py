@@ -54,7 +54,7 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
 
 
 def synchronize_slots(connection: Connection) -> list[PostgresError]:
-    """Make, move and drop a standby's synchronized slots, in a transaction beside the primary's
+    """Make, move and drop a standby's synchronized slots, in a transaction next to the primary's
     catalog (Cluster.begin_beside); what is wrong with those that it leaves alone.
 
     As the whole log is copied, a slot is ready for failover as soon as it is there: none is made as

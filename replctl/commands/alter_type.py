@@ -51,7 +51,7 @@ class TypeChange:
     """A column of one table that is to have another type.
 
     Attributes:
-        column: as it is going to be, but for its default.
+        column: as it is going to be, except for its default.
         value: the new value, over the columns before.
     """
 
@@ -172,7 +172,7 @@ def _change(
 
 
 def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
-    """Carry out all changes of types of a statement, and make anew what depends on them.
+    """Carry out all changes of types of a statement, and make again what depends on them.
 
     Raises:
         FeatureNotSupported: a column is used where its type must not change, or changed twice.

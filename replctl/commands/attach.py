@@ -165,8 +165,8 @@ def _check_circle(ddl: Ddl, child: Relation, parent: Relation) -> None:
 
 
 def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Note what a table has from its new parent (MergeAttributesIntoExisting and its like for
-    checks)."""
+    """Note what a table has from its new parent (MergeAttributesIntoExisting and similar functions
+    for checks)."""
     for column in parent.columns:
         own = child.column(column.name)
         if own is None:

@@ -154,7 +154,7 @@ def _collect(
     found: dict[Object, Dependent],
     order: dict[Object, None],
 ) -> None:
-    """Find what depends on an object, beside `objects`, which go anyway; `order` gets it as it is
+    """Find what depends on an object, except `objects`, which go anyway; `order` gets it as it is
     deleted: the newest first, and before an object all that depends on it
     (findDependentObjects)."""
     dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
@@ -312,7 +312,7 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """The foreign keys that refer to a table, but for those of partitions, which go with their
+    """The foreign keys that refer to a table, except for those of partitions, which go with their
     parent's."""
     table = schema.pg_constraint
     rows = ddl.catalog.select(

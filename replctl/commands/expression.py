@@ -125,7 +125,8 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
-    """Text forms that depend on settings: those of dates and times, but for intervals as text."""
+    """Text forms that depend on settings: those of dates and times, except for intervals as
+    text."""
     mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
     return bool(mutable & {node.type, node.arg.type})
 

@@ -25,7 +25,7 @@ _OPTIONS = frozenset(("constraints", "defaults", "generated", "identity", "index
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A table to copy from, and what beside its columns: constraints, defaults, generated,
+    """A table to copy from, and what in addition to its columns: constraints, defaults, generated,
     identity, indexes."""
 
     source: Relation

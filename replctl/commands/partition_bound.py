@@ -1,4 +1,4 @@
-"""Partition bounds: what a statement says, and whether it fits beside the bounds that are there.
+"""Partition bounds: what a statement says, and whether it fits with the bounds that are there.
 
 transformPartitionBound() in parse_utilcmd.c; check_new_partition_bound() in partbounds.c.
 """
@@ -142,7 +142,7 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Beside the others
+# With the others
 
 
 def check_new_bound(

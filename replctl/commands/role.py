@@ -55,7 +55,7 @@ _GUARDED = ("SUPERUSER", "CREATEDB", "REPLICATION", "BYPASSRLS")
 
 
 def role_oid(session: Session, catalog: Catalog, name: str) -> int:
-    """The OID of a role, or of the one that CURRENT_USER and its like stand for.
+    """The OID of a role, or of the one that CURRENT_USER and similar functions stand for.
 
     Raises:
         UndefinedObject: there is none of that name.

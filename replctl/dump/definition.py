@@ -57,7 +57,7 @@ def schemas(source: Source) -> Iterator[Entry]:
 
 
 def types(source: Source) -> Iterator[Entry]:
-    """The types that users made, but for the row types of tables (dumpType).
+    """The types that users made, except for the row types of tables (dumpType).
 
     Raises:
         FeatureNotSupported: one of them is of a kind that is not dumped.

@@ -84,7 +84,7 @@ class Entry:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries by kind, schema and name, but for what others need: that stands before them.
+    """Entries by kind, schema and name, except for what others need: that stands before them.
 
     As TopoSort(): from the last to the first, each time the last one that nothing left needs; what
     needs itself in a circle keeps its place.

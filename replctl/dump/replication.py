@@ -18,7 +18,7 @@ from replctl.catalog.pg_subscription import (
     list_subscriptions,
 )
 from replctl.catalog.ruleutils import column_names, get_expr
-from replctl.dump.dialect import beside
+from replctl.dump.dialect import both_dialects
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
 from replctl.types.quote import quote_identifier, quote_string
@@ -96,7 +96,7 @@ def subscriptions(source: Source) -> Iterator[Entry]:
         entry = Entry(
             "SUBSCRIPTION",
             subscription.name,
-            beside(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
+            both_dialects(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
             owner=source.role_name(subscription.owner),
             owned=f"SUBSCRIPTION {name}",
         )

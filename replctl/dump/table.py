@@ -289,7 +289,7 @@ def _with_constraint_comment(
 
 
 def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """The sequences but for those of identity columns, which CREATE TABLE makes.
+    """The sequences except for those of identity columns, which CREATE TABLE makes.
 
     A sequence that goes with a table has to have its owner: the table gets another one behind the
     last of them, and they with it.

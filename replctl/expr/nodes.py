@@ -187,7 +187,7 @@ class MinMaxExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SqlValueFunction(Node):
-    """CURRENT_DATE and its like; `name` is the keyword in lower case."""
+    """CURRENT_DATE and similar functions; `name` is the keyword in lower case."""
 
     name: str
     type: str

@@ -1,5 +1,5 @@
-"""Values of regclass, regtype, regproc and their like: an OID that is written and shown as a name.
-PostgreSQL's regproc.c.
+"""Values of regclass, regtype, regproc and similar types: an OID that is written and shown as a
+name. PostgreSQL's regproc.c.
 
 A value is the OID as text, so that it survives a renaming; of text search objects, which have no
 catalog here, it is the name.

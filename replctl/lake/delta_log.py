@@ -136,7 +136,9 @@ class DeltaCommit:
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
         if not counts:
             return None
-        if self.operation == "WRITE":  # replaceWhere outputs what lies beside what it replaces, too
+        if (
+            self.operation == "WRITE"
+        ):  # replaceWhere outputs what lies outside of what it replaces, too
             written = sum(counts) - int(self.metrics.get("numCopiedRows", 0))
             return max(written, int(self.metrics.get("numDeletedRows", 0)))
         return sum(counts)

@@ -31,8 +31,8 @@ _READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), beside those
-#: that are also reader features.
+#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), in addition to
+#: those that are also reader features.
 _WRITER_FEATURES = _READER_FEATURES | {
     "allowColumnDefaults",
     "appendOnly",

@@ -202,7 +202,7 @@ class TableFolder:
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
-        """Remove a file, and the check sum that Hadoop has put beside it, if they are there.
+        """Remove a file, and the check sum that Hadoop has put next to it, if they are there.
 
         The path is resolved below the folder: a link on the way is an error, not followed.
 

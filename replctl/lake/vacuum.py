@@ -75,7 +75,7 @@ def vacuum_table(
     """Remove what nobody needs of a table.
 
     Args:
-        is_full: write its files anew before.
+        is_full: write its files again before.
         waits: for those who write it.
 
     Returns:
@@ -140,7 +140,7 @@ def _is_ours(storage: Storage | None) -> bool:
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
-    """Write a table's files anew: no row changes, so decoding passes the commit over, and there is
+    """Write a table's files again: no row changes, so decoding passes the commit over, and there is
     nothing to undo.  The commit bears no mark of replctl; it makes nobody else a writer."""
     assert relation.storage is not None
     enter_foreign_versions(session, [relation.oid])

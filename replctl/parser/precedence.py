@@ -72,7 +72,7 @@ class Postfix(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """LIKE and its like: an infix operator that ESCAPE may follow."""
+    """LIKE and similar operators: an infix operator that ESCAPE may follow."""
 
     token: Token
     build: Callable[[ast.RawExpr, ast.RawExpr, ast.RawExpr | None], ast.RawExpr]

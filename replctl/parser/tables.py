@@ -237,7 +237,7 @@ def _load(path: Path) -> _Tables | None:
 
 
 def _save(tables: _Tables, path: Path) -> None:
-    """Write the tables beside their place and move them there: no reader sees half of them."""
+    """Write the tables next to their place and move them there: no reader sees half of them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private_directory(path.parent)
@@ -249,7 +249,7 @@ def _save(tables: _Tables, path: Path) -> None:
 
 
 def _grammar_folder() -> Path:
-    """`grammar/`: inside the package when installed, beside it in a checkout."""
+    """`grammar/`: inside the package when installed, next to it in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "grammar"
     return installed if installed.is_dir() else package.parent / "grammar"

@@ -81,7 +81,7 @@ class _Tokens:
         return found[1]
 
     def rest(self) -> str:
-        """Return what follows, but for the blank that ends the last word."""
+        """Return what follows, except for the blank that ends the last word."""
         text = self._text[self._place :]
         return text[1:] if text[:1].isspace() else text
 

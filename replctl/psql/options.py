@@ -58,7 +58,7 @@ class Options:
     keeps_running: bool = False
 
 
-#: Commands beside the SQL; a database of such a name takes -d.
+#: Commands in addition to the SQL; a database of such a name takes -d.
 SUBCOMMANDS = ("sync", "status", "verify", "vacuum", "dump", "standby", "spark", "cluster")
 
 #: Long option -> short one, where it has one; a colon marks those with a value.

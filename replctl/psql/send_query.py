@@ -100,7 +100,7 @@ def run_silently(settings: PsqlSettings, text: str) -> bool:
 def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
     """Run a block, and report what it raises as a failure of `statement` (None: of a command).
 
-    What is raised unforeseen, but for a full disk, is reported as an internal error, and its
+    What is raised unforeseen, except for a full disk, is reported as an internal error, and its
     traceback written to the cluster's log.  The list that is yielded is empty after a failure,
     else holds True.
     """

@@ -1,5 +1,5 @@
-"""Subcommands beside the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl vacuum`
-and `replctl dump`, read by typer."""
+"""Subcommands in addition to the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl
+vacuum` and `replctl dump`, read by typer."""
 
 from __future__ import annotations
 

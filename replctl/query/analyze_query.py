@@ -319,7 +319,7 @@ class QueryAnalyzer:
             return query
         if len(calls) > 1 or query.is_aggregated or query.group_by:
             raise FeatureNotSupported(
-                "several set-returning functions, or one beside aggregates, are not supported in"
+                "several set-returning functions, or one with aggregates, are not supported in"
                 " SELECT"
             )
         (call,) = calls

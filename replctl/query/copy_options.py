@@ -16,7 +16,7 @@ from replctl.parser import ast
 from replctl.record import dataclass
 
 Header: TypeAlias = Literal["no", "yes", "match"]
-#: Of FORCE_QUOTE and its like: `*`, or names.
+#: Of FORCE_QUOTE and similar options: `*`, or names.
 Columns: TypeAlias = Literal["*"] | tuple[str, ...]
 
 #: No delimiters of the text format: they mean something behind a backslash.

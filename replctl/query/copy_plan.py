@@ -54,7 +54,7 @@ class CopyPlan:
 
     Attributes:
         given: the columns that the file has, in its order.
-        stored: those that rows have in the end, but for generated ones.
+        stored: those that rows have in the end, except for generated ones.
     """
 
     relation: Relation

@@ -1,5 +1,5 @@
-"""Query trees as SQL text, as pg_get_viewdef() prints them (get_query_def() and its like in
-ruleutils.c)."""
+"""Query trees as SQL text, as pg_get_viewdef() prints them (get_query_def() and similar functions
+in ruleutils.c)."""
 
 from __future__ import annotations
 

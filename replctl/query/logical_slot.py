@@ -1,5 +1,5 @@
-"""The output that a plugin makes of a slot's changes: pg_logical_slot_get_changes() and its like
-(logicalfuncs.c).
+"""The output that a plugin makes of a slot's changes: pg_logical_slot_get_changes() and similar
+functions (logicalfuncs.c).
 
 They read tables, which takes long: a call is carried out before the query that it stands in, and so
 has to be one of constants.

@@ -1,4 +1,4 @@
-"""nextval() and currval() in the rows that INSERT makes: sequences count beside the engine, so
+"""nextval() and currval() in the rows that INSERT makes: sequences count outside the engine, so
 that their values are taken before it runs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them."""
+"""Queries over catalogs, run by SQLite next to the catalog itself; Spark is not needed for them."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class _Dialect:
         return f"json_each(json_array(json_array({self.expr(call, write)})))"
 
     def lateral(self, item: FromSubquery, query: str) -> str:
-        """The rows as JSON, as a function's are: a subquery in FROM may not use what is beside
+        """The rows as JSON, as a function's are: a subquery in FROM may not use what is next to
         it."""
         columns = ", ".join(f"c{i}" for i in range(1, len(item.query.columns) + 1))
         return f"json_each((SELECT json_group_array(json_array({columns})) FROM {query} AS q))"

@@ -219,7 +219,7 @@ def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFuncti
 
 
 def expressions_of(query: Query) -> Iterator[nodes.Expr]:
-    """The expressions of a query's own level, but for those in FROM."""
+    """The expressions of a query's own level, except for those in FROM."""
     yield from (output.expr for output in query.outputs)
     yield from (expr for row in query.values for expr in row)
     yield from query.group_by
@@ -310,7 +310,7 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
 
 
 def lateral_subqueries(query: Query) -> frozenset[int]:
-    """The numbers of the subqueries in FROM, at any depth, that use what is beside them."""
+    """The numbers of the subqueries in FROM, at any depth, that use what is next to them."""
     found: set[int] = set()
 
     def note(part: Any) -> None:

@@ -1,4 +1,4 @@
-"""Synchronization of tables, beside the apply of those that are ready: states i, d, f, s, r
+"""Synchronization of tables, next to the apply of those that are ready: states i, d, f, s, r
 (tablesync.c).
 
 i  →  d  a snapshot of the publisher is fixed, and kept over a crash
@@ -52,7 +52,7 @@ def synchronize(
 
     Raises:
         PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
-            attempt goes on from there, or begins anew if nothing is written.
+            attempt goes on from there, or begins again if nothing is written.
     """
     relation = subscriber.relations().get(name)
     if relation is not None and not relation.state.is_copied:

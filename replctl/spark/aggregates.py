@@ -135,7 +135,7 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
     shown = ", ".join(arg.text for arg in args)
-    # row_number() and its like count in BIGINT there, in INT here.
+    # row_number() and similar functions count in BIGINT there, in INT here.
     counted = expr.name in _COUNTING
     text = f"{expr.name}({shown}){over}"
     if counted:

@@ -41,7 +41,7 @@ def create(
 
     Args:
         columns: (name, Spark type) of each.
-        properties: of the table, beside those that all tables have.
+        properties: of the table, in addition to those that all tables have.
     """
     # Delta has no table without columns
     shown = columns or (("_", "BOOLEAN"),)

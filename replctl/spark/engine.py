@@ -365,7 +365,7 @@ class Engine:
         *,
         deletion_vectors: bool = True,
     ) -> None:
-        """Make an empty Delta table; without deletion vectors, a change writes its files anew."""
+        """Make an empty Delta table; without deletion vectors, a change writes its files again."""
         properties = {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
         stored = delta_table.storage_columns(columns)
         delta_table.create(self, location, stored, properties, note)

@@ -253,7 +253,7 @@ _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
     """The places of the arguments that have to be computed before they are combined.
 
-    PostgreSQL computes all arguments, Spark none beside a NULL (a filter looks for NULLs in
+    PostgreSQL computes all arguments, Spark none next to a NULL (a filter looks for NULLs in
     columns first, a quotient at its divisor), nor what it compares with a constant that is beyond
     its type: that is seen where one fails.
     """

@@ -114,7 +114,7 @@ def relabel(value: SqlValue, target: str) -> SqlValue:
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
-    """CURRENT_TIMESTAMP and its like: the statement's time is Spark's."""
+    """CURRENT_TIMESTAMP and similar functions: the statement's time is Spark's."""
     text = {
         "current_timestamp": "current_timestamp()",
         "current_date": "CAST(current_timestamp() AS DATE)",

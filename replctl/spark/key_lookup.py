@@ -135,7 +135,7 @@ def _opened(source: TableSource) -> DeltaTable | None:
 
 def _check_declined(error: Exception) -> None:
     """Raise an error that is not delta-rs's own; what it cannot read, Spark reads, or tells why.
-    Beside DeltaError it raises Exception itself, for files above all."""
+    In addition to DeltaError it raises Exception itself, for files above all."""
     from deltalake.exceptions import DeltaError
 
     if type(error) is not Exception and not isinstance(error, DeltaError):

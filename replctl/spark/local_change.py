@@ -50,7 +50,7 @@ def changed(
         rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an
             UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
-        with_old: other tables refer to columns beside the key.
+        with_old: other tables refer to columns other than the key.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]

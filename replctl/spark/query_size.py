@@ -91,8 +91,8 @@ class QuerySize:
 
 
 def _is_small(location: str) -> bool:
-    """Return whether the newest checksum that Spark has written beside Delta's log says so; a table
-    that cannot be seen from here is not."""
+    """Return whether the newest checksum that Spark has written next to Delta's log says so; a
+    table that cannot be seen from here is not."""
     folder = os.path.join(location.removeprefix("file://"), "_delta_log")
     try:
         newest = max((name for name in os.listdir(folder) if name.endswith(".crc")), default=None)

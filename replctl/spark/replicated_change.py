@@ -324,9 +324,10 @@ def _existing_rows(
     Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
 
     Args:
-        needs_values: beside their keys and what is not sent of them, the rest is needed, too: keys
-            change, or an update changes nothing, so that its row may be what it is going to be.  Of
-            other updates the row before is another one, but for what was written here.
+        needs_values: in addition to their keys and what is not sent of them, the rest is needed,
+            too: keys change, or an update changes nothing, so that its row may be what it is going
+            to be.  Of other updates the row before is another one, except for what was written
+            here.
     """
     conditions = _key_conditions(target, changes)
     read = [

@@ -125,5 +125,5 @@ def raised_error(message: str) -> PostgresError | None:
     return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
 
 
-#: All of ASCII that can be read, but for the separator and the escape.
+#: All of ASCII that can be read, except for the separator and the escape.
 _SAFE = "".join(char for char in map(chr, range(32, 127)) if char not in "|%")

@@ -141,7 +141,7 @@ def _shared(
 def _repeated(
     engine: Engine, query: str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """A view of many rows that are read anew each time, and how many it is known to have at
+    """A view of many rows that are read again each time, and how many it is known to have at
     least."""
     frame = _projected(engine, query, columns)
     with named_view(engine, frame) as view, engine.query_size.large(view):

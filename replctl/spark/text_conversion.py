@@ -125,7 +125,7 @@ def _label(text: str, enum: EnumType) -> str:
 
 
 def _fitted(text: str, target: str, typmod: int) -> str:
-    """varchar(n) and char(n): too long is an error, but for blanks at the end."""
+    """varchar(n) and char(n): too long is an error, except for blanks at the end."""
     if typmod < 0:
         return text
     length = typmod - 4

@@ -10,7 +10,7 @@ from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
-#: Bytes of the files that VACUUM FULL writes at most: a change can afford to write one anew.
+#: Bytes of the files that VACUUM FULL writes at most: a change can afford to write one again.
 OPTIMIZED_FILE_SIZE = 128 * 2**20
 
 

@@ -258,7 +258,7 @@ def system_columns() -> dict[str, tuple[int, str]]:
 
 @cache
 def system_relations() -> dict[str, SystemRelation]:
-    """The relations of pg_catalog by name, and those of our own beside them."""
+    """The relations of pg_catalog by name, and those of our own."""
     return _relations("pg_catalog")
 
 

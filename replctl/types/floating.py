@@ -174,7 +174,7 @@ def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
     """The fewest digits that lie within the gap around `value`, and the exponent of the first."""
     for precision in range(1, most):
         nearest = f"{abs(value):.{precision - 1}e}"
-        # Beside a power of two, the second nearest may lie within the wider gap above.
+        # Next to a power of two, the second nearest may lie within the wider gap above.
         for candidate in (nearest, str(Decimal(nearest).next_plus(Context(prec=precision)))):
             digits, exponent = _decompose(candidate.lower())
             if _is_within_gap(digits, exponent, value, ulp):

@@ -98,7 +98,7 @@ def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
 
 def coercion_typmod(type_name: str, typmod: int) -> int:
     """The modifier that a length coercion called by hand works with: -1 for one that changes
-    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and their like).
+    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar functions).
 
     Raises:
         InvalidParameterValue, InternalError: it has no meaning.

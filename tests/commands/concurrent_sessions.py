@@ -144,7 +144,7 @@ class Worker:
                     f"DROP PUBLICATION IF EXISTS {name}",
                 )
             ),
-            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists beside schemas
+            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists next to schemas
         )
 
     def _alter_table(self) -> None:
