@@ -103,7 +103,7 @@ def pset(options: dict[str, Any]) -> str:
 
 
 def select(table: dict[str, Any]) -> str:
-    """A query whose result is the table."""
+    """Return a query whose result is the table."""
     columns, rows = table["columns"], table["rows"]
     if not columns:
         return f"SELECT FROM generate_series(1, {len(rows)});\n"

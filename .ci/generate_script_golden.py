@@ -93,7 +93,7 @@ class Connection:
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script, without comments between them."""
+    """Return the statements of a script, without comments between them."""
     lines = [line for line in script.splitlines() if not line.startswith("--")]
     parts = "\n".join(lines).split(";\n")
     return [part.strip().rstrip(";") for part in parts if part.strip()]

@@ -186,7 +186,7 @@ class Servers:
         return True
 
     def _failed(self, number: int, start: int) -> set[str]:
-        """The subscriptions whose workers have failed twice since a place of the log."""
+        """Return the subscriptions whose workers have failed twice since a place of the log."""
         text = self._text(number, start)
         names = re.findall(
             r'background worker "logical replication (?:apply|tablesync) worker"', text

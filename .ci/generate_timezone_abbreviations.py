@@ -43,7 +43,7 @@ FIVE_DAYS = 5 * 86400
 
 
 def ask(conninfo: str, query: str) -> list[list[str]]:
-    """The rows of `query`."""
+    """Return the rows of `query`."""
     command = ["psql", "--no-psqlrc", "--tuples-only", "--no-align", "--field-separator=\t"]
     command += ["--set=ON_ERROR_STOP=1", f"--command=SET timezone = 'UTC'; {query}", conninfo]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -164,7 +164,7 @@ def little_memory() -> None:
 
 
 def _own_programs() -> Path:
-    """The programs of the environment that runs this, or of PATH."""
+    """Return the programs of the environment that runs this, or of PATH."""
     folder = Path(sys.executable).parent
     found = shutil.which("replctl", path=f"{folder}{os.pathsep}{os.environ['PATH']}")
     if found is None:

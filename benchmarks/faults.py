@@ -89,7 +89,7 @@ def _apply(home: Path, remote: str, point: str) -> None:
 
 
 def _finished(applier: _Applier) -> int:
-    """The exit code, minus the signal's number if it was killed."""
+    """Return the exit code, minus the signal's number if it was killed."""
     applier.join(300)
     assert applier.exitcode is not None, "the applier does not end"
     return applier.exitcode
@@ -127,7 +127,7 @@ class Lake:
 
     @contextmanager
     def session(self, home: Path, database: str) -> Iterator[Session]:
-        """A session of this process; nothing stays open behind it."""
+        """Yield a session of this process; nothing stays open behind it."""
         cluster = Cluster.open(home)
         try:
             yield Session.connect(cluster, database, "postgres", engine=lambda: self._engine)
@@ -142,7 +142,7 @@ class Lake:
                     pass
 
     def rows(self, home: Path, database: str, query: str) -> Counter[tuple[object, ...]]:
-        """The rows of a query, as a multiset."""
+        """Return the rows of a query, as a multiset."""
         with self.session(home, database) as session:
             (result,) = execute(session, query)
             return Counter(tuple(row) for row in result.rows)
@@ -255,7 +255,7 @@ def _kill_at_random(lake: Lake, duration: float) -> bool:
 
 
 def _tear_wal(lake: Lake, point: str) -> bool:
-    """The process dies right after a commit of the catalog, which the disk has not got as a
+    """Return the process dies right after a commit of the catalog, which the disk has not got as a
     whole."""
     if not _kill_at_point(lake, point):
         return False
@@ -271,9 +271,9 @@ def _tear_wal(lake: Lake, point: str) -> bool:
 
 
 def _last_transaction(wal: bytes) -> tuple[int, int] | None:
-    """Where the last transaction begins and ends in SQLite's write-ahead log (its file format,
-    section 4): a header of 32 bytes, then frames with headers of 24, of which that of a commit has
-    the size of the database; the frames that count have the header's salt."""
+    """Return where the last transaction begins and ends in SQLite's write-ahead log (its file
+    format, section 4): a header of 32 bytes, then frames with headers of 24, of which that of a
+    commit has the size of the database; the frames that count have the header's salt."""
     if len(wal) < 32:
         return None
     page_size, salt = struct.unpack_from(">I", wal, 8)[0], wal[16:24]
@@ -381,7 +381,7 @@ def _faults(kills: int, repeat: int, duration: float) -> Iterator[tuple[str, _Fa
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[bool]:
-    """A file system of its own for the subscriber, so that it can be filled; whether there is
+    """Yield a file system of its own for the subscriber, so that it can be filled; whether there is
     one."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(folder)]

@@ -189,7 +189,7 @@ class Run:
 
     @contextmanager
     def lake(self) -> Iterator[Lake]:
-        """A fresh lake."""
+        """Yield a fresh lake."""
         from benchmarks.lake import Lake
 
         with tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True) as folder:
@@ -200,7 +200,7 @@ class Run:
                 lake.cluster.close()
 
     def at(self, small: T, medium: T, full: T) -> T:
-        """The value for the run's size."""
+        """Return the value for the run's size."""
         return {"small": small, "medium": medium, "full": full}[self.size]
 
     def compare(
@@ -286,8 +286,8 @@ def _cpu_seconds() -> float:
 
 
 def children_of(pid: int) -> dict[int, list[str]]:
-    """The children of a process that run, by their pid: the fields of proc_pid_stat(5) from the
-    third on."""
+    """Return the children of a process that run, by their pid: the fields of proc_pid_stat(5) from
+    the third on."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -300,15 +300,15 @@ def children_of(pid: int) -> dict[int, list[str]]:
 
 
 def process_environment(home: Path | str) -> dict[str, str]:
-    """The environment of a command on a cluster: that of this process, but what is imported is
-    compiled once, as in an installation, and no Connect server is used."""
+    """Return the environment of a command on a cluster: that of this process, but what is imported
+    is compiled once, as in an installation, and no Connect server is used."""
     left_out = ("PYTHONDONTWRITEBYTECODE", "SPARK_REMOTE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "REPLCTL_HOME": str(home)}
 
 
 def process_work(argv: Sequence[str], environment: Mapping[str, str]) -> Callable[[], object]:
-    """A command as work; what it does wrong ends the benchmark.
+    """Return a command as work; what it does wrong ends the benchmark.
 
     Raises:
         RuntimeError: it fails, when it is called.

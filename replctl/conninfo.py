@@ -37,7 +37,7 @@ def parse_conninfo(text: str) -> dict[str, str]:
 
 
 def command_line_settings(options: str) -> dict[str, str]:
-    """The settings in the parameter `options`, which is a server's command line.
+    """Return the settings in the parameter `options`, which is a server's command line.
 
     `-c row_security=off --lock_timeout=5s`  ->  {"row_security": "off", "lock_timeout": "5s"}
 
@@ -93,7 +93,7 @@ def _parse_pairs(text: str) -> dict[str, str]:
 
 
 def _value(text: str, position: int) -> tuple[str, int]:
-    """A value, with backslash escapes, perhaps in single quotes; and where it ends."""
+    """Return a value, with backslash escapes, perhaps in single quotes; and where it ends."""
     is_quoted = position < len(text) and text[position] == "'"
     position += is_quoted
     value: list[str] = []

@@ -463,7 +463,8 @@ class Notice:
 
 
 def error_class(sqlstate: str) -> type[PostgresError]:
-    """The class that stands for `sqlstate`, or `PostgresError` where there is none of its own."""
+    """Return the class that stands for `sqlstate`, or `PostgresError` where there is none of its
+    own."""
     pending = list(PostgresError.__subclasses__())
     while pending:
         candidate = pending.pop()

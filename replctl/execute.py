@@ -156,7 +156,7 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
 
 
 def _command_name(statement: ast.Statement) -> str:
-    """The statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
+    """Return the statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
     match statement:
         case ast.Truncate():
@@ -225,7 +225,8 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
 
 def _function_runner(session: Session) -> StatementRunner:
-    """How the statements of functions in SQL are carried out: as others, within the block."""
+    """Return how the statements of functions in SQL are carried out: as others, within the
+    block."""
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner
 

@@ -239,7 +239,7 @@ class _Explained:
     def _single_groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, joined: ChangeBatch
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """The groups of a batch whose transactions are not joined."""
+        """Yield the groups of a batch whose transactions are not joined."""
         span = (joined.from_lsn, joined.to_lsn)
         with changes_between(publisher, subscriber, self._subscription, *span) as batch:
             for group in groups(subscriber, batch, skip_lsn=self._subscription.skip_lsn):

@@ -46,7 +46,8 @@ def open_publisher(
     *,
     is_leaving: bool = False,
 ) -> Iterator[Publisher]:
-    """The publisher of a subscription: a database of this cluster, or of one in another directory.
+    """Yield the publisher of a subscription: a database of this cluster, or of one in another
+    directory.
 
     The role of the connection string is authenticated by its password, unless a superuser vouches
     for it: the subscription's owner, or whoever has set password_required to false.
@@ -106,7 +107,7 @@ def publisher_key(subscription: Subscription) -> Hashable:
 
 @contextmanager
 def open_subscriber(session: Session, subscription: Subscription) -> Iterator[LakeSubscriber]:
-    """A subscription's own end, which may lie in another database of the cluster than the
+    """Yield a subscription's own end, which may lie in another database of the cluster than the
     session."""
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
@@ -131,7 +132,7 @@ def _connected(
     *,
     is_leaving: bool,
 ) -> Session:
-    """A session of the publisher.
+    """Return a session of the publisher.
 
     Args:
         password: what proves the user; None for one that is trusted.
@@ -193,7 +194,7 @@ def _refused(host: str, error: PostgresError) -> ConnectionFailure:
 
 
 def _other(cluster: Cluster, host: str) -> Cluster:
-    """The cluster in another directory.
+    """Return the cluster in another directory.
 
     Raises:
         ConnectionFailure: it cannot be opened: it is a copy, or of another revision (08006).

@@ -18,7 +18,7 @@ _NAMES = re.compile(
 
 
 def without_passwords(text: str) -> str:
-    """A text that may hold a connection string or a statement, without its secrets."""
+    """Return a text that may hold a connection string or a statement, without its secrets."""
     for pattern in _SECRETS:
         text = pattern.sub(r"\1***", text)
     return text

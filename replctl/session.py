@@ -239,7 +239,7 @@ class Session:
         )
 
     def in_database(self, oid: int) -> Session:
-        """A session like this one, outside of blocks, in a database.
+        """Return a session like this one, outside of blocks, in a database.
 
         Raises:
             InvalidCatalogName: it is not there any more.
@@ -303,7 +303,7 @@ class Session:
             self.on_notice(notice)
 
     def setting(self, name: str) -> str:
-        """The value of a setting, in the setting's own unit.
+        """Return the value of a setting, in the setting's own unit.
 
         Raises:
             UndefinedObject: there is none of that name (42704).
@@ -397,7 +397,7 @@ class Session:
         return tuple(found for name in names if (found := own.get(name, name)))
 
     def environment(self, catalog: Catalog) -> CatalogEnvironment:
-        """The database as expressions see it through the session's search path."""
+        """Return the database as expressions see it through the session's search path."""
         return CatalogEnvironment(
             catalog,
             self.database_name,
@@ -424,14 +424,14 @@ class Session:
 
     @contextmanager
     def read(self) -> Iterator[Catalog]:
-        """The catalogs, to read."""
+        """Yield the catalogs, to read."""
         with self.cluster.read(self.database_oid, self.xids) as catalog:
             yield catalog
 
     @contextmanager
     def write(self, *, changes_definitions: bool = True) -> Iterator[Catalog]:
-        """The catalogs, to change: what changes is committed at the end, with a place in the log;
-        in a block, at the block's end.
+        """Yield the catalogs, to change: what changes is committed at the end, with a place in the
+        log; in a block, at the block's end.
 
         Args:
             changes_definitions: decoding has to look again behind it.

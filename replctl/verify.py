@@ -124,7 +124,7 @@ def _verified(
 def _chosen(
     subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
 ) -> Sequence[_Name]:
-    """The tables that are asked for.
+    """Return the tables that are asked for.
 
     Args:
         home: the cluster's directory.
@@ -207,7 +207,7 @@ class _Comparing:
         return VerifiedTable(*name, lsn, comparison)
 
     def _slot_position(self, name: _Name) -> int:
-        """Where a table begins that was not copied, and for which nothing was applied."""
+        """Return where a table begins that was not copied, and for which nothing was applied."""
         if self._subscription.slot_name is None:
             raise FeatureNotSupported(
                 f'table "{".".join(name)}" cannot be compared: nothing was applied to it, and'

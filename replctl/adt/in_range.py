@@ -85,7 +85,8 @@ def _intervals(value: Interval, base: Interval, offset: Interval, sub: bool, les
 
 
 def _time_bound(base: int, offset: Interval, sub: bool) -> int | None:
-    """Where the turn of the day does not count; None beyond what PostgreSQL computes with."""
+    """Return where the turn of the day does not count; None beyond what PostgreSQL computes
+    with."""
     _check_size(is_valid=offset[2] >= 0)
     bound = base - offset[2] if sub else base + offset[2]
     return bound if bound < 2**63 else None

@@ -145,7 +145,7 @@ class _Execution:
     def _follow(
         self, chain: Chain, item: Any, context: _Context, *, unwraps: bool = True
     ) -> Iterator[Any]:
-        """The items that accessors lead to."""
+        """Yield the items that accessors lead to."""
         if not chain:
             yield item
             return
@@ -440,7 +440,7 @@ def _comparison(name: str) -> Test:
 
 
 def _regex_options(flags: str) -> Options:
-    """The flags of XQuery: without s, `.` does not match a newline."""
+    """Return the flags of XQuery: without s, `.` does not match a newline."""
     options = Options(
         ignore_case="i" in flags, newline_stops="s" not in flags, newline_anchors="m" in flags
     )
@@ -461,7 +461,7 @@ def _run(
 
 
 def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
-    """All items; in silence, those before an error."""
+    """Return all items; in silence, those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
     return [item.json() if isinstance(item, Moment) else item for item in found]

@@ -77,7 +77,7 @@ def _cannot(name: str, what: str) -> Failure:
 
 
 def _read(name: str, type_name: str, shown: str, typmod: int = -1) -> Any:
-    """A value by its type's input function."""
+    """Return a value by its type's input function."""
     try:
         return text.parse(type_name, shown, typmod)
     except DataError as error:

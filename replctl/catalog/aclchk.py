@@ -319,19 +319,19 @@ def denied(word: str, name: str) -> InsufficientPrivilege:
 
 
 def relation_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """The access list of a relation, None where nothing was granted."""
+    """Return the access list of a relation, None where nothing was granted."""
     row = catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
     return None if row is None else decode_acl(row.relacl)
 
 
 def function_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """The access list of a function of a user, None where nothing was granted."""
+    """Return the access list of a function of a user, None where nothing was granted."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     return None if row is None else decode_acl(row.proacl)
 
 
 def acl_items(catalog: Catalog, acl: Acl | None) -> list[str] | None:
-    """An access list as its items are shown."""
+    """Return an access list as its items are shown."""
     if acl is None:
         return None
     names = role_names(catalog)
@@ -346,7 +346,7 @@ _OWNERS = {
 
 
 def owner_of(catalog: Catalog, class_name: str, oid: int) -> int:
-    """The owner of an object; what is built in is the bootstrap superuser's."""
+    """Return the owner of an object; what is built in is the bootstrap superuser's."""
     table = schema_table.metadata.tables[class_name]
     row = catalog.first(table, table.c.oid == oid)
     return 10 if row is None else int(row._mapping[_OWNERS[class_name]])
@@ -358,7 +358,7 @@ def put_relation_acl(catalog: Catalog, oid: int, acl: Acl) -> None:
 
 
 def column_acls(catalog: Catalog, relid: int) -> dict[int, Acl]:
-    """The access lists of a relation's columns, of those that have one."""
+    """Return the access lists of a relation's columns, of those that have one."""
     table = schema.pg_attribute
     rows = catalog.select(table, table.c.attrelid == relid, table.c.attacl.is_not(None))
     return {int(row.attnum): decode_acl(row.attacl) or () for row in rows}

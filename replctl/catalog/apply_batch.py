@@ -34,8 +34,8 @@ class ApplyBatch:
 
 
 def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
-    """The batch that a subscription's apply, or the synchronization of one table, has begun and
-    not finished."""
+    """Return the batch that a subscription's apply, or the synchronization of one table, has begun
+    and not finished."""
     table = state_schema.apply_batch
     query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     row = catalog.connection.execute(query).first()
@@ -43,7 +43,7 @@ def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> 
 
 
 def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
-    """The batches that were begun and not finished: all, or one subscription's."""
+    """Return the batches that were begun and not finished: all, or one subscription's."""
     table = state_schema.apply_batch
     query = select(table)
     if subscription_oid is not None:

@@ -46,7 +46,7 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
 
 
 def configured_value(cluster_path: Path, name: str) -> str:
-    """The value that a setting has in a cluster for those who connect to it now."""
+    """Return the value that a setting has in a cluster for those who connect to it now."""
     return read_auto_conf(cluster_path).get(name, settings()[name].boot_value)
 
 

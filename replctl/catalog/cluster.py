@@ -202,8 +202,8 @@ class Cluster:
             return ReadOnlyCluster(chosen, refusal)
 
     def other(self, path: Path) -> Cluster:
-        """The cluster in another directory; it is open as long as this one, so that who is at work
-        there is seen to be alive.
+        """Return the cluster in another directory; it is open as long as this one, so that who is
+        at work there is seen to be alive.
 
         Raises:
             IoError, ObjectNotInPrerequisiteState, DataCorrupted: as `open`.
@@ -238,7 +238,7 @@ class Cluster:
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """A short SQLite transaction: committed at the end, rolled back on an exception.
+        """Yield a short SQLite transaction: committed at the end, rolled back on an exception.
 
         Args:
             in_recovery: it is a change that a standby makes, too.
@@ -264,8 +264,8 @@ class Cluster:
 
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:
-        """A transaction that writes a standby's catalog and reads that of the cluster in `other`,
-        whose tables are there as schema `source`: one state of it, as of the beginning.
+        """Yield a transaction that writes a standby's catalog and reads that of the cluster in
+        `other`, whose tables are there as schema `source`: one state of it, as of the beginning.
 
         Raises:
             IoError: the other catalog cannot be read.
@@ -319,19 +319,19 @@ class Cluster:
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to read, as a block sees them if one is given."""
+        """Yield the catalogs of a database, to read, as a block sees them if one is given."""
         with self.begin(write=False) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     @contextmanager
     def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to change; what asks for a transaction number has to commit
-        it, unless it is a block's."""
+        """Yield the catalogs of a database, to change; what asks for a transaction number has to
+        commit it, unless it is a block's."""
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     def database_oid(self, name: str) -> int:
-        """The database that a session asks for.
+        """Return the database that a session asks for.
 
         Raises:
             DatabaseDoesNotExist: there is none of that name (FATAL, 3D000).
@@ -345,7 +345,7 @@ class Cluster:
         return int(row.oid)
 
     def database_name(self, oid: int) -> str:
-        """The name of a database.
+        """Return the name of a database.
 
         Raises:
             InvalidCatalogName: it is not there any more.
@@ -421,7 +421,7 @@ class Cluster:
         return False
 
     def _users(self) -> list[Path]:
-        """The locks of the other processes, which live, that have the cluster open."""
+        """Return the locks of the other processes, which live, that have the cluster open."""
         found = (self.path / "lock").glob("backend-*.lock")
         return [path for path in found if is_locked(path)]
 
@@ -544,7 +544,7 @@ def new_signing_key() -> str:
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
-    """The rows of pg_namespace that a new database has."""
+    """Return the rows of pg_namespace that a new database has."""
     names = {
         PG_CATALOG_NAMESPACE: "pg_catalog",
         PUBLIC_NAMESPACE: "public",
@@ -563,7 +563,8 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
 
 
 def initial_comments(database_oid: int) -> list[dict[str, Any]]:
-    """The rows of pg_description that a new database has, as far as they are about its schemas."""
+    """Return the rows of pg_description that a new database has, as far as they are about its
+    schemas."""
     texts = {
         PG_CATALOG_NAMESPACE: "system catalog schema",
         PUBLIC_NAMESPACE: "standard public schema",
@@ -575,8 +576,8 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
-    """The timeline on which a standby writes that has been promoted; 0 as long as it follows, or
-    where its catalog cannot be read, which tells nothing."""
+    """Return the timeline on which a standby writes that has been promoted; 0 as long as it
+    follows, or where its catalog cannot be read, which tells nothing."""
     try:
         connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:

@@ -30,7 +30,7 @@ def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | No
 
 
 def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:
-    """An index, or one of its columns."""
+    """Return an index, or one of its columns."""
     relation = get_relation(context.catalog, oid)
     if relation is None or relation.kind not in "iI":
         return None

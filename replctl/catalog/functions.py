@@ -166,7 +166,7 @@ def _current_schema(context: FunctionContext) -> str | None:
 
 
 def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:
-    """The qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
+    """Return the qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
     oid = object_identifier.read(context.environment, "regclass", table)
     relation = get_relation(context.catalog, int(oid))
     if relation is None:
@@ -257,7 +257,7 @@ def _substring(context: FunctionContext, value: str, start: int, length: int | N
 
 
 def _of_text(function: Callable[..., Any]) -> Implementation:
-    """A function of adt/, whose results become what SQLite holds of them."""
+    """Return a function of adt/, whose results become what SQLite holds of them."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         value = function(*args)
@@ -322,7 +322,7 @@ def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tupl
 
 
 def _simple(function: Callable[..., Any]) -> Implementation:
-    """A function that needs no context."""
+    """Return a function that needs no context."""
     return lambda context, *args: function(*args)
 
 

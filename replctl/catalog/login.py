@@ -116,7 +116,7 @@ def _is_past(valid_until: str | None) -> bool:
 
 
 def _marked(cluster: Cluster, role: Role) -> Path:
-    """The mark of a new connection.
+    """Return the mark of a new connection.
 
     Raises:
         TooManyConnections: there are too many with it.

@@ -146,7 +146,7 @@ def _show_status(context: FunctionContext) -> list[tuple[Any, ...]]:
 
 
 def _outside_recovery(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that a standby carries out only if it changes nothing."""
+    """Return a function that a standby carries out only if it changes nothing."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         if context.cluster.is_in_recovery and not name.endswith(_READING):

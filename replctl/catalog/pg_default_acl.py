@@ -67,8 +67,8 @@ def put_default_acl(
 def new_object_acl(
     catalog: Catalog, kind: AclKind, owner: int, schema_oid: int = EVERYWHERE
 ) -> str | None:
-    """The access list of a new object, as it is stored; None if nothing else holds than by itself
-    (get_user_default_acl)."""
+    """Return the access list of a new object, as it is stored; None if nothing else holds than by
+    itself (get_user_default_acl)."""
     everywhere = stored_default_acl(catalog, owner, EVERYWHERE, kind)
     here = stored_default_acl(catalog, owner, schema_oid, kind) if schema_oid else None
     if everywhere is None and here is None:

@@ -47,7 +47,7 @@ class Policy:
 
 
 def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
-    """The policies of a table, by name."""
+    """Return the policies of a table, by name."""
     table = schema.pg_policy
     return [
         _policy(row)
@@ -56,13 +56,13 @@ def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
 
 
 def list_policies(catalog: Catalog) -> list[Policy]:
-    """All policies of the database, in the order in which they were made."""
+    """Return all policies of the database, in the order in which they were made."""
     table = schema.pg_policy
     return [_policy(row) for row in catalog.select(table, order_by=[table.c.oid])]
 
 
 def find_policy(catalog: Catalog, relid: int, name: str) -> Policy | None:
-    """The policy of that name on a table."""
+    """Return the policy of that name on a table."""
     return next((p for p in policies_of(catalog, relid) if p.name == name), None)
 
 

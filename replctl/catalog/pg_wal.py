@@ -86,13 +86,13 @@ class EnteredVersion:
 
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
-    """The newest Delta version of a relation that is in the log."""
+    """Return the newest Delta version of a relation that is in the log."""
     return last_entered_version(connection, relid, "").version
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
-    """The relations with rows of their own whose Delta tables have been made: all tables of the
-    database, or those of some OIDs that are."""
+    """Return the relations with rows of their own whose Delta tables have been made: all tables of
+    the database, or those of some OIDs that are."""
     pg_class, storage, wal = schema.pg_class, state_schema.storage_table, state_schema.pg_wal
     of_table = wal.alias()
     newest = (
@@ -126,7 +126,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:
-    """The newest Delta version of a relation that everybody may see."""
+    """Return the newest Delta version of a relation that everybody may see."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     return catalog.connection.execute(
         select(func.max(wal.c.version))
@@ -182,8 +182,8 @@ def acknowledge_changes(
 
 
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
-    """How far a committed transaction has brought its origin; None if it is not known, or has
-    none."""
+    """Return how far a committed transaction has brought its origin; None if it is not known, or
+    has none."""
     xact = state_schema.pg_xact
     query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
     return catalog.connection.execute(query).scalar_one_or_none()
@@ -336,7 +336,8 @@ def entered_marks(connection: Connection, relid: int, marks: Collection[str]) ->
 def entries_between(
     catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
-    """The entries of transactions committed in (from_lsn, to_lsn], by commit and then by LSN."""
+    """Return the entries of transactions committed in (from_lsn, to_lsn], by commit and then by
+    LSN."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(wal, xact.c.commit_lsn, xact.c.commit_time, xact.c.origin)
@@ -367,7 +368,7 @@ def entries_between(
 
 
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
-    """The transactions committed in (from_lsn, to_lsn], in order, with their entries."""
+    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries."""
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
@@ -404,7 +405,7 @@ def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = N
 
 
 def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
-    """The messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
+    """Return the messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
     wal = state_schema.pg_wal
     query = (
         select(wal.c.lsn, wal.c.detail)

@@ -69,7 +69,7 @@ def _create_slot(
 
 
 def _owner(context: FunctionContext, is_temporary: int) -> str | None:
-    """The session that a new slot goes with."""
+    """Return the session that a new slot goes with."""
     if not is_temporary:
         return None
     context.session.has_temporary_slots = True
@@ -124,7 +124,7 @@ def _copy_slot(
 def _create_physical_slot(
     context: FunctionContext, name: str, immediately_reserve: int = 0, temporary: int = 0
 ) -> tuple[str, int | None]:
-    """A slot that a standby can be made to follow by (replctl standby create --slot)."""
+    """Return a slot that a standby can be made to follow by (replctl standby create --slot)."""
     check_slot_permissions(context)
     with context.cluster.begin(write=True, in_recovery=True) as connection:
         lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
@@ -163,7 +163,7 @@ def _drop_slot(context: FunctionContext, name: str) -> str:
 
 
 def acquired_slot(session: Session, connection: Connection, name: str) -> ReplicationSlot:
-    """A slot that nobody else uses (ReplicationSlotAcquire).
+    """Return a slot that nobody else uses (ReplicationSlotAcquire).
 
     Raises:
         UndefinedObject: there is none of that name (42704).

@@ -53,7 +53,7 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
-    """The subscriptions of the current database: statistics are a database's own here.
+    """Return the subscriptions of the current database: statistics are a database's own here.
 
     PostgreSQL shows those of the cluster; databases that replicate to each other are clusters of
     their own there, and are databases of one cluster here.

@@ -32,7 +32,8 @@ _SOURCES = frozenset(
 
 
 def session_value(context: FunctionContext, expr: Any) -> nodes.Const | None:
-    """The value of `current_user`, `current_setting('search_path')`, ...; None of anything else.
+    """Return the value of `current_user`, `current_setting('search_path')`, ...; None of anything
+    else.
 
     Raises:
         UndefinedObject: there is no such setting.

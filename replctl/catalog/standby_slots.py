@@ -26,7 +26,8 @@ class Waiting:
 def sendable_lsn(
     cluster: Cluster, connection: Connection, setting: str, end: int
 ) -> tuple[int, Waiting | None]:
-    """How far the standbys have confirmed the log, and what is wrong with one that holds it back.
+    """Return how far the standbys have confirmed the log, and what is wrong with one that holds it
+    back.
 
     Args:
         setting: names of their physical slots, with commas.

@@ -23,7 +23,7 @@ RowsOf = Callable[[FunctionContext], Iterator[Row]]
 
 
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
-    """The visible rows of one of our tables."""
+    """Yield the visible rows of one of our tables."""
     catalog = context.catalog
     for row in catalog.connection.execute(
         select(catalog.rows_of(schema_table.metadata.tables[name]))

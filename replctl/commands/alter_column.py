@@ -202,7 +202,7 @@ def _collect_drops(
 
 
 def existing_column(relation: Relation, name: str) -> Column:
-    """A column that an action names.
+    """Return a column that an action names.
 
     Raises:
         UndefinedColumn: there is none.

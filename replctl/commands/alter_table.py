@@ -94,7 +94,7 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
 def find_table(
     ddl: Ddl, name: ast.RangeVar, action: str, *, missing_ok: bool = False
 ) -> Relation | None:
-    """The table that a statement alters; None if there is none, and that is no error.
+    """Return the table that a statement alters; None if there is none, and that is no error.
 
     Args:
         action: what is to be done with it, for the error.
@@ -264,7 +264,7 @@ def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableC
 
 
 def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
-    """The index that is to identify rows.
+    """Return the index that is to identify rows.
 
     Raises:
         UndefinedObject: there is no such index.

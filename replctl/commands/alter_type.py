@@ -114,7 +114,7 @@ def _analyzer(ddl: Ddl, relation: Relation) -> Analyzer:
 
 
 def _value_of_child(value: nodes.Expr, relation: Relation, child: Relation) -> nodes.Expr:
-    """The expression of USING over the columns of a table below, which are found by name."""
+    """Return the expression of USING over the columns of a table below, which are found by name."""
     used = columns_used(value)
     if 0 in used:
         raise FeatureNotSupported(
@@ -215,7 +215,7 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
 
 
 def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
-    """A column's default, or its generation expression, in the new type."""
+    """Return a column's default, or its generation expression, in the new type."""
     if column.default is None:
         return None
     coercion = Coercion(ddl.environment, ddl.now)

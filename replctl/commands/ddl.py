@@ -96,7 +96,7 @@ class Ddl:
         self.notices.append(Notice(severity, message, sqlstate, detail, hint))
 
     def relation(self, oid: int) -> Relation:
-        """A relation as it is now."""
+        """Return a relation as it is now."""
         found = get_relation(self.catalog, oid)
         assert found is not None
         return found
@@ -227,8 +227,8 @@ def _report(ddl: Ddl) -> None:
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:
-    """The versions of the tables whose rows matter: somebody who knows no locks may have written
-    them."""
+    """Return the versions of the tables whose rows matter: somebody who knows no locks may have
+    written them."""
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
         oid: _listed_version(relation.storage.location)
@@ -238,7 +238,7 @@ def _versions(ddl: Ddl) -> dict[int, int | None]:
 
 
 def _listed_version(location: str) -> int | None:
-    """The newest version; None if it cannot be told, which stops only what looks at rows."""
+    """Return the newest version; None if it cannot be told, which stops only what looks at rows."""
     try:
         return latest_version(location)
     except IoError:

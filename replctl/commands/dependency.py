@@ -95,7 +95,7 @@ _RELATIONS: dict[str, Kind] = {
 
 
 def relation_object(relation: Relation) -> Object:
-    """A relation as an object that can be dropped."""
+    """Return a relation as an object that can be dropped."""
     return Object(_RELATIONS[relation.kind], relation.oid)
 
 
@@ -270,7 +270,7 @@ def _views(
 
 
 def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
-    """The sequences that a table or a column owns, and its defaults that use any."""
+    """Yield the sequences that a table or a column owns, and its defaults that use any."""
     attnum = target.number if target.kind == "column" else None
     for sequence in owned_sequences(ddl.catalog, target.oid, attnum):
         yield Dependent(Object("sequence", sequence.relid), target, is_silent=True)
@@ -312,8 +312,8 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """The foreign keys that refer to a table, except for those of partitions, which go with their
-    parent's."""
+    """Return the foreign keys that refer to a table, except for those of partitions, which go with
+    their parent's."""
     table = schema.pg_constraint
     rows = ddl.catalog.select(
         table,
@@ -405,7 +405,7 @@ def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:
 
 
 def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
-    """The table that an index is on."""
+    """Return the table that an index is on."""
     return ddl.relation(index_table_oid(ddl.catalog, index_oid))
 
 

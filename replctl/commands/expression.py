@@ -21,7 +21,7 @@ from replctl.parser import ast
 
 
 def relation_scope(relation: Relation) -> RelationScope:
-    """The columns of a relation, as names for its expressions."""
+    """Return the columns of a relation, as names for its expressions."""
     columns = tuple(
         ScopeColumn(c.name, c.attnum, c.type, c.typmod, c.collation) for c in relation.columns
     )
@@ -60,7 +60,7 @@ def default_expression(
 def check_expression(
     environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
 ) -> nodes.Expr:
-    """The condition of CHECK.
+    """Return the condition of CHECK.
 
     Raises:
         PostgresError: the expression is wrong, or no boolean.
@@ -74,7 +74,7 @@ def check_expression(
 def index_predicate(
     environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
 ) -> nodes.Expr:
-    """The condition of CREATE INDEX ... WHERE.
+    """Return the condition of CREATE INDEX ... WHERE.
 
     Raises:
         InvalidObjectDefinition: a function in it is not immutable.
@@ -90,7 +90,7 @@ def index_predicate(
 
 
 def columns_used(expr: nodes.Expr) -> set[int]:
-    """The attnums of the columns in an expression; 0 stands for the whole row."""
+    """Return the attnums of the columns in an expression; 0 stands for the whole row."""
     return {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
 
 

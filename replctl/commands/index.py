@@ -242,7 +242,7 @@ def _attach_index(
 
 
 def constraint_of(relation: Relation, index: Index) -> Constraint | None:
-    """The constraint that an index enforces."""
+    """Return the constraint that an index enforces."""
     return next(
         (c for c in relation.constraints if c.index_oid == index.oid and c.kind in "pu"), None
     )

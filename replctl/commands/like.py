@@ -48,7 +48,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
 
 
 def like_columns(like: Like) -> list[ColumnDraft]:
-    """The columns, with NOT NULL but without defaults."""
+    """Return the columns, with NOT NULL but without defaults."""
     return [
         ColumnDraft(
             replace(
@@ -70,7 +70,8 @@ def like_columns(like: Like) -> list[ColumnDraft]:
 
 
 def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A table's columns with the defaults and generation expressions that they are to have."""
+    """Return a table's columns with the defaults and generation expressions that they are to
+    have."""
     by_name = {column.name: column for column in columns}
     for like in likes:
         for source in like.source.columns:

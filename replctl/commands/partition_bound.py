@@ -35,7 +35,7 @@ _DAY = 86_400_000_000  # microseconds
 
 
 def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> PartitionBound:
-    """A bound of `parent`'s partitions, its values cast to the types of the key.
+    """Return a bound of `parent`'s partitions, its values cast to the types of the key.
 
     Raises:
         InvalidTableDefinition: it is no bound of that kind of partitioned table.
@@ -121,7 +121,7 @@ def _infinity(raw: ast.RawExpr) -> str | None:
 
 
 def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
-    """A value as canonical text of the key column's type (transformPartitionBoundValue)."""
+    """Return a value as canonical text of the key column's type (transformPartitionBoundValue)."""
     analyzer = QueryAnalyzer(ddl.environment, ddl.now).analyzer(
         FromScope(), ExprContext.PARTITION_BOUND
     )
@@ -299,7 +299,7 @@ def _end(
 
 
 def _differing(one: _End, other: _End) -> int:
-    """The place of the first datum in which two ends differ, 0 if there is none."""
+    """Return the place of the first datum in which two ends differ, 0 if there is none."""
     for place, (a, b) in enumerate(zip(one[0], other[0], strict=False)):
         if a != b:
             return place
@@ -307,7 +307,7 @@ def _differing(one: _End, other: _End) -> int:
 
 
 def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str], Any]:
-    """A function from canonical texts of a type to values that compare as the type's do.
+    """Return a function from canonical texts of a type to values that compare as the type's do.
 
     Raises:
         FeatureNotSupported: the order of the type is not known here.

@@ -68,7 +68,7 @@ def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
 
 
 def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
-    """The lines of the DETAIL of an error that names what depends on a role
+    """Return the lines of the DETAIL of an error that names what depends on a role
     (checkSharedDependencies)."""
     here = (0, ddl.catalog.database_oid)
     dependencies = role_dependencies(ddl, role_oid)

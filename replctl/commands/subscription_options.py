@@ -96,7 +96,7 @@ class SubscriptionOptions:
         )
 
     def applied(self, subscription: Subscription) -> Subscription:
-        """A subscription with those of the options that are simply kept in it."""
+        """Return a subscription with those of the options that are simply kept in it."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
@@ -106,7 +106,7 @@ class SubscriptionOptions:
 
 
 def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> SubscriptionOptions:
-    """The options of a list, of which only those that are `known` may stand in it.
+    """Return the options of a list, of which only those that are `known` may stand in it.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, InvalidName: an option or its value is wrong.

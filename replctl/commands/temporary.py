@@ -23,8 +23,8 @@ def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
 
 
 def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
-    """The schema that a temporary relation is made in; the first one of a session makes it, and
-    drops what sessions have left whose processes have died (InitTempTableNamespace).
+    """Return the schema that a temporary relation is made in; the first one of a session makes it,
+    and drops what sessions have left whose processes have died (InitTempTableNamespace).
 
     Raises:
         InvalidTableDefinition: the name says another schema (42P16).

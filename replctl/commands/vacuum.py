@@ -195,7 +195,7 @@ def _is_on(option: ast.DefElem) -> bool:
 
 
 def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
-    """The relation of that name; None for a catalog, which is no table of anybody's."""
+    """Return the relation of that name; None for a catalog, which is no table of anybody's."""
     name = item.relation
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)

@@ -69,7 +69,7 @@ class Entry:
     comments: tuple[Entry, ...] = field(default=())
 
     def shown(self) -> str:
-        """The entry under its heading."""
+        """Return the entry under its heading."""
         label = "Data for Name" if self.kind == "TABLE DATA" else "Name"
         heading = (
             f"{label}: {_on_one_line(self.name)}; Type: {self.kind};"

@@ -17,7 +17,7 @@ from replctl.types.quote import quote_identifier
 
 
 def policies(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """The policies of tables, and whether they count."""
+    """Yield the policies of tables, and whether they count."""
     for table in relations.values():
         owner = source.role_name(table.owner)
         if table.has_row_security:

@@ -42,7 +42,7 @@ class Source:
     def commented(
         self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
     ) -> Entry:
-        """An entry with the comment on an object of it, if there is one.
+        """Return an entry with the comment on an object of it, if there is one.
 
         Args:
             what: `TABLE`, `COLUMN`, ...
@@ -74,7 +74,7 @@ def type_key(name: str) -> Iterator[ObjectKey]:
 
 
 def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
-    """The functions, operators, types and sequences that expressions name."""
+    """Yield the functions, operators, types and sequences that expressions name."""
     for expr in exprs:
         if expr is None:
             continue

@@ -204,7 +204,7 @@ class _Match:
             self._compatible = "text"
 
     def real(self, type_: str) -> str:
-        """The type that a polymorphic one stands for.
+        """Return the type that a polymorphic one stands for.
 
         Raises:
             DatatypeMismatch: it is a range and no argument tells which.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def make_window_function(
     analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr | None
 ) -> nodes.WindowFunc:
-    """The call of a window function, or of an aggregate as one.
+    """Return the call of a window function, or of an aggregate as one.
 
     Args:
         last_set: the last set-returning call before the arguments were analysed.

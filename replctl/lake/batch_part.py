@@ -102,7 +102,7 @@ class BatchPart:
         }
 
     def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
-        """The row filters that the changes have passed, by the table's OID."""
+        """Return the row filters that the changes have passed, by the table's OID."""
         return {
             self.families[name][0].oid: item.relation.filters
             for item, _start in self._changes
@@ -223,8 +223,8 @@ class _Problems:
 def _after_truncations(
     batch: ChangeBatch, truncations: tuple[Truncation, ...], first: int, last: int
 ) -> Iterator[tuple[RelationChanges, int]]:
-    """The changes of a batch at positions from `first` to `last`, for each relation those behind
-    its last TRUNCATE, with the position that they start from."""
+    """Yield the changes of a batch at positions from `first` to `last`, for each relation those
+    behind its last TRUNCATE, with the position that they start from."""
     starts = {name: t.position + 1 for t in truncations for name in t.relations}
     for item in batch.changes:
         start = starts.get((item.relation.schema, item.relation.name), first)

@@ -106,7 +106,8 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """The tables of the database, all or some, of which that is so, or that cannot be listed."""
+    """Return the tables of the database, all or some, of which that is so, or that cannot be
+    listed."""
     behind = []
     for table in logged_tables(catalog, relids):
         try:
@@ -399,7 +400,7 @@ def check_written(
 
 
 def not_carried_out(relation: Relation) -> DataCorrupted:
-    """The error of a write that Delta has taken for one that was done already."""
+    """Return the error of a write that Delta has taken for one that was done already."""
     assert relation.storage is not None
     return DataCorrupted(
         f'a write into table "{relation.qualified_name}" was not carried out',
@@ -566,8 +567,8 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """How its changes are read: whether images of updates have to be paired by row id, as ours say,
-    and others' may need it; and whether versions have to be compared."""
+    """Return how its changes are read: whether images of updates have to be paired by row id, as
+    ours say, and others' may need it; and whether versions have to be compared."""
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )

@@ -96,7 +96,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
 
 
 def _mark(body: Mapping[str, Any]) -> CommitMark:
-    """The mark of a body that is signed, and so as `signed_text` has made it."""
+    """Return the mark of a body that is signed, and so as `signed_text` has made it."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
     for name in ("undoes", "origin_at"):

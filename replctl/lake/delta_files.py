@@ -118,7 +118,7 @@ def _list(files: Iterator[tuple[str, float]], location: str) -> list[tuple[str, 
 
 
 def table_size(location: str) -> int:
-    """Bytes of the files that a table consists of now; 0, where there is no table.
+    """Return bytes of the files that a table consists of now; 0, where there is no table.
 
     Raises:
         ObjectNotInPrerequisiteState: as `unneeded_files`.

@@ -77,7 +77,7 @@ def _is_wanted(
 
 
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
-    """How many changes decoding an entry gives, or `unknown`."""
+    """Return how many changes decoding an entry gives, or `unknown`."""
     relation = relations.get(entry.relid)
     if entry.action == BREAK:
         return unknown

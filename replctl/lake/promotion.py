@@ -134,7 +134,7 @@ def _look_up(cluster: Cluster, connection: Connection, *, without_tables: bool) 
 
 
 def _missing(catalog: Catalog) -> list[Relation]:
-    """The tables of a database that have been written and are not there."""
+    """Return the tables of a database that have been written and are not there."""
     relations = load_relations(catalog, relation_oids(catalog, "rm"))
     return [relation for relation in relations.values() if _is_missing(relation)]
 

@@ -88,7 +88,7 @@ class ReplicatedTable:
         return all(c.sent is not None or c.generated is not None for c in columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
-        """The changes that have to be applied without those of other transactions."""
+        """Return the changes that have to be applied without those of other transactions."""
         if not self.target.key:
             return set(changes.positions)
         sent = [self.target.column(attnum).sent for attnum in self.target.key]
@@ -138,7 +138,7 @@ class ReplicatedTable:
             yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
 
     def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
-        """How many rows the publisher does not send, those in a scope and all."""
+        """Return how many rows the publisher does not send, those in a scope and all."""
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
         in_scope, total = engine.count_unpublished(self.target, self.sent, cast(str, rows), filters)
@@ -215,8 +215,8 @@ class ReplicatedTable:
     def _located(
         self, changes: RelationChanges, first: int, last: int, error: DataError
     ) -> ReplicationConflict:
-        """Where a value or an expression fails: the first change that fails without those after
-        it."""
+        """Return where a value or an expression fails: the first change that fails without those
+        after it."""
         positions = sorted(p for p in changes.positions if first <= p <= last)
         low, high = 0, len(positions) - 1
         while low < high:
@@ -237,8 +237,8 @@ class ReplicatedTable:
         return ReplicationConflict(position, error, name, Action(action).name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
-        """The target, with a value for each of `count()` new rows taken from the sequences in its
-        defaults."""
+        """Return the target, with a value for each of `count()` new rows taken from the sequences
+        in its defaults."""
         columns = []
         for column in self.target.columns:
             default = None if column.sent is not None else column.default
@@ -374,7 +374,7 @@ class TableOutcome:
         return self.outcome.moves_keys or self.outcome.matching != "key"
 
     def leaf_relid(self, number: int) -> int:
-        """The OID of a leaf."""
+        """Return the OID of a leaf."""
         return self.table.target.leaves[number].relid
 
     def write(self, number: int, relations: Mapping[int, Relation], note: CommitNote) -> None:
@@ -409,7 +409,7 @@ def written_leaves(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> dict[int, int | None]:
-    """Those of a batch's targets that it is written into, with their versions before.
+    """Return those of a batch's targets that it is written into, with their versions before.
 
     Args:
         targets: version before and step by OID.
@@ -425,7 +425,8 @@ def undone_leaves(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> set[int]:
-    """Those that it was written into, and that is undone: another write needs another step."""
+    """Return those that it was written into, and that is undone: another write needs another
+    step."""
     steps = _written_steps(session, tables, targets, application)
     return {relid for relid, is_undone in steps.items() if is_undone}
 
@@ -436,7 +437,7 @@ def _written_steps(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
-    """The targets whose step is in the table's log, each with whether it was undone."""
+    """Return the targets whose step is in the table's log, each with whether it was undone."""
     result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
@@ -464,10 +465,10 @@ def first_action(
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> dict[str, int]:
-    """How many changes of each action are sent in a range."""
+    """Return how many changes of each action are sent in a range."""
     return session.engine().count_actions(_staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:
-    """The changes that a publisher of ours has decoded."""
+    """Return the changes that a publisher of ours has decoded."""
     return cast("Staged", rows)

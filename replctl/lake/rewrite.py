@@ -99,7 +99,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
 
 
 def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
-    """A name for a new column, which no other one gets, whatever becomes of this one."""
+    """Return a name for a new column, which no other one gets, whatever becomes of this one."""
     assert relation.storage is not None
     stored = stored_names(relation.storage.location)
     with session.cluster.write(session.database_oid, session.xids) as catalog:

@@ -155,7 +155,7 @@ class TableWriter:
             commit_log.check_written(self.session.cluster, self.relations[relid], mark, before)
 
     def source(self, relid: int) -> TableSource:
-        """The newest state of one of the relations, to read."""
+        """Return the newest state of one of the relations, to read."""
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
@@ -417,7 +417,7 @@ def _begin(
     oids: Sequence[int],
     is_whole: bool,
 ) -> tuple[TableWriter, int]:
-    """The writer, and where the log was."""
+    """Return the writer, and where the log was."""
     cluster, block = session.cluster, session.block
     with cluster.write(session.database_oid, session.xids) as catalog:
         catalog.lock({object_lock(session.database_oid, oid, LockMode.USE) for oid in oids})

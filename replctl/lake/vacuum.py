@@ -193,7 +193,7 @@ def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
 
 
 def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
-    """The oldest need of the session's database, or of all."""
+    """Return the oldest need of the session's database, or of all."""
     retention = int(session.setting("replctl.vacuum_retention"))
     database_oid = None if is_for_cluster else session.database_oid
     with session.read() as catalog:
@@ -205,8 +205,8 @@ def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
 
 
 def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
-    """The oldest version of a table that somebody may read; None where it cannot be said, or there
-    is none."""
+    """Return the oldest version of a table that somebody may read; None where it cannot be said, or
+    there is none."""
     versions = [oldest_needed_version(catalog, oid, horizon)]
     versions += [
         intent.version for intent in list_intents(catalog.connection) if intent.relid == oid

@@ -93,7 +93,7 @@ Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
 
 
 def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
-    """The expression that operands and operators, in the order of the text, make.
+    """Return the expression that operands and operators, in the order of the text, make.
 
     Raises:
         MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE

@@ -131,20 +131,20 @@ class Parser:
         }
 
     def start(self, text: str, start: str) -> ParserState[int]:
-        """A parser at the start of `text`, whose tokens are `state.lexer.lex(state)`."""
+        """Return a parser at the start of `text`, whose tokens are `state.lexer.lex(state)`."""
         thread = LexerThread.from_text(self._lexer, text)
         return ParserState(self._configurations[start], thread)
 
 
 @cache
 def parser() -> Parser:
-    """The parser of what replctl has; its results are nodes."""
+    """Return the parser of what replctl has; its results are nodes."""
     return _parser(GRAMMAR_FILES, _Callbacks(_Builder()))
 
 
 @cache
 def full_parser() -> Parser:
-    """The parser of what PostgreSQL has; its results are Lark's trees."""
+    """Return the parser of what PostgreSQL has; its results are Lark's trees."""
     return _parser((*GRAMMAR_FILES, UNSUPPORTED_FILE), None)
 
 
@@ -189,7 +189,7 @@ def _make(grammar: str) -> _Tables:
 
 
 def _plain(table: IntParseTable) -> IntParseTable:
-    """The table with names that are plain strings and equal entries that are one.
+    """Return the table with names that are plain strings and equal entries that are one.
 
     A name from the grammar is a Token, which takes Python code to compare.
     """

@@ -78,5 +78,5 @@ class CommandContext:
 
 
 def missing_argument(slash: SlashScanner) -> PsqlError:
-    """The complaint about a command that needs more arguments than it has."""
+    """Return the complaint about a command that needs more arguments than it has."""
     return PsqlError(f"\\{slash.command}: missing required argument")

@@ -21,7 +21,7 @@ class Target(NamedTuple):
 
 
 def target_of(name: str) -> Target:
-    """A database's name or, as everywhere in libpq, a connection string in its place.
+    """Return a database's name or, as everywhere in libpq, a connection string in its place.
 
     Raises:
         PsqlError: it is no connection string, or it leads to a server.

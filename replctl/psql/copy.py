@@ -65,7 +65,7 @@ class _Tokens:
         self._place = 0
 
     def next(self, delimiters: str, quotes: str, *, escapes: bool = False) -> str:
-        """The next word; a delimiter is one by itself, and so is what stands in quotes.
+        """Return the next word; a delimiter is one by itself, and so is what stands in quotes.
 
         Args:
             escapes: E'...' has escapes with backslashes.

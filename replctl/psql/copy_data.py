@@ -52,7 +52,7 @@ class CopyData:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """The session's COPYs find their data; what they leave of it is passed over."""
+        """Yield the session's COPYs find their data; what they leave of it is passed over."""
         session = self._settings.session
         assert session is not None
         before = session.on_copy_in, session.on_copy_out

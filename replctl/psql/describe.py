@@ -97,7 +97,7 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
 
 @contextmanager
 def described(settings: PsqlSettings) -> Iterator[Described]:
-    """The connected database, to be looked at.
+    """Yield the connected database, to be looked at.
 
     Raises:
         PsqlError: there is no connection.
@@ -164,7 +164,7 @@ def _describe_relations(
 
 
 def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
-    """The relations of these kinds that a pattern means, by schema and name."""
+    """Return the relations of these kinds that a pattern means, by schema and name."""
     rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
     names = pg_namespace.schema_names(target.catalog)
     oids = [
@@ -179,7 +179,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
 def find_system_relations(
     target: Described, kinds: str, pattern: NamePattern
 ) -> list[SystemRelation]:
-    """The catalogs and system views of these kinds that a pattern means."""
+    """Return the catalogs and system views of these kinds that a pattern means."""
     return [
         relation
         for relation in system_relations_by_oid().values()
@@ -319,13 +319,13 @@ def _list_schemas(target: Described, pattern: str | None, verbose: bool, show_sy
 
 
 def shown_acl(target: Described, acl: Acl | None) -> str | None:
-    """An access list, an item on each line (printACLColumn)."""
+    """Return an access list, an item on each line (printACLColumn)."""
     items = acl_items(target.catalog, acl)
     return items if items is None else "\n".join(items) or "(none)"
 
 
 def policy_roles(target: Described, policy: Policy) -> list[str]:
-    """The names of the roles that a policy is for; none where it is for everybody."""
+    """Return the names of the roles that a policy is for; none where it is for everybody."""
     names = role_names(target.catalog)
     return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)
 

@@ -42,7 +42,7 @@ class Interpolation:
         self.is_active = True
 
     def lookup(self, name: str) -> str | None:
-        """The value of a variable, unless variables do not count here."""
+        """Return the value of a variable, unless variables do not count here."""
         return self.variables.get(name) if self.is_active else None
 
     def substitute(self, kind: str, reference: str) -> str:
@@ -75,7 +75,7 @@ class Input:
         self._sources = [_Source(line)]
 
     def current(self) -> _Source | None:
-        """Where to read on; None at the end of the line."""
+        """Return where to read on; None at the end of the line."""
         while self._sources[-1].pos == len(self._sources[-1].text):
             if len(self._sources) == 1:
                 return None

@@ -116,7 +116,7 @@ def _subcommand(name: str, argv: list[str], variables: Variables, messages: Mess
 def _settings(
     options: Options, variables: Variables, messages: Messages, *, makes_clusters: bool = True
 ) -> PsqlSettings:
-    """The state that the options ask for.
+    """Return the state that the options ask for.
 
     Args:
         makes_clusters: a cluster that is not there is made when it is connected to.

@@ -98,7 +98,7 @@ def report_text(
     verbosity: str = "default",
     show_context: str = "errors",
 ) -> str:
-    """An error or notice with its fields, one to a line (pqBuildErrorMessage3).
+    """Return an error or notice with its fields, one to a line (pqBuildErrorMessage3).
 
     Args:
         statement: what its position counts in; None leaves the extract away.

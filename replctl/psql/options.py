@@ -125,7 +125,8 @@ def parse_options(argv: list[str]) -> Options:
 
 
 def find_subcommand(argv: list[str]) -> tuple[str, list[str]] | None:
-    """A subcommand and its own arguments, if the first argument that is no option names one."""
+    """Return a subcommand and its own arguments, if the first argument that is no option names
+    one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])
     except getopt.GetoptError:

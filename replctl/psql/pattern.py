@@ -62,7 +62,8 @@ def _check_database(part: tuple[str, str], database: str, pattern: str) -> None:
 
 
 def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
-    """The parts between dots: each as a regular expression, and literally (patternToSQLRegex)."""
+    """Return the parts between dots: each as a regular expression, and literally
+    (patternToSQLRegex)."""
     parts: list[tuple[list[str], list[str]]] = [([], [])]
     in_quotes = False
     position = 0

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(
 
 
 def prompt_text(context: CommandContext, variable: str | None = None) -> str:
-    """The prompt before the next line.
+    """Return the prompt before the next line.
 
     Args:
         variable: that has it; None: PROMPT1 or PROMPT2, as the line begins a statement or not.

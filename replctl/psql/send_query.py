@@ -184,7 +184,7 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
 
 
 def _describe(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
-    """The columns that a query would return."""
+    """Return the columns that a query would return."""
     from replctl.execute import describe
 
     assert settings.session is not None

@@ -179,7 +179,7 @@ def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> 
 
 
 def with_subscription(error: PostgresError, subscription: str) -> PostgresError:
-    """The error with a line of context that says whose it is."""
+    """Return the error with a line of context that says whose it is."""
     shown = copy.copy(error)
     line = f'subscription "{subscription}"'
     shown.context = line if error.context is None else f"{error.context}\n{line}"

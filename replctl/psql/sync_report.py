@@ -71,7 +71,7 @@ class _Outcome:
         return f"{shown}: {failed}{', '.join(parts)}"
 
     def fields(self) -> dict[str, object]:
-        """The same, under names for programs."""
+        """Return the same, under names for programs."""
         error = self.error
         return {
             "subscription": self.name,
@@ -141,8 +141,8 @@ class SyncReport:
             self._settings.say(outcome.line(is_qualified=count[outcome.name] > 1))
 
     def _outcomes(self, failures: Sequence[SyncFailure]) -> list[_Outcome]:
-        """All subscriptions of the cluster, by database and name; none on a standby, where none
-        runs."""
+        """Return all subscriptions of the cluster, by database and name; none on a standby, where
+        none runs."""
         cluster = self._session.cluster
         if cluster.is_in_recovery:
             return []

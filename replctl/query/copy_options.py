@@ -106,7 +106,7 @@ def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFo
 
 
 def _text(option: ast.CopyOption, is_from: bool = True) -> str:
-    """Its value as a string (defGetString)."""
+    """Return its value as a string (defGetString)."""
     if option.is_star:
         return "*"
     if option.columns is not None:
@@ -117,7 +117,7 @@ def _text(option: ast.CopyOption, is_from: bool = True) -> str:
 
 
 def _boolean(option: ast.CopyOption, is_from: bool = True) -> bool:
-    """Its value as a Boolean, which a missing one means as well (defGetBoolean)."""
+    """Return its value as a Boolean, which a missing one means as well (defGetBoolean)."""
     value = _boolean_or_none(option)
     if value is None:
         raise SqlSyntaxError(f"{option.name} requires a Boolean value")

@@ -59,12 +59,12 @@ class LineReader:
             yield line
 
     def header(self) -> str:
-        """The first line, whatever it is, if it is the only one, too."""
+        """Return the first line, whatever it is, if it is the only one, too."""
         self.number += 1
         return self._line()
 
     def _line(self) -> str:
-        """The next line without its end.
+        """Return the next line without its end.
 
         Raises:
             BadCopyFileFormat: it does not end as the others do.
@@ -117,7 +117,7 @@ class LineReader:
                 place += 1  # what follows a backslash has no meaning of its own
 
     def _end_of_line(self, text: str, char: str, place: int) -> str:
-        """The end of a line, which has to be that of the lines before."""
+        """Return the end of a line, which has to be that of the lines before."""
         end = char
         if char == "\r" and self._eol in (None, "\r\n") and text[place : place + 1] == "\n":
             end = "\r\n"
@@ -151,7 +151,7 @@ class LineReader:
         raise BadCopyFileFormat("end-of-copy marker corrupt")
 
     def _next(self) -> str:
-        """The next piece; nothing at the end."""
+        """Return the next piece; nothing at the end."""
         piece = next(self._data, b"")
         try:
             text = piece.decode(self._codec)
@@ -178,7 +178,7 @@ class FieldReader:
         self._quoted_special = re.compile(f"[{re.escape(format_.quote + format_.escape)}]")
 
     def fields(self, line: str) -> list[Field]:
-        """The fields of a line: None for NULL.
+        """Return the fields of a line: None for NULL.
 
         Raises:
             BadCopyFileFormat: a quoted field does not end.

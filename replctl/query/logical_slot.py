@@ -67,7 +67,7 @@ class SlotCall:
 
 
 def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
-    """The calls in a query that have to be carried out before it.
+    """Return the calls in a query that have to be carried out before it.
 
     Raises:
         FeatureNotSupported: an argument uses columns.
@@ -93,7 +93,7 @@ def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
 
 
 def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
-    """The rows of a call, as texts: LSN, xid, data.
+    """Return the rows of a call, as texts: LSN, xid, data.
 
     Raises:
         NullValueNotAllowed, InvalidParameterValue: an argument is wrong.
@@ -132,7 +132,8 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
 
 
 def _opened(session: Session, call: SlotCall) -> tuple[ReplicationSlot, OutputPlugin]:
-    """The slot of a call, and its plugin with the options of the call (CreateDecodingContext)."""
+    """Return the slot of a call, and its plugin with the options of the call
+    (CreateDecodingContext)."""
     from replctl.lake.retention import check_slot
 
     if call.slot_name is None:

@@ -130,8 +130,8 @@ def _check_permitted(
 def _with_policies(
     session: Session, catalog: Catalog, named: Relation, changes: Sequence[_Change], command: str
 ) -> list[_Change]:
-    """The changes with what policies say: those of the table that the statement names, also about
-    the tables that inherit from it."""
+    """Return the changes with what policies say: those of the table that the statement names, also
+    about the tables that inherit from it."""
     environment = session.environment(catalog)
     result = []
     for change in changes:
@@ -157,8 +157,8 @@ def _with_policies(
 
 
 def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
-    """The tables that a statement changes, those aside that its condition leaves out from the
-    beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
+    """Return the tables that a statement changes, those aside that its condition leaves out from
+    the beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
     left = [
         change for change in changes if change.where is None or not _is_never_true(change.where)
     ]
@@ -176,8 +176,8 @@ def _is_never_true(condition: nodes.Expr) -> bool:
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
-    """The tables that a statement concerns: one with its partitions, or each of an inheritance
-    tree."""
+    """Return the tables that a statement concerns: one with its partitions, or each of an
+    inheritance tree."""
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
     family = load_relations(catalog, descendants_of(catalog, relation.oid))
@@ -191,7 +191,7 @@ def _change(
     named: Relation,
     statement: ast.Update | ast.Delete,
 ) -> _Change:
-    """The statement as it concerns one table: its columns are found by name."""
+    """Return the statement as it concerns one table: its columns are found by name."""
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
@@ -211,7 +211,7 @@ def _change(
 def _assignments(
     analyzer: QueryAnalyzer, inner: Analyzer, relation: Relation, statement: ast.Update
 ) -> dict[int, nodes.Expr]:
-    """The new values of SET, by attnum (transformUpdateTargetList)."""
+    """Return the new values of SET, by attnum (transformUpdateTargetList)."""
     values: dict[int, nodes.Expr] = {}
     for assignment in statement.assignments:
         for target, raw in _pairs(assignment):
@@ -300,7 +300,7 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
 
 
 def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
-    """The columns that are assigned, and those that are generated from them."""
+    """Return the columns that are assigned, and those that are generated from them."""
     changed = set(assigned)
     for column in target.columns:
         generated = column.generated
@@ -310,7 +310,8 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
 
 
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
-    """SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum> after."""
+    """Return SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum>
+    after."""
     with session.read() as catalog:
         context = session.function_context(catalog)
         dialect = LakeDialect(context, {_TARGET: target_rows(target)})
@@ -339,7 +340,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
 
 
 def _new(target: Target, is_update: bool) -> list[TargetColumn]:
-    """The columns whose new values the query of the rows has to give."""
+    """Return the columns whose new values the query of the rows has to give."""
     return [column for column in target.columns if is_update and column.generated is None]
 
 

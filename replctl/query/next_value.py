@@ -56,7 +56,8 @@ def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.E
 
 
 def with_columns(expr: nodes.Expr, attnums: dict[int, int]) -> nodes.Expr:
-    """An expression that finds the values of sequences in columns, by the sequences' OIDs."""
+    """Return an expression that finds the values of sequences in columns, by the sequences'
+    OIDs."""
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
         oid = sequence_of_call(node)

@@ -131,7 +131,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:
-    """The columns that a query, or a part of one, uses of each item in FROM."""
+    """Return the columns that a query, or a part of one, uses of each item in FROM."""
     used: dict[int, set[int]] = defaultdict(set)
 
     def note(part: Any) -> None:

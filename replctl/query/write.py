@@ -113,7 +113,7 @@ class WrittenTable:
             raise error
 
     def _keys(self, assigned: Collection[int] | None) -> list[UniqueKey]:
-        """The unique keys that may have new values."""
+        """Return the unique keys that may have new values."""
         return [
             key
             for key in self.target.unique
@@ -181,7 +181,7 @@ class WrittenTable:
 
     @contextmanager
     def _reader(self) -> Iterator[RowReader]:
-        """The current role, which an error about a row is told to."""
+        """Yield the current role, which an error about a row is told to."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
             yield RowReader(privileges, self._plan.supplied, self._plan.named)
@@ -197,7 +197,7 @@ def plan_of(catalog: Catalog, relation: Relation) -> Plan:
 
 
 def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
-    """The table that a statement writes.
+    """Return the table that a statement writes.
 
     Raises:
         UndefinedTable: there is none of that name.

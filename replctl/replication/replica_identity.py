@@ -121,5 +121,5 @@ def _columns_of(expr: nodes.Expr) -> set[int]:
 
 
 def _names(relation: Relation, attnums: Collection[int]) -> set[str]:
-    """Columns by name: a partition may number them otherwise than its root."""
+    """Return columns by name: a partition may number them otherwise than its root."""
     return {column.name for column in relation.columns if column.attnum in attnums}

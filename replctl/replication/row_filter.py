@@ -38,7 +38,7 @@ def analyze_row_filter(
     now: datetime | None = None,
     analyze_query: AnalyzeQuery | None = None,
 ) -> nodes.Expr:
-    """The row filter that `WHERE (raw)` means for the relation in scope.
+    """Return the row filter that `WHERE (raw)` means for the relation in scope.
 
     Args:
         now: what literals like `today` stand for from now on.

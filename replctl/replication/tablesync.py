@@ -31,7 +31,7 @@ from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 
 
 def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
-    """The tables, by (schema, name), that apply does not know yet."""
+    """Return the tables, by (schema, name), that apply does not know yet."""
     relations = subscriber.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 

@@ -97,8 +97,8 @@ class SparkConf:
 
 
 def open_engine(conf: SparkConf) -> Engine:
-    """The engine of this process for `conf`; Spark is started, or connected to, at the first call,
-    and again when the one before is lost.
+    """Return the engine of this process for `conf`; Spark is started, or connected to, at the first
+    call, and again when the one before is lost.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.

@@ -89,7 +89,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlVa
 
 
 def date_as_timestamp(value: SqlValue, beyond: str) -> str:
-    """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
+    """Return a date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
 
     Args:
         beyond: what a date is that is later than all timestamps.

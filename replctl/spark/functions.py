@@ -44,7 +44,7 @@ def call(
     constants: Constants = (),
     collation: str | None = None,
 ) -> SqlValue:
-    """A call of a function, as Spark's own expression.
+    """Return a call of a function, as Spark's own expression.
 
     Args:
         result: PostgreSQL's type of the result.
@@ -106,8 +106,8 @@ def can_fail(source: str) -> bool:
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """A cast between binary-compatible types: text to varchar changes nothing, char(n) loses its
-    blanks by a function before it gets here."""
+    """Return a cast between binary-compatible types: text to varchar changes nothing, char(n) loses
+    its blanks by a function before it gets here."""
     if (value.type, target) == ("cidr", "inet"):
         raise FeatureNotSupported("cidr as inet is not supported")
     return SqlValue(value.text, target, value.spark)
@@ -145,7 +145,8 @@ def _operand(value: SqlValue) -> str:
 
 
 def _integer(template: str, target: str) -> str:
-    """An operation on integers: computed as BIGINT, so that leaving `target` is what overflows."""
+    """Return an operation on integers: computed as BIGINT, so that leaving `target` is what
+    overflows."""
     return f"CAST({template} AS {target})"
 
 
@@ -362,7 +363,7 @@ def _ilike(*, negate: bool) -> CollatedTranslator:
 
 
 def _constant(constants: Constants, place: int) -> str:
-    """The value of an argument that has to be a constant."""
+    """Return the value of an argument that has to be a constant."""
     constant = constants[place] if len(constants) > place else None
     if constant is None or constant.value is None:
         raise FeatureNotSupported("a pattern that is not a constant is not supported in Spark")
@@ -370,7 +371,7 @@ def _constant(constants: Constants, place: int) -> str:
 
 
 def _spark_pattern(pattern: str) -> str:
-    """A LIKE pattern for Spark, which refuses a backslash before an ordinary character.
+    """Return a LIKE pattern for Spark, which refuses a backslash before an ordinary character.
 
     `a\\bc%`  ->  `'abc%'`
     """

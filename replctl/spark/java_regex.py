@@ -116,7 +116,7 @@ class _Writer:
 
 @lru_cache(200)
 def _set(codes: Ranges) -> str:
-    """A set as a bracket expression, in the shorter of its two forms."""
+    """Return a set as a bracket expression, in the shorter of its two forms."""
     if not codes:
         return "(?!)"
     if len(codes) == 1 and codes[0][0] == codes[0][1]:

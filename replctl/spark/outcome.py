@@ -107,7 +107,7 @@ def grouped(
     counts_missing: bool = False,
     are_new: bool = False,
 ) -> Outcome:
-    """An outcome with its groups, which one pass over its rows tells.
+    """Return an outcome with its groups, which one pass over its rows tells.
 
     Args:
         counts_missing: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found
@@ -172,7 +172,7 @@ def _groups(
 def _groups_of_keys(
     engine: Engine, target: Target, rows: Staged
 ) -> tuple[tuple[OutcomeGroup, ...], bool]:
-    """The groups of new rows, and whether their keys are distinct.
+    """Return the groups of new rows, and whether their keys are distinct.
 
     An integer of the key is a bit among those of its 64 neighbours: where keys are dense, there is
     little to be sorted or sent between tasks.
@@ -223,7 +223,8 @@ class Problem:
 
 
 def earliest_problem(problems: Sequence[Problem]) -> Problem | None:
-    """The one that PostgreSQL meets first: a row's indexes are checked after all else, by OID."""
+    """Return the one that PostgreSQL meets first: a row's indexes are checked after all else, by
+    OID."""
 
     def place(problem: Problem) -> tuple[int, bool, int]:
         is_key = problem.kind in ("key", "unique")
@@ -252,7 +253,7 @@ _MISSING = ("missing_u", "missing_d")
 def outcome_columns(
     target: Target, *, with_old: bool = False, counts_missing: bool = False
 ) -> list[StagedColumn]:
-    """The columns of `finished_sql`."""
+    """Return the columns of `finished_sql`."""
     keys = [target.column(attnum) for attnum in target.key]
     return [
         *_CONTROL,
@@ -324,7 +325,7 @@ def default_sql(column: TargetColumn, place: str) -> str:
 
 
 def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
-    """The conflict or violation of the earliest change, or None if there is none.
+    """Return the conflict or violation of the earliest change, or None if there is none.
 
     Unique indexes other than the key are uniqueness.py's.
     """
@@ -350,8 +351,8 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """The row of an outcome with the smallest position that a query has, with the texts of the new
-    row."""
+    """Return the row of an outcome with the smallest position that a query has, with the texts of
+    the new row."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -368,7 +369,7 @@ def earliest_row(
 
 
 def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """The target's rows that satisfy a condition, with the number of their leaf."""
+    """Return the target's rows that satisfy a condition, with the number of their leaf."""
     where = " AND ".join(conditions) or "TRUE"
     return " UNION ALL ".join(
         f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
@@ -397,7 +398,7 @@ def _generated(column: TargetColumn) -> str:
 
 
 def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:
-    """All checks of a target: name, expression, and the leaf that alone has it."""
+    """Return all checks of a target: name, expression, and the leaf that alone has it."""
     own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
@@ -405,8 +406,8 @@ def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]
 
 
 def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
-    """The number of the first constraint that a new row violates: its attnum for NOT NULL, -1, -2,
-    ... for the checks; NULL if there is none.
+    """Return the number of the first constraint that a new row violates: its attnum for NOT NULL,
+    -1, -2, ... for the checks; NULL if there is none.
 
     Args:
         image: what the row's columns are called, before their attnums.

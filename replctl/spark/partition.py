@@ -18,7 +18,7 @@ from replctl.spark.values import Leaf, PartitionRule
 
 
 def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str:
-    """The index in `leaves` of the one that takes a row, NULL if none does.
+    """Return the index in `leaves` of the one that takes a row, NULL if none does.
 
     Args:
         column: SQL of the root table's column with an attnum.

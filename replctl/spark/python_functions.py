@@ -69,7 +69,7 @@ PACKAGE = "spark.replctl.package"
 
 
 def own_package() -> str:
-    """The release and the place of the modules that run here."""
+    """Return the release and the place of the modules that run here."""
     return f"{version('replctl')} {_root()}"
 
 
@@ -96,7 +96,7 @@ def _send_package(session: SparkSession, scratch: Path | None) -> None:
 
 
 def _definition(name: str) -> tuple[Callable[..., Any], str, Any]:
-    """A function with the Spark type and the Arrow type of its result."""
+    """Return a function with the Spark type and the Arrow type of its result."""
     import pyarrow as pa
 
     kind, _, type_name = name.removeprefix("replctl_").partition("_")
@@ -110,7 +110,7 @@ def _definition(name: str) -> tuple[Callable[..., Any], str, Any]:
 
 
 def _program(program: Program) -> Any:
-    """An expression as a function of Arrow columns."""
+    """Return an expression as a function of Arrow columns."""
     spark_type, arrow_type = python_program.result_types(program)
 
     def evaluate(*columns: Any) -> Any:
@@ -123,7 +123,7 @@ def _program(program: Program) -> Any:
 
 
 def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> Any:
-    """A strict function of values as one of Arrow columns."""
+    """Return a strict function of values as one of Arrow columns."""
 
     def evaluate(*columns: Any) -> Any:
         import pyarrow as pa
@@ -138,7 +138,8 @@ def _vectorised(function: Callable[..., Any], result: str, arrow_type: Any) -> A
 
 
 def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
-    """A function of any number of columns; pyspark asks for the types of arguments and result."""
+    """Return a function of any number of columns; pyspark asks for the types of arguments and
+    result."""
     import pyarrow as pa
     from pyspark.sql import functions
 
@@ -147,7 +148,7 @@ def _arrow_function(evaluate: Callable[..., Any], result: str) -> Any:
 
 
 def _wire_type(type_name: str) -> tuple[str, Any]:
-    """How a type's values travel, as Spark's type and as Arrow's."""
+    """Return how a type's values travel, as Spark's type and as Arrow's."""
     arrow_type = wire(type_name).arrow
     return python_program.wire_name(arrow_type), arrow_type
 
@@ -195,7 +196,7 @@ def _coerce(value: str, typmod: int) -> str:
 
 
 def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..., str | None]:
-    """An aggregate of numerics that have been collected."""
+    """Return an aggregate of numerics that have been collected."""
 
     def apply(values: Sequence[str]) -> str | None:
         answer = function([Decimal(value) for value in values])
@@ -205,7 +206,7 @@ def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..
 
 
 def _hash_partition(types: str, values: list[str | None], modulus: int) -> int:
-    """The remainder that a row leaves."""
+    """Return the remainder that a row leaves."""
     return partition_hash(types.split(","), values) % modulus
 
 

@@ -52,7 +52,7 @@ class QuerySize:
 
     @contextmanager
     def large(self, view: str) -> Iterator[None]:
-        """A view that has many rows, while the context lasts."""
+        """Yield a view that has many rows, while the context lasts."""
         self._large_views.add(view)
         try:
             yield

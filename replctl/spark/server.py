@@ -119,7 +119,7 @@ class Server:
 
 
 def find_server(cluster: Path) -> Server | None:
-    """The server of a cluster that runs, if there is one."""
+    """Return the server of a cluster that runs, if there is one."""
     folder = _Folder(cluster)
     return folder.read() if folder.is_locked() else None
 
@@ -219,7 +219,8 @@ def stop_server(cluster: Path) -> Server | None:
 
 
 def attach_server(cluster: Path) -> Server | None:
-    """The server of a cluster, for the rest of this process: it does not count as idle until then.
+    """Return the server of a cluster, for the rest of this process: it does not count as idle until
+    then.
 
     Raises:
         ConnectionFailure: there is a server that ended without being stopped.
@@ -392,7 +393,7 @@ class _Folder:
 
 
 def _conf_of(found: dict[str, Any]) -> ServerConf:
-    """A ServerConf that was written as JSON."""
+    """Return a ServerConf that was written as JSON."""
     properties = tuple((name, value) for name, value in found["properties"])
     return ServerConf(**{**found, "properties": properties})
 

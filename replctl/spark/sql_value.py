@@ -86,12 +86,12 @@ def bound(
 
 
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:
-    """A Spark expression that ends the query with a PostgreSQL error."""
+    """Return a Spark expression that ends the query with a PostgreSQL error."""
     return raised_sql(error_class(sqlstate)(message, detail=detail or None))
 
 
 def raised_sql(error: PostgresError) -> str:
-    """A Spark expression that ends the query with an error."""
+    """Return a Spark expression that ends the query with an error."""
     return f"raise_error({_literal(raised_text(error))})"
 
 
@@ -109,7 +109,7 @@ def _literal(text: str) -> str:
 
 
 def raised_text(error: PostgresError) -> str:
-    """An error as text that comes back from Spark within its own message."""
+    """Return an error as text that comes back from Spark within its own message."""
     parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
     if error.hint is not None:
         parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
@@ -117,7 +117,7 @@ def raised_text(error: PostgresError) -> str:
 
 
 def raised_error(message: str) -> PostgresError | None:
-    """The error that `raised_text` has put into a message of Spark's."""
+    """Return the error that `raised_text` has put into a message of Spark's."""
     found = _RAISED.search(message)
     if found is None:
         return None

@@ -50,14 +50,14 @@ class TableColumn:
     zone: PartitionZone | None = None
 
     def at(self, version: int) -> TableColumn:
-        """The same column as a version has it."""
+        """Return the same column as a version has it."""
         name = self.names[0][1] if self.names else self.storage_name
         for number, later in self.names:
             name = later if number <= version else name
         return replace(self, storage_name=name if self.since_version <= version else None)
 
     def as_text(self) -> TableColumn:
-        """The same column, its values in their text form."""
+        """Return the same column, its values in their text form."""
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
 
@@ -76,7 +76,7 @@ class TableSource:
     has_row_tracking: bool = True
 
     def column(self, attnum: int) -> TableColumn:
-        """The column with that attnum."""
+        """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
 
 
@@ -242,7 +242,7 @@ class Target:
     unique: tuple[UniqueKey, ...] = ()
 
     def column(self, attnum: int) -> TargetColumn:
-        """The column with that attnum."""
+        """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
 
 

@@ -333,7 +333,7 @@ class _Parser:
         return self._take()
 
     def _take(self) -> Token:
-        """The current token; the next one becomes current."""
+        """Return the current token; the next one becomes current."""
         token = self.token
         if token.kind != "end":
             self.token = self._scanner.next()

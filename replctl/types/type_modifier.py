@@ -97,7 +97,7 @@ def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
 
 
 def coercion_typmod(type_name: str, typmod: int) -> int:
-    """The modifier that a length coercion called by hand works with: -1 for one that changes
+    """Return the modifier that a length coercion called by hand works with: -1 for one that changes
     nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar functions).
 
     Raises:
