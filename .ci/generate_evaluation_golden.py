@@ -41,7 +41,7 @@ END $$;
 
 
 def psql(conninfo: str, script: str) -> str:
-    """What a script prints."""
+    """Return what a script prints."""
     return subprocess.run(
         ["psql", conninfo, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"],
         input=script,

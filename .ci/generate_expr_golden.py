@@ -46,7 +46,7 @@ DROP TABLE IF EXISTS {table};
 
 
 def psql(conninfo: str, script: str) -> str:
-    """The output of a script, errors among the results."""
+    """Return the output of a script, errors among the results."""
     command = ["psql", conninfo, "-X", "-q", "-A", "-t"]
     return subprocess.run(
         command,
@@ -59,7 +59,7 @@ def psql(conninfo: str, script: str) -> str:
 
 
 def results(conninfo: str, table: str, expressions: list[str]) -> list[list[str]]:
-    """The fields of a golden line for each expression, in the order of their input."""
+    """Return the fields of a golden line for each expression, in the order of their input."""
     lines: list[list[str]] = []
     for context, template, prepare in (
         ("filter", FILTER, f"CREATE TABLE {table} (LIKE pattern.{table});"),
@@ -93,7 +93,8 @@ def fields(expression: str, answer: str) -> list[str]:
 
 
 def offset(expression: str, excerpt: str, caret: int) -> int:
-    """Where the caret points in the expression, of which psql shows but a part if it is long."""
+    """Return where the caret points in the expression, of which psql shows but a part if it is
+    long."""
     start = excerpt.removeprefix("...")
     cut = len(excerpt) - len(start)
     if expression.startswith(start):

@@ -66,7 +66,7 @@ class Server:
 
 
 def cases(path: Path) -> list[str]:
-    """The statements of a file, whose results are left out."""
+    """Return the statements of a file, whose results are left out."""
     statements = []
     for block in re.split(r"\n{2,}", path.read_text("utf-8").strip("\n")):
         lines = [line for line in block.split("\n") if not line.startswith(RESULT)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what psql prints for the cases in tests/psql/data, beside them.
+"""Write what psql prints for the cases in tests/psql/data, next to them.
 
     .ci/generate_psql_golden.py 'host=localhost user=postgres dbname=postgres'
 
@@ -103,7 +103,7 @@ def pset(options: dict[str, Any]) -> str:
 
 
 def select(table: dict[str, Any]) -> str:
-    """A query whose result is the table."""
+    """Return a query whose result is the table."""
     columns, rows = table["columns"], table["rows"]
     if not columns:
         return f"SELECT FROM generate_series(1, {len(rows)});\n"

@@ -123,7 +123,7 @@ def escaped(value: str | int) -> str:
 
 
 def golden(conninfo: str, seed: int, count: int) -> str:
-    """The lines of the file."""
+    """Return the lines of the file."""
     generator = Generator(seed)
     lines = ["\t".join(map(escaped, generator.case())) + "\n" for _ in range(count)]
     script = f"{SETUP}COPY item ({', '.join(ARGUMENTS)}) FROM STDIN;\n{''.join(lines)}\\.\n"

@@ -3,7 +3,7 @@
 
     .ci/generate_script_golden.py 'host=localhost user=postgres' [NAME...]
 
-The connection string is libpq's, without a database: the script makes `replctl_golden` anew for each
+The connection string is libpq's, without a database: the script makes `replctl_golden` again for each
 file.  NAME.sql has statements, each of which ends with a semicolon at the end of a line; NAME.out gets
 each statement, and below it notices, an error, the command tag and rows:
 
@@ -93,7 +93,7 @@ class Connection:
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a script, without comments between them."""
+    """Return the statements of a script, without comments between them."""
     lines = [line for line in script.splitlines() if not line.startswith("--")]
     parts = "\n".join(lines).split(";\n")
     return [part.strip().rstrip(";") for part in parts if part.strip()]

@@ -6,7 +6,7 @@
 
 The connection strings are those of the servers that publish and that subscribe, LOG1 and LOG2 their log files.
 The servers need wal_level = logical, a short wal_retrieve_retry_interval, and databases of their own for nobody
-else: pub and third (first server) and sub (second server) are made anew for each file.
+else: pub and third (first server) and sub (second server) are made again for each file.
 
 The form is that of generate_script_golden.py, with two more statements: `\\c NAME;` goes to a database,
 and `\\sync;` waits until the subscriptions have everything, or cannot go on: its answer is what the workers
@@ -186,7 +186,7 @@ class Servers:
         return True
 
     def _failed(self, number: int, start: int) -> set[str]:
-        """The subscriptions whose workers have failed twice since a place of the log."""
+        """Return the subscriptions whose workers have failed twice since a place of the log."""
         text = self._text(number, start)
         names = re.findall(
             r'background worker "logical replication (?:apply|tablesync) worker"', text
@@ -201,7 +201,7 @@ class Servers:
             return log.read().decode(errors="replace")
 
     def _reports(self, number: int, start: int) -> list[str]:
-        """What workers have reported since a place of the log."""
+        """Return what workers have reported since a place of the log."""
         reports: list[list[str]] = []
         wanted = False
         for line in self._text(number, start).split("\n"):

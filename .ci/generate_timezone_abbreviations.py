@@ -43,7 +43,7 @@ FIVE_DAYS = 5 * 86400
 
 
 def ask(conninfo: str, query: str) -> list[list[str]]:
-    """The rows of `query`."""
+    """Return the rows of `query`."""
     command = ["psql", "--no-psqlrc", "--tuples-only", "--no-align", "--field-separator=\t"]
     command += ["--set=ON_ERROR_STOP=1", f"--command=SET timezone = 'UTC'; {query}", conninfo]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -71,7 +71,7 @@ def steps(conninfo: str, abbreviation: str) -> str:
 
 
 def meaning(conninfo: str, abbreviation: str, written: str) -> str:
-    """What the file has, or `steps` where its zone has at times another offset."""
+    """Return what the file has, or `steps` where its zone has at times another offset."""
     if written.lstrip("-").isdigit():
         return written
     [[count]] = ask(conninfo, DIFFERENCES.format(abbreviation=abbreviation, zone=written))

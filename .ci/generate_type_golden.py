@@ -117,7 +117,7 @@ QUERIES = {
 
 
 def generate(conninfo: str, inputs: Path) -> str:
-    """The golden file for a file of inputs."""
+    """Return the golden file for a file of inputs."""
     header, *rows = inputs.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     columns = ", ".join(
         f"{name} {'bool' if name == 'is_explicit' else 'text'}" for name in header.split("\t")

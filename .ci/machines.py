@@ -164,9 +164,9 @@ def little_memory() -> None:
 
 
 def _own_programs() -> Path:
-    """The programs of the environment that runs this, or of PATH."""
-    beside = Path(sys.executable).parent
-    found = shutil.which("replctl", path=f"{beside}{os.pathsep}{os.environ['PATH']}")
+    """Return the programs of the environment that runs this, or of PATH."""
+    folder = Path(sys.executable).parent
+    found = shutil.which("replctl", path=f"{folder}{os.pathsep}{os.environ['PATH']}")
     if found is None:
         raise Skipped("replctl is not installed here")
     return Path(found).parent

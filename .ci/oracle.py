@@ -77,7 +77,7 @@ def _run(
 
 
 def _output(kept: Path, case: str) -> str:
-    """All that a case has printed: its errors' details say why it does not pass."""
+    """Return all that a case has printed: its errors' details say why it does not pass."""
     return "\n".join(path.read_text("utf-8") for path in kept.glob(f"*__{case}.actual"))
 
 

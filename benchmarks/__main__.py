@@ -1,4 +1,4 @@
-"""replctl beside the bare jobs that a good engineer would write by hand for the same work.
+"""replctl next to the bare jobs that a good engineer would write by hand for the same work.
 
     python -m benchmarks [--size small|medium|full] [--group NAME ...] [--case TEXT ...]
 
@@ -105,7 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--memory", default="4g", help="of the driver")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--remote", help="a Connect server; only the group small can use it")
-    parser.add_argument("--postgres", metavar="CONNINFO", help="a server to measure beside")
+    parser.add_argument("--postgres", metavar="CONNINFO", help="a server to measure, too")
     parser.add_argument("--scratch", default=tempfile.gettempdir(), help="a folder for tables")
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.warm_up < 0:

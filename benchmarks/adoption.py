@@ -73,7 +73,7 @@ def _measure_case(run: Run, lake: Lake, case: str, table: Path) -> None:
 
 
 def _linked(table: Path, number: int) -> Path:
-    """The same table at another place."""
+    """Return the same table at another place."""
     copy = table.with_name(f"{table.name}-{number}")
     for folder in (table, table / "_delta_log"):
         place = copy / folder.relative_to(table)

@@ -43,8 +43,8 @@ class Job:
         return int(newest["version"])
 
     def _last_images(self) -> DataFrame | None:
-        """The last image of each key since the last run, as `op` says deleted where it leaves the
-        target; None if there are no commits."""
+        """Return the last image of each key since the last run, as `op` says deleted where it
+        leaves the target; None if there are no commits."""
         newest = self._version()
         if newest == self._done:
             return None
@@ -108,7 +108,7 @@ def merge_version(spark: SparkSession, source: str, target: str) -> None:
 
 
 def _differences(new: DataFrame, old: DataFrame) -> DataFrame:
-    """The rows of `new` that `old` lacks or has otherwise, and those that only `old` has."""
+    """Return the rows of `new` that `old` lacks or has otherwise, and those that only `old` has."""
     differs = " OR ".join(f"NOT (s.{name} <=> t.{name})" for name in COLUMN_NAMES)
     values = [f"s.{name} AS {name}" for name in COLUMN_NAMES if name != "id"]
     return (

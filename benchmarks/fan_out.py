@@ -58,7 +58,7 @@ def measure_no_op(run: Run) -> None:
 
 
 def _broken_java(folder: Path) -> Path:
-    """A JAVA_HOME with which whoever starts a JVM fails."""
+    """Return a JAVA_HOME with which whoever starts a JVM fails."""
     program = folder / "java" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho a JVM was started >&2\nexit 1\n", "utf-8")

@@ -89,7 +89,7 @@ def _apply(home: Path, remote: str, point: str) -> None:
 
 
 def _finished(applier: _Applier) -> int:
-    """The exit code, minus the signal's number if it was killed."""
+    """Return the exit code, minus the signal's number if it was killed."""
     applier.join(300)
     assert applier.exitcode is not None, "the applier does not end"
     return applier.exitcode
@@ -106,7 +106,7 @@ _TEARABLE = (
 
 @dataclass
 class Outcome:
-    """What came of one kind of fault."""
+    """The result of one kind of fault."""
 
     injected: int = 0
     lost: int = 0
@@ -127,7 +127,7 @@ class Lake:
 
     @contextmanager
     def session(self, home: Path, database: str) -> Iterator[Session]:
-        """A session of this process; nothing stays open behind it."""
+        """Yield a session of this process; nothing stays open behind it."""
         cluster = Cluster.open(home)
         try:
             yield Session.connect(cluster, database, "postgres", engine=lambda: self._engine)
@@ -142,13 +142,13 @@ class Lake:
                     pass
 
     def rows(self, home: Path, database: str, query: str) -> Counter[tuple[object, ...]]:
-        """The rows of a query, as a multiset."""
+        """Return the rows of a query, as a multiset."""
         with self.session(home, database) as session:
             (result,) = execute(session, query)
             return Counter(tuple(row) for row in result.rows)
 
     def sync(self) -> None:
-        """What an operator does after a fault: sync again, until all is said to be in."""
+        """Sync again, as an operator does after a fault, until all is said to be in."""
         for attempt in range(5):
             with self.session(self.subscriber, "postgres") as session:
                 failures = sync(session)
@@ -187,7 +187,7 @@ class Lake:
         self.subscribe()
 
     def subscribe(self) -> None:
-        """Subscribe anew: initial copies are to be made."""
+        """Subscribe again: initial copies are to be made."""
         conninfo = f"host={self.publisher} dbname=pub"
         for database, publications in (("sub1", "p1, p2"), ("sub2", "p1")):
             self.run(
@@ -255,7 +255,7 @@ def _kill_at_random(lake: Lake, duration: float) -> bool:
 
 
 def _tear_wal(lake: Lake, point: str) -> bool:
-    """The process dies right after a commit of the catalog, which the disk has not got as a
+    """Return the process dies right after a commit of the catalog, which the disk has not got as a
     whole."""
     if not _kill_at_point(lake, point):
         return False
@@ -271,9 +271,9 @@ def _tear_wal(lake: Lake, point: str) -> bool:
 
 
 def _last_transaction(wal: bytes) -> tuple[int, int] | None:
-    """Where the last transaction begins and ends in SQLite's write-ahead log (its file format,
-    section 4): a header of 32 bytes, then frames with headers of 24, of which that of a commit has
-    the size of the database; the frames that count have the header's salt."""
+    """Return where the last transaction begins and ends in SQLite's write-ahead log (its file
+    format, section 4): a header of 32 bytes, then frames with headers of 24, of which that of a
+    commit has the size of the database; the frames that count have the header's salt."""
     if len(wal) < 32:
         return None
     page_size, salt = struct.unpack_from(">I", wal, 8)[0], wal[16:24]
@@ -381,7 +381,7 @@ def _faults(kills: int, repeat: int, duration: float) -> Iterator[tuple[str, _Fa
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[bool]:
-    """A file system of its own for the subscriber, so that it can be filled; whether there is
+    """Yield a file system of its own for the subscriber, so that it can be filled; whether there is
     one."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", str(folder)]

@@ -1,4 +1,5 @@
-"""What is measured on: a scratch cluster, Spark, tables of ten columns, changes of their rows."""
+"""The lake that is measured on: a scratch cluster, Spark, tables of ten columns, changes of their
+rows."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ class Keys:
 
 
 class Lake:
-    """A cluster in a scratch folder, with bare tables beside it.
+    """A cluster in a scratch folder, with bare tables next to it.
 
     Attributes:
         home: the cluster's directory.
@@ -140,7 +141,7 @@ class Lake:
         return Session.connect(self.cluster, database, "postgres", engine=lambda: self.engine)
 
     def run(self, database: str, statements: str) -> list[tuple[Any, ...]]:
-        """The rows of statements."""
+        """Return the rows of statements."""
         results = execute(self.session(database), statements)
         return [tuple(row) for result in results for row in result.rows]
 
@@ -168,10 +169,10 @@ class Lake:
         table: str = "t",
         properties: Mapping[str, str] | None = None,
     ) -> str:
-        """A table that Spark has written, adopted as a relation; where it lies.
+        """Return a table that Spark has written, adopted as a relation; where it lies.
 
         Args:
-            properties: of Delta, instead of replctl's or beside them.
+            properties: of Delta, instead of replctl's or in addition to them.
         """
         location = str(self.bare / f"{database}-{table}")
         self.write_table(location, rows, TABLE_PROPERTIES | dict(properties or {}))
@@ -199,8 +200,8 @@ class Lake:
 
     @cached_property
     def lean(self) -> SparkSession:
-        """A session with Spark's own settings but for two that make small jobs cheap, which it has
-        as replctl has them."""
+        """A session with Spark's own settings except for two that make small jobs cheap, which it
+        has as replctl has them."""
         session = self._session_with_defaults()
         for name in ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions"):
             session.conf.set(name, str(self.engine.session.conf.get(name)))
@@ -213,7 +214,7 @@ class Lake:
         return session
 
     def job_count(self) -> int | None:
-        """The Spark jobs that this process has run so far; None for a Connect server."""
+        """Return the Spark jobs that this process has run so far; None for a Connect server."""
         if self._remote is not None:
             return None
         context = self.engine.session.sparkContext
@@ -263,7 +264,7 @@ class Lake:
     # -- what came of it
 
     def check_equal(self, tables: Mapping[str, str]) -> None:
-        """Whether queries, by the names of those whose results they are, have the same rows.
+        """Check whether queries, by the names of those whose results they are, have the same rows.
 
         Raises:
             DifferentResults: they have not.
@@ -281,7 +282,7 @@ class Lake:
         raise DifferentResults(f"checksums differ: {sums}")
 
     def checksum(self, query: str) -> tuple[Any, ...]:
-        """How many rows a query has, and what tells them from others."""
+        """Return how many rows a query has, and what tells them from others."""
         row = self.lean.sql(
             "SELECT count(*), bit_xor(h), sum(CAST(h AS DECIMAL(38, 0)))"
             f" FROM (SELECT xxhash64(*) AS h FROM ({query}))"
@@ -289,11 +290,11 @@ class Lake:
         return tuple(row)
 
     def versions(self) -> dict[Path, int]:
-        """The newest version of each table, by its log's folder."""
+        """Return the newest version of each table, by its log's folder."""
         return {log: _latest(log) for log in self._folder.rglob("_delta_log")}
 
     def bytes_written_since(self, versions: Mapping[Path, int]) -> int | None:
-        """What commits have written since then; None if there were none."""
+        """Return what commits have written since then; None if there were none."""
         written, has_commits = 0, False
         for log, latest in self.versions().items():
             for version in range(versions.get(log, -1) + 1, latest + 1):
@@ -303,12 +304,12 @@ class Lake:
 
 
 def rows_of(location: str, condition: str = "TRUE") -> str:
-    """A query of a Delta table's rows."""
+    """Return a query of a Delta table's rows."""
     return f"SELECT {', '.join(COLUMN_NAMES)} FROM delta.`{location}` WHERE {condition}"
 
 
 def files_of(location: str) -> tuple[int, int, int]:
-    """A table's files, their bytes, and the columns of which the first has statistics."""
+    """Return a table's files, their bytes, and the columns of which the first has statistics."""
     from_log = [
         action["add"]
         for version in range(_latest(Path(location) / "_delta_log") + 1)
@@ -336,8 +337,8 @@ def _actions(log: Path, version: int) -> list[dict[str, Any]]:
 
 
 def _written(log: Path, version: int) -> int:
-    """Bytes of a commit's data files, change files and deletion vectors.  A file that only gets
-    another deletion vector is in the log again, but is not written."""
+    """Return bytes of a commit's data files, change files and deletion vectors.  A file that only
+    gets another deletion vector is in the log again, but is not written."""
     actions = _actions(log, version)
     kept = {action["remove"]["path"] for action in actions if "remove" in action}
     total = 0

@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a variant took in the counted rounds of a case."""
+    """The time and work of a variant in the counted rounds of a case."""
 
     group: str
     case: str
@@ -102,7 +102,7 @@ def _median(values: Sequence[int | None]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a run is to show.
+    """A ratio or figure that a run has to reach.
 
     Attributes:
         key: by which groups know it.
@@ -161,7 +161,7 @@ class Run:
         open_engine: starts Spark, at the first call.
         scratch: a folder for tables.
         cases: only cases that have one of these in their names, () for all.
-        postgres: conninfo of a PostgreSQL server to measure beside, None for none.
+        postgres: conninfo of a PostgreSQL server to measure, too, None for none.
         remote: address of the Connect server that the engine uses, if it does.
         master: of sessions that are started for single processes.
         reached: the goals' figures by their keys.
@@ -184,12 +184,12 @@ class Run:
         print(line, flush=True)
 
     def wants(self, case: str) -> bool:
-        """Whether a case is to be measured."""
+        """Return whether a case is to be measured."""
         return not self.cases or any(part in case for part in self.cases)
 
     @contextmanager
     def lake(self) -> Iterator[Lake]:
-        """A fresh lake."""
+        """Yield a fresh lake."""
         from benchmarks.lake import Lake
 
         with tempfile.TemporaryDirectory(dir=self.scratch, ignore_cleanup_errors=True) as folder:
@@ -200,7 +200,7 @@ class Run:
                 lake.cluster.close()
 
     def at(self, small: T, medium: T, full: T) -> T:
-        """The value for the run's size."""
+        """Return the value for the run's size."""
         return {"small": small, "medium": medium, "full": full}[self.size]
 
     def compare(
@@ -279,14 +279,15 @@ def sampled(work: Callable[[], object], lake: Lake | None = None) -> Sample:
 
 
 def _cpu_seconds() -> float:
-    """What this process, its children that have ended and those that run have used so far."""
+    """Return what this process, its children that have ended and those that run have used so
+    far."""
     ticks = sum(int(fields[11]) + int(fields[12]) for fields in children_of(os.getpid()).values())
     return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def children_of(pid: int) -> dict[int, list[str]]:
-    """The children of a process that run, by their pid: the fields of proc_pid_stat(5) from the
-    third on."""
+    """Return the children of a process that run, by their pid: the fields of proc_pid_stat(5) from
+    the third on."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -299,15 +300,15 @@ def children_of(pid: int) -> dict[int, list[str]]:
 
 
 def process_environment(home: Path | str) -> dict[str, str]:
-    """The environment of a command on a cluster: that of this process, but what is imported is
-    compiled once, as in an installation, and no Connect server is used."""
+    """Return the environment of a command on a cluster: that of this process, but what is imported
+    is compiled once, as in an installation, and no Connect server is used."""
     left_out = ("PYTHONDONTWRITEBYTECODE", "SPARK_REMOTE")
     kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "REPLCTL_HOME": str(home)}
 
 
 def process_work(argv: Sequence[str], environment: Mapping[str, str]) -> Callable[[], object]:
-    """A command as work; what it does wrong ends the benchmark.
+    """Return a command as work; what it does wrong ends the benchmark.
 
     Raises:
         RuntimeError: it fails, when it is called.

@@ -1,4 +1,4 @@
-"""What the driver holds while few changes are applied, and while many are."""
+"""The memory that the driver holds while few changes are applied, and while many are."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def measure(run: Run) -> None:
 
 
 def _sampled_sync(lake: Lake) -> list[Sample]:
-    """A sync, with the peak of each part of it."""
+    """Return a sync, with the peak of each part of it."""
     found: list[tuple[int, int]] = []
     sample = sampled(lambda: found.append(_sync(lake)))
     return [replace(sample, peak=peak) for peak in found[0]]
@@ -114,7 +114,7 @@ def _sync(lake: Lake) -> tuple[int, int]:
 
 
 def _spark_home(scratch: Path) -> dict[str, str]:
-    """A SPARK_HOME whose workers leave their files in a scratch folder."""
+    """Return a SPARK_HOME whose workers leave their files in a scratch folder."""
     home = scratch / "spark"
     home.mkdir(exist_ok=True)
     for name in ("bin", "jars"):
@@ -124,7 +124,7 @@ def _spark_home(scratch: Path) -> dict[str, str]:
 
 
 def _peak_of(pid: int) -> int:
-    """A process's largest resident memory so far, in bytes; 0 when it has ended."""
+    """Return a process's largest resident memory so far, in bytes; 0 when it has ended."""
     try:
         found = _PEAK.search(Path(f"/proc/{pid}/status").read_text("ascii"))
     except OSError:
@@ -133,7 +133,7 @@ def _peak_of(pid: int) -> int:
 
 
 def _live_bytes(pid: int) -> int:
-    """The objects in a JVM's heap that can be reached, in bytes; 0 when it does not answer.
+    """Return the objects in a JVM's heap that can be reached, in bytes; 0 when it does not answer.
 
     While native code holds an array the JVM does not collect before it counts (GCLocker), and what
     cannot be reached any more counts, too: who asks again does not meet that twice.

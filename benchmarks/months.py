@@ -62,7 +62,7 @@ _ROWS = (
 
 @dataclass(frozen=True)
 class Reading:
-    """What there is after a day: the server's memory, megabytes, and numbers of files."""
+    """The state after a day: the server's memory, megabytes, and numbers of files."""
 
     day: int
     syncs: int

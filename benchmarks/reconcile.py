@@ -113,7 +113,7 @@ def _measure_verify(run: Run, lake: Lake, case: str, rows: int) -> None:
 
 
 def _copied(lake: Lake, rows: int, *databases: str) -> str:
-    """A table, copied into databases of subscriptions of the same names; where it lies."""
+    """Return a table, copied into databases of subscriptions of the same names; where it lies."""
     lake.create_databases("pub", *databases)
     source = lake.publish("pub", rows)
     lake.run("pub", "CREATE PUBLICATION p FOR TABLE t")

@@ -1,4 +1,4 @@
-"""What came of a run: as text, as JSON, and as a plot of its ratios."""
+"""The report of a run: as text, as JSON, and as a plot of its ratios."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Report:
 
     @staticmethod
     def read(file: Path) -> Report:
-        """A report from its JSON.
+        """Return a report from its JSON.
 
         Raises:
             OSError: the file cannot be read.
@@ -48,7 +48,7 @@ class Report:
             raise ValueError(f"{file} is no report of benchmarks") from error
 
     def text(self) -> str:
-        """The measurements as a table, then the goals."""
+        """Return the measurements as a table, then the goals."""
         machine = "\n".join(f"{name}: {value}" for name, value in self.machine.items())
         return f"{machine}\n\n{_table(self.measurements)}\n\n{_goals(self.reached)}\n"
 
@@ -94,7 +94,7 @@ def combined(reports: Sequence[Report]) -> Report:
 
 
 def compared_with(measurement: Measurement, others: Sequence[Measurement]) -> float | None:
-    """How long replctl takes for the same case, against a variant."""
+    """Return how long replctl takes for the same case, against a variant."""
     other = _of_replctl(measurement, others)
     return None if other is None else other.seconds / measurement.seconds
 
@@ -108,7 +108,7 @@ def _compared_cpu(measurement: Measurement, others: Sequence[Measurement]) -> fl
 
 
 def _of_replctl(measurement: Measurement, others: Sequence[Measurement]) -> Measurement | None:
-    """What replctl took for the case of another variant."""
+    """Return what replctl took for the case of another variant."""
     if measurement.variant == REPLCTL:
         return None
     here = (measurement.group, measurement.case, REPLCTL)

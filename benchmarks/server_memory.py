@@ -1,4 +1,4 @@
-"""What a Spark server holds when it has collected its garbage."""
+"""The memory that a Spark server holds when it has collected its garbage."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _TABLES_AT_ONCE = 25
 
 @dataclass(frozen=True)
 class Reading:
-    """What a process and a cluster hold: megabytes, and numbers of things."""
+    """The sizes of a process and a cluster: megabytes, and numbers of things."""
 
     memory: float
     open_files: int
@@ -68,7 +68,7 @@ class Soak:
         return Session.connect(self._cluster, database, "postgres", engine=lambda: self._engine)
 
     def run(self, database: str, statement: str) -> list[tuple[object, ...]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         results = execute(self.session(database), statement)
         return [tuple(row) for result in results for row in result.rows]
 
@@ -122,7 +122,7 @@ class Soak:
         )
 
     def differences(self) -> int:
-        """Rows that a subscriber lacks or has too many, after a last sync."""
+        """Return rows that a subscriber lacks or has too many, after a last sync."""
         failures = sync(self.session("postgres"))
         for failure in failures:
             print(f"{failure.subscription}: {failure.error.message}")
@@ -134,7 +134,7 @@ class Soak:
         return wrong
 
     def _all_rows(self, database: str) -> set[tuple[object, ...]]:
-        """The rows of all tables of a database, some tables at a time."""
+        """Return the rows of all tables of a database, some tables at a time."""
         queries = [f"SELECT '{table}', id, v FROM {table}" for table in self._tables]
         rows: set[tuple[object, ...]] = set()
         for first in range(0, len(queries), _TABLES_AT_ONCE):

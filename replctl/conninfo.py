@@ -37,7 +37,7 @@ def parse_conninfo(text: str) -> dict[str, str]:
 
 
 def command_line_settings(options: str) -> dict[str, str]:
-    """The settings in the parameter `options`, which is a server's command line.
+    """Return the settings in the parameter `options`, which is a server's command line.
 
     `-c row_security=off --lock_timeout=5s`  ->  {"row_security": "off", "lock_timeout": "5s"}
 
@@ -58,12 +58,13 @@ def command_line_settings(options: str) -> dict[str, str]:
 
 
 def application_name(text: str, fallback: str) -> str:
-    """What the publisher is told that the application is."""
+    """Return what the publisher is told that the application is."""
     return parse_conninfo(text).get("application_name", fallback)
 
 
 def connection_target(text: str) -> tuple[tuple[str, str], ...]:
-    """What a connection string leads to: equal for two that differ in the application's name."""
+    """Return what a connection string leads to: equal for two that differ in the application's
+    name."""
     parameters = parse_conninfo(text)
     return tuple(sorted(item for item in parameters.items() if item[0] != "application_name"))
 
@@ -92,7 +93,7 @@ def _parse_pairs(text: str) -> dict[str, str]:
 
 
 def _value(text: str, position: int) -> tuple[str, int]:
-    """A value, with backslash escapes, perhaps in single quotes; and where it ends."""
+    """Return a value, with backslash escapes, perhaps in single quotes; and where it ends."""
     is_quoted = position < len(text) and text[position] == "'"
     position += is_quoted
     value: list[str] = []

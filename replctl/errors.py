@@ -397,7 +397,8 @@ class LockNotAvailable(PostgresError, sqlstate="55P03"): ...
 
 
 class TransactionInProgress(LockNotAvailable):
-    """What a statement needs is locked until other transactions end; then it can be repeated.
+    """Something that a statement needs is locked until other transactions end; then it can be
+    repeated.
 
     Attributes:
         xids: their numbers.
@@ -462,7 +463,8 @@ class Notice:
 
 
 def error_class(sqlstate: str) -> type[PostgresError]:
-    """The class that stands for `sqlstate`, or `PostgresError` where there is none of its own."""
+    """Return the class that stands for `sqlstate`, or `PostgresError` where there is none of its
+    own."""
     pending = list(PostgresError.__subclasses__())
     while pending:
         candidate = pending.pop()

@@ -100,7 +100,8 @@ def _begin_implicitly(session: Session) -> None:
 
 @contextmanager
 def _failing_block(session: Session) -> Iterator[None]:
-    """What goes wrong makes the open block fail, and drops the session's temporary slots."""
+    """Around a statement: an error makes the open block fail, and drops the session's temporary
+    slots."""
     try:
         yield
     except BaseException:
@@ -129,7 +130,7 @@ def _naming_tables(session: Session) -> Iterator[None]:
 
 
 def _check_block(session: Session, statement: ast.Statement) -> None:
-    """Whether the open block, and the cluster, take a statement.
+    """Check whether the open block, and the cluster, take a statement.
 
     Raises:
         InFailedSqlTransaction: the block has failed (25P02).
@@ -155,7 +156,7 @@ def _check_block(session: Session, statement: ast.Statement) -> None:
 
 
 def _command_name(statement: ast.Statement) -> str:
-    """The statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
+    """Return the statement's own words: CREATE TABLE, TRUNCATE TABLE, DROP SCHEMA."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(statement).__name__).upper()
     match statement:
         case ast.Truncate():
@@ -224,7 +225,8 @@ def _run(session: Session, statement: ast.Statement) -> Result:
 
 
 def _function_runner(session: Session) -> StatementRunner:
-    """How the statements of functions in SQL are carried out: as others, within the block."""
+    """Return how the statements of functions in SQL are carried out: as others, within the
+    block."""
     from replctl.query.select import select
     from replctl.query.sql_function import Finish, StatementRunner
 

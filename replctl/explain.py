@@ -1,5 +1,5 @@
-"""What a sync would do, without doing it: what it reads, what is left behind the row filters, and
-how that is written.
+"""The plan of a sync, without doing it: what it reads, what is left behind the row filters, and how
+that is written.
 
 The publisher's log is gone through as apply does it, and the first changes of each table are met
 with the table's rows.  What later changes meet depends on those before: how they are written is
@@ -40,7 +40,7 @@ _Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What is written into a table at once.
+    """The changes that are written into a table at once.
 
     Attributes:
         to_lsn: where the table is then.
@@ -60,7 +60,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What is done to a table of a subscription.
+    """The plan for a table of a subscription.
 
     Attributes:
         state: that of pg_subscription_rel.
@@ -80,7 +80,7 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """What a sync of a subscription would do, and what would stop it.
+    """The plan of a sync of a subscription, and what would stop it.
 
     Attributes:
         from_lsn, to_lsn: the part of the publisher's log that it would take.
@@ -96,7 +96,7 @@ class SubscriptionPlan:
 
 
 def explain_sync(session: Session, names: Sequence[str] = ()) -> list[SubscriptionPlan]:
-    """What `launcher.sync` would do in its first round.
+    """Return what `launcher.sync` would do in its first round.
 
     Args:
         names: subscriptions, () for all that are enabled.
@@ -121,7 +121,7 @@ class _Explained:
         self._runs: dict[_Name, list[RunPlan]] = defaultdict(list)
 
     def plan(self) -> SubscriptionPlan:
-        """What would be done to its tables, and what would stop it."""
+        """Return what would be done to its tables, and what would stop it."""
         subscription = self._subscription
         tables: list[TablePlan] = []
         start = end = 0
@@ -239,7 +239,7 @@ class _Explained:
     def _single_groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, joined: ChangeBatch
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """The groups of a batch whose transactions are not joined."""
+        """Yield the groups of a batch whose transactions are not joined."""
         span = (joined.from_lsn, joined.to_lsn)
         with changes_between(publisher, subscriber, self._subscription, *span) as batch:
             for group in groups(subscriber, batch, skip_lsn=self._subscription.skip_lsn):
@@ -248,8 +248,8 @@ class _Explained:
     def _groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
     ) -> Iterator[tuple[ChangeBatch, Group]]:
-        """What is applied together; a batch that a crash has left half written is finished as a
-        whole."""
+        """Yield what is applied together; a batch that a crash has left half written is finished as
+        a whole."""
         subscription = self._subscription
         unfinished = subscriber.unfinished_batch()
         try:

@@ -11,7 +11,8 @@ _LOCKS = Path("/proc/locks")
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds the lock of a file exclusively; not if there is no file."""
+    """Return whether a living process holds the lock of a file exclusively; not if there is no
+    file."""
     try:
         with path.open() as file:
             # Shared: two that look at the same time must not take each other for its owner.

@@ -72,7 +72,7 @@ def side_by_side(
 
 
 def gathered(work: Iterable[Future[T]], cancel: Callable[[], None]) -> list[T]:
-    """What has come of pieces of work, once all have ended.
+    """Return what has come of pieces of work, once all have ended.
 
     Args:
         work: begins them one after the other.

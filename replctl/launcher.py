@@ -74,7 +74,7 @@ class SyncFailure:
 
 @dataclass(slots=True)
 class Applied:
-    """What a run of a subscription has written.
+    """The changes that a run of a subscription has written.
 
     Attributes:
         transactions: of the publisher.
@@ -353,8 +353,8 @@ def _finish_batch(session: Session, subscription: Subscription) -> PostgresError
 
 
 def enabled_subscriptions(session: Session, names: Sequence[str] = ()) -> list[Subscription]:
-    """The enabled subscriptions of all databases of the cluster; none on a standby, whose primary
-    runs them.
+    """Return the enabled subscriptions of all databases of the cluster; none on a standby, whose
+    primary runs them.
 
     Args:
         names: those to choose from, () for all.

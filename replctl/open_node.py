@@ -1,4 +1,4 @@
-"""What a connection string leads to: the only place that knows every kind of node."""
+"""The node that a connection string leads to: the only place that knows every kind of node."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def open_publisher(
     *,
     is_leaving: bool = False,
 ) -> Iterator[Publisher]:
-    """The publisher of a subscription: a database of this cluster, or of one in another directory.
+    """Yield the publisher of a subscription: a database of this cluster, or of one in another
+    directory.
 
     The role of the connection string is authenticated by its password, unless a superuser vouches
     for it: the subscription's owner, or whoever has set password_required to false.
@@ -99,13 +100,14 @@ def check_password(owner: Privileges, subscription: Subscription) -> None:
 
 
 def publisher_key(subscription: Subscription) -> Hashable:
-    """What is equal for two subscriptions whose connections lead to one publisher as one role."""
+    """Return what is equal for two subscriptions whose connections lead to one publisher as one
+    role."""
     return connection_target(subscription.conninfo), subscription.owner
 
 
 @contextmanager
 def open_subscriber(session: Session, subscription: Subscription) -> Iterator[LakeSubscriber]:
-    """A subscription's own end, which may lie in another database of the cluster than the
+    """Yield a subscription's own end, which may lie in another database of the cluster than the
     session."""
     cluster = session.cluster
     name = cluster.database_name(subscription.database_oid)
@@ -130,7 +132,7 @@ def _connected(
     *,
     is_leaving: bool,
 ) -> Session:
-    """A session of the publisher.
+    """Return a session of the publisher.
 
     Args:
         password: what proves the user; None for one that is trusted.
@@ -182,7 +184,7 @@ def _connected(
 
 
 def _refused(host: str, error: PostgresError) -> ConnectionFailure:
-    """What the publisher has said, as libpq tells it."""
+    """Return what the publisher has said, as libpq tells it."""
     text = f"{error.severity}:  {error.message}"
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     text += f"\nHINT:  {error.hint}" if error.hint else ""
@@ -192,7 +194,7 @@ def _refused(host: str, error: PostgresError) -> ConnectionFailure:
 
 
 def _other(cluster: Cluster, host: str) -> Cluster:
-    """The cluster in another directory.
+    """Return the cluster in another directory.
 
     Raises:
         ConnectionFailure: it cannot be opened: it is a copy, or of another revision (08006).

@@ -18,13 +18,13 @@ _NAMES = re.compile(
 
 
 def without_passwords(text: str) -> str:
-    """A text that may hold a connection string or a statement, without its secrets."""
+    """Return a text that may hold a connection string or a statement, without its secrets."""
     for pattern in _SECRETS:
         text = pattern.sub(r"\1***", text)
     return text
 
 
 def may_hold_password(text: str) -> bool:
-    """Whether statements or commands may hold a password, or another secret: rather too often
-    than too seldom."""
+    """Return whether statements or commands may hold a password, or another secret: rather too
+    often than too seldom."""
     return _NAMES.search(text) is not None

@@ -41,5 +41,5 @@ def make_private_directory(path: Path) -> None:
 
 
 def is_owner_s(found: os.stat_result) -> bool:
-    """Whether nobody but the user of this process can have written a file or directory."""
+    """Return whether nobody but the user of this process can have written a file or directory."""
     return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -111,5 +111,5 @@ def _representation(names: list[str]) -> Any:
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """A function of an object that gives the values of its attributes."""
+    """Return a function of an object that gives the values of its attributes."""
     return attrgetter(*names) if names else lambda _value: ()

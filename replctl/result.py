@@ -1,4 +1,4 @@
-"""What a statement answers with."""
+"""The results of statements."""
 
 from __future__ import annotations
 

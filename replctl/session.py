@@ -136,7 +136,7 @@ class TransactionBlock:
 
 @dataclass
 class Session:
-    """What a connection to a database is.
+    """A connection to a database.
 
     Attributes:
         cluster: the open cluster.
@@ -239,7 +239,7 @@ class Session:
         )
 
     def in_database(self, oid: int) -> Session:
-        """A session like this one, outside of blocks, in a database.
+        """Return a session like this one, outside of blocks, in a database.
 
         Raises:
             InvalidCatalogName: it is not there any more.
@@ -280,7 +280,7 @@ class Session:
         self.put_setting(what, value)
 
     def privileges(self, catalog: Catalog) -> Privileges:
-        """What the current role may do."""
+        """Return what the current role may do."""
         return Privileges(catalog, self.role_oid)
 
     def notice(
@@ -303,7 +303,7 @@ class Session:
             self.on_notice(notice)
 
     def setting(self, name: str) -> str:
-        """The value of a setting, in the setting's own unit.
+        """Return the value of a setting, in the setting's own unit.
 
         Raises:
             UndefinedObject: there is none of that name (42704).
@@ -350,7 +350,7 @@ class Session:
         return setting
 
     def check_changeable(self, setting: Setting) -> None:
-        """Whether this session's role may change a setting, and now.
+        """Check whether this session's role may change a setting, and now.
 
         Raises:
             CantChangeRuntimeParam, InsufficientPrivilege: it may not.
@@ -376,7 +376,7 @@ class Session:
         raise CantChangeRuntimeParam(f'parameter "{setting.name}" {problem}')
 
     def reload_configuration(self) -> None:
-        """Read the cluster's configuration again, but for what takes a new connection."""
+        """Read the cluster's configuration again, except for what takes a new connection."""
         found = _configured(self.cluster)
         for name in self.configured.keys() | found.keys():
             if find_setting(name).context in ("postmaster", "internal"):
@@ -397,7 +397,7 @@ class Session:
         return tuple(found for name in names if (found := own.get(name, name)))
 
     def environment(self, catalog: Catalog) -> CatalogEnvironment:
-        """The database as expressions see it through the session's search path."""
+        """Return the database as expressions see it through the session's search path."""
         return CatalogEnvironment(
             catalog,
             self.database_name,
@@ -408,7 +408,7 @@ class Session:
         )
 
     def function_context(self, catalog: Catalog) -> FunctionContext:
-        """What functions of catalog queries ask of the session."""
+        """Return what functions of catalog queries ask of the session."""
         from replctl.catalog.functions import FunctionContext
 
         return FunctionContext(
@@ -424,14 +424,14 @@ class Session:
 
     @contextmanager
     def read(self) -> Iterator[Catalog]:
-        """The catalogs, to read."""
+        """Yield the catalogs, to read."""
         with self.cluster.read(self.database_oid, self.xids) as catalog:
             yield catalog
 
     @contextmanager
     def write(self, *, changes_definitions: bool = True) -> Iterator[Catalog]:
-        """The catalogs, to change: what changes is committed at the end, with a place in the log;
-        in a block, at the block's end.
+        """Yield the catalogs, to change: what changes is committed at the end, with a place in the
+        log; in a block, at the block's end.
 
         Args:
             changes_definitions: decoding has to look again behind it.
@@ -504,7 +504,7 @@ class Session:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the open block, else a statement by itself, may change nothing."""
+        """Return whether the open block, else a statement by itself, may change nothing."""
         if self.block is None:
             return self.setting("default_transaction_read_only") == "on"
         return self.block.is_read_only
@@ -521,7 +521,7 @@ class Session:
         Raises:
             TransactionInProgress: the block of another session writes or changes one of them.
             LockNotAvailable: another session holds a lock for longer than lock_timeout (55P03).
-            UnfinishedBatch: one of `written` has such a batch (55006); none is locked anew then.
+            UnfinishedBatch: one of `written` has such a batch (55006); none is locked again then.
         """
         block = self.block
         wanted = sorted(set(oids).difference(() if block is None else block.locked))
@@ -554,7 +554,7 @@ class Session:
                 check_finished(catalog, oids)
 
     def _check_blocks(self, oids: Collection[int]) -> None:
-        """Whether blocks of other sessions leave relations alone."""
+        """Check whether blocks of other sessions leave relations alone."""
         with self.read() as catalog:
             others = blocks_writing(catalog.connection, oids)
             held = locks_held(catalog.connection, catalog.snapshot.in_progress)
@@ -585,12 +585,13 @@ class Session:
 
 
 def _configured(cluster: Cluster) -> dict[str, str]:
-    """What the cluster's files say, and what follows from where it is."""
+    """Return what the cluster's files say, and what follows from where it is."""
     return {"data_directory": str(cluster.path), **read_auto_conf(cluster.path)}
 
 
 def _read_settings(stored: dict[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """What was said of settings, by name in lower case; a WARNING for what cannot be read now."""
+    """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
+    now."""
     found = {}
     for name, value in stored.items():
         try:

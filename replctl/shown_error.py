@@ -1,4 +1,4 @@
-"""What a role is shown of an error that a subscription has run into.
+"""The part that a role is shown of an error that a subscription has run into.
 
 Copies and changes are applied with the rights of other roles than the one that asks how a
 subscription is: the DETAIL, which may have rows of tables, is for those who have the privileges of

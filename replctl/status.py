@@ -25,7 +25,7 @@ from replctl.shown_error import may_see_rows
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What is not applied yet; None is not known.
+    """The changes that are not applied yet; None is not known.
 
     Attributes:
         size: bytes of the publisher's log, as pg_wal_lsn_diff counts them.
@@ -93,7 +93,7 @@ class SubscriptionStatus:
 
 
 def subscription_status(session: Session, names: Sequence[str] = ()) -> list[SubscriptionStatus]:
-    """How the subscriptions of all databases of the cluster are.
+    """Return how the subscriptions of all databases of the cluster are.
 
     Args:
         names: those to choose from, () for all.
@@ -218,8 +218,8 @@ def _changed(
 
 
 def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str, str], int]:
-    """The tables whose rows are there, each with the LSN after which its changes are missing: where
-    apply is, or the table's own synchronization."""
+    """Return the tables whose rows are there, each with the LSN after which its changes are
+    missing: where apply is, or the table's own synchronization."""
     return {
         name: max(
             relation.lsn or 0,
@@ -233,7 +233,7 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str
 
 
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
-    """The end of the publisher's log, and where the subscription is in it."""
+    """Return the end of the publisher's log, and where the subscription is in it."""
     end = publisher.current_lsn(subscriber.starts())
     return end, max(subscriber.progress(), publisher.slot_position(slot_name))
 

@@ -31,7 +31,7 @@ _Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTable:
-    """What was found of a table.
+    """The result for a table.
 
     Attributes:
         lsn: the position of the publisher's log at which it was compared; None: it was not.
@@ -46,7 +46,7 @@ class VerifiedTable:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no difference was found."""
+        """Return whether no difference was found."""
         return self.comparison is not None and self.comparison.is_equal
 
     @property
@@ -59,7 +59,7 @@ class VerifiedTable:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSubscription:
-    """What was found of a subscription's tables; `error` is why none could be compared."""
+    """The results for a subscription's tables; `error` is why none could be compared."""
 
     name: str
     database: str
@@ -124,7 +124,7 @@ def _verified(
 def _chosen(
     subscription: Subscription, names: Sequence[_Name], table: Sequence[str], home: Path
 ) -> Sequence[_Name]:
-    """The tables that are asked for.
+    """Return the tables that are asked for.
 
     Args:
         home: the cluster's directory.
@@ -207,7 +207,7 @@ class _Comparing:
         return VerifiedTable(*name, lsn, comparison)
 
     def _slot_position(self, name: _Name) -> int:
-        """Where a table begins that was not copied, and for which nothing was applied."""
+        """Return where a table begins that was not copied, and for which nothing was applied."""
         if self._subscription.slot_name is None:
             raise FeatureNotSupported(
                 f'table "{".".join(name)}" cannot be compared: nothing was applied to it, and'

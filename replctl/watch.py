@@ -21,7 +21,7 @@ _STATUS_INTERVAL = 10.0
 
 @dataclass(slots=True)
 class _Standing:
-    """What `Watch` remembers of a subscription.
+    """The memory that `Watch` has of a subscription.
 
     Attributes:
         failures: how many of its last attempts have failed.
@@ -103,7 +103,7 @@ class Watch:
         return min(max(self._interval, 1.0) * 2.0**doublings, _LONGEST_RETRY)
 
     def _due(self, subscriptions: Sequence[Subscription]) -> list[Subscription]:
-        """Those that may have something to do."""
+        """Return those that may have something to do."""
         now = time.monotonic()
         with self._session.cluster.begin(write=False) as connection:
             own_end = insert_lsn(connection)
@@ -126,7 +126,8 @@ class Watch:
         return due
 
     def _publisher_end(self, subscription: Subscription) -> int | None:
-        """The end of a publisher's log; None if it cannot be told, as the run will report."""
+        """Return the end of a publisher's log; None if it cannot be told, as the run will
+        report."""
         try:
             with open_publisher(self._session, subscription) as publisher:
                 return publisher.current_lsn()

@@ -40,7 +40,7 @@ class Lake:
         self.enter()
 
     def run(self, statement: str) -> tuple[str, ...]:
-        """What is answered; an error fails the test."""
+        """Return what is answered; an error fails the test."""
         answer = answer_of(self.session, statement)
         assert not any(line.startswith("ERROR") for line in answer), answer
         return answer
@@ -94,7 +94,7 @@ class Lake:
         }
 
     def reads(self, version: int) -> bool:
-        """Whether a version can be read."""
+        """Return whether a version can be read."""
         try:
             DeltaTable(self.location, version=version).to_pyarrow_table()
         except Exception:

@@ -41,7 +41,7 @@ def differences(session: Session, path: Path) -> list[str]:
 
 
 def answer_of(session: Session, statement: str) -> tuple[str, ...]:
-    """What replctl answers to a statement, in the form of the golden files."""
+    """Return what replctl answers to a statement, in the form of the golden files."""
     lines: list[str] = []
     session.on_notice = lambda notice: lines.extend(
         shown(f"{notice.severity} {notice.sqlstate}", notice)

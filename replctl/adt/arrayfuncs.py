@@ -24,7 +24,7 @@ Key = Callable[[Any], Any]
 
 
 def plain(value: Any) -> Any:
-    """An array, if it begins at 1."""
+    """Return an array, if it begins at 1."""
     if isinstance(value, BoundedArray):
         raise FeatureNotSupported("arrays that do not begin at 1 are not supported")
     return value
@@ -41,7 +41,7 @@ def dimensions(value: list[Any]) -> list[int]:
 
 
 def flat(value: list[Any]) -> Iterator[Any]:
-    """All elements."""
+    """Yield all elements."""
     for item in value:
         if isinstance(item, list):
             yield from flat(item)
@@ -120,7 +120,7 @@ def _fill(item: Any, sizes: list[Any] | None) -> list[Any]:
 
 
 def _check_fill(numbers: list[Any]) -> None:
-    """What says how large an array is, or where it begins."""
+    """Check an argument that says how large an array is, or where it begins."""
     if len(dimensions(numbers)) > 1:
         raise ArraySubscriptError(
             "wrong number of array subscripts", detail="Dimension array must be one dimensional."
@@ -211,7 +211,7 @@ class _Keyed:
         return any(item is not None and self._key(item) in mine for item in flat(b))
 
     def width_bucket(self, operand: Any, thresholds: list[Any]) -> int:
-        """How many of the thresholds, which are in order, are not greater."""
+        """Return how many of the thresholds, which are in order, are not greater."""
         if len(dimensions(thresholds)) > 1:
             raise ArraySubscriptError("thresholds must be one-dimensional array")
         if any(item is None for item in thresholds):

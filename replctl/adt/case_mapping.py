@@ -16,12 +16,12 @@ _ASCII_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 
 
 def is_ascii_collation(collation: str | None) -> bool:
-    """Whether a collation knows the letters of ASCII alone."""
+    """Return whether a collation knows the letters of ASCII alone."""
     return collation in ("C", "POSIX")
 
 
 def lower(text: str, *, ascii_only: bool = False) -> str:
-    """Each letter by itself: no `i` with a dot, no final sigma."""
+    """Return each letter by itself: no `i` with a dot, no final sigma."""
     if ascii_only or text.isascii():
         return text.translate(_ASCII_LOWER)
     return "".join(map(_lower, text))
@@ -48,7 +48,8 @@ def _upper(char: str) -> str:
 
 @cache
 def translation_pairs(*, to_lower: bool, ascii_only: bool) -> tuple[str, str]:
-    """All characters that a mapping changes, and what it makes of them, in the same order."""
+    """Return all characters that a mapping changes, and what it makes of them, in the same
+    order."""
     function = lower if to_lower else upper
     codes = range(128) if ascii_only else range(_FIRST_WITHOUT_CASE)
     source = [

@@ -25,7 +25,7 @@ _FIXED: dict[str, Ranges] = {
 
 @cache
 def ranges(name: str, *, ascii_only: bool = False) -> Ranges:
-    """The code points of a class (alpha, alnum, word ...).
+    """Return the code points of a class (alpha, alnum, word ...).
 
     Args:
         ascii_only: of collation C.
@@ -55,7 +55,7 @@ def merged(items: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def complement(items: Ranges) -> Ranges:
-    """The code points that a set does not have."""
+    """Return the code points that a set does not have."""
     result, next_low = [], 0
     for low, high in items:
         if low > next_low:
@@ -68,7 +68,7 @@ def complement(items: Ranges) -> Ranges:
 
 @cache
 def members(name: str, *, ascii_only: bool = False) -> frozenset[str]:
-    """The characters of a class."""
+    """Return the characters of a class."""
     found = ranges(name, ascii_only=ascii_only)
     return frozenset(chr(code) for low, high in found for code in range(low, high + 1))
 

@@ -24,14 +24,14 @@ def int4(value: int) -> int:
 
 
 def finite_date(days: int) -> int:
-    """A date as days since 1970-01-01, if there is such a date."""
+    """Return a date as days since 1970-01-01, if there is such a date."""
     if not FIRST_DATE <= days <= LAST_DATE:
         raise DatetimeFieldOverflow("date out of range")
     return days
 
 
 def finite_timestamp(micros: int, error: str = "timestamp out of range") -> int:
-    """A timestamp as microseconds since 1970-01-01, if there is such a time."""
+    """Return a timestamp as microseconds since 1970-01-01, if there is such a time."""
     if not _FIRST_TIMESTAMP <= micros < INFINITY:
         raise DatetimeFieldOverflow(error)
     return micros

@@ -1,5 +1,4 @@
-"""What values of each type compare by: keys of Python whose order is that of PostgreSQL's
-B-tree."""
+"""Comparison of values of each type: keys of Python whose order is that of PostgreSQL's B-tree."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ _KEYS: dict[str, Key] = {
 
 @cache
 def key_of(type_name: str) -> Key:
-    """The key of a type.
+    """Return the key of a type.
 
     Raises:
         FeatureNotSupported: values of the type are not compared.
@@ -113,13 +112,13 @@ def key_of(type_name: str) -> Key:
 
 
 def range_type(type_name: str) -> rangetypes.RangeType:
-    """A range type with its elements' key."""
+    """Return a range type with its elements' key."""
     return rangetypes.RangeType(type_name, key_of(rangetypes.ELEMENTS[type_name]))
 
 
 @cache
 def operator_of_function(source: str, types: tuple[str, ...]) -> str | None:
-    """The comparison that a function computes: `<` of int4lt."""
+    """Return the comparison that a function computes: `<` of int4lt."""
     return _comparisons().get((source, types)) or _comparisons().get((source, ()))
 
 
@@ -141,7 +140,7 @@ def _comparisons() -> dict[tuple[str, tuple[str, ...]], str]:
 
 
 def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
-    """A comparison of values of two types."""
+    """Return a comparison of values of two types."""
     test = OPERATORS[name]
     first, second = _keys(left, right)
     if first is _same and second is _same:
@@ -150,7 +149,7 @@ def compare(name: str, left: str, right: str) -> Callable[[Any, Any], bool]:
 
 
 def _keys(left: str, right: str) -> tuple[Key, Key]:
-    """What values of two types are compared with each other by."""
+    """Return what values of two types are compared with each other by."""
     if {left, right} & {"date"} and {left, right} & {"timestamp", "timestamptz"}:
         first, second = (
             timestamp.compare_key_of_date if item == "date" else _same for item in (left, right)
@@ -162,7 +161,7 @@ def _keys(left: str, right: str) -> tuple[Key, Key]:
 
 
 def order(left: str, right: str, collation: str | None = None) -> Callable[[Any, Any], int]:
-    """The support function of a B-tree: negative, zero or positive, the very number that
+    """Return the support function of a B-tree: negative, zero or positive, the very number that
     PostgreSQL gives."""
     if {left, right} == {"name"} and collation == "C":  # strncmp, which sees the byte 0 at the end
         return lambda a, b: byte_difference(a.encode() + b"\0", b.encode() + b"\0")

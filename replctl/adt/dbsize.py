@@ -26,7 +26,7 @@ def pretty_size(size: int) -> str:
 
 
 def _pretty(size: Any, halve: Callable[[Any, int], Any]) -> str:
-    """A size in the first unit in which it is below 10240.
+    """Return a size in the first unit in which it is below 10240.
 
     Args:
         halve: divides by a power of two, towards zero.

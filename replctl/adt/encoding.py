@@ -50,7 +50,7 @@ _LOOKS = {
 
 
 def _to_ascii(text: str, encoding: str) -> str:
-    """The bytes of a text (in UTF-8) taken as those of another encoding."""
+    """Return the bytes of a text (in UTF-8) taken as those of another encoding."""
     looks = _LOOKS.get(encoding)
     if looks is None:
         raise FeatureNotSupported(f"encoding conversion from {encoding} to ASCII not supported")
@@ -80,7 +80,7 @@ def find_encoding(name: str) -> str | None:
 
 
 def codec(encoding: str) -> str:
-    """What Python calls one of PostgreSQL's encodings.
+    """Return what Python calls one of PostgreSQL's encodings.
 
     Raises:
         FeatureNotSupported: Python has none.

@@ -76,7 +76,7 @@ def _unit(name: str, type_name: str) -> str:
 
 
 def _unit_of_length(name: str, type_name: str) -> str:
-    """A unit to truncate to: what only names a property of a day is none."""
+    """Return a unit to truncate to: what only names a property of a day is none."""
     unit = _unit(name, type_name)
     if unit in ("epoch", "julian", "dow", "isodow", "doy", "isoyear"):
         raise InvalidParameterValue(f'unit "{name.lower()}" not recognized for type {type_name}')
@@ -92,7 +92,7 @@ def _decimal(value: int, digits: int) -> Decimal:
 
 
 def _seconds(unit: str, micros: int) -> Part:
-    """What of a minute's microseconds a unit shows."""
+    """Return what of a minute's microseconds a unit shows."""
     match unit:
         case "microseconds":
             return micros
@@ -109,12 +109,13 @@ def _iso_week(days: int) -> tuple[int, int]:
 
 
 def _ceiling(year: int, size: int) -> int:
-    """The century or millennium that an astronomer's year is in; there is none with number 0."""
+    """Return the century or millennium that an astronomer's year is in; there is none with number
+    0."""
     return (year + size - 1) // size if year > 0 else -((size - 1 - (year - 1)) // size)
 
 
 def _date_part(unit: str, days: int) -> Part:
-    """A part that the day alone decides."""
+    """Return a part that the day alone decides."""
     year, month, day = date_from_days(days)
     match unit:
         case "day":

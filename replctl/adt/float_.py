@@ -22,7 +22,7 @@ _ONE_RADIAN = math.pi / 180
 
 
 def to_float4(value: float) -> float:
-    """The nearest real; one too large is infinite."""
+    """Return the nearest real; one too large is infinite."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:
@@ -217,7 +217,7 @@ def _logarithm(function: Callable[[float], float]) -> Callable[[float], float]:
 def _domain(
     function: Callable[[float], float], allowed: Callable[[float], bool]
 ) -> Callable[[float], float]:
-    """A function that is defined for some values; NaN stays NaN."""
+    """Return a function that is defined for some values; NaN stays NaN."""
 
     def apply(value: float) -> float:
         if math.isnan(value):
@@ -272,7 +272,7 @@ def _cosh(value: float) -> float:
 
 
 def width_bucket(operand: float, low: float, high: float, count: int) -> int:
-    """The number of the bucket of equal size that a value falls in."""
+    """Return the number of the bucket of equal size that a value falls in."""
     error = InvalidArgumentForWidthBucketFunction
     if count <= 0:
         raise error("count must be greater than zero")

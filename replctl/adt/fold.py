@@ -76,7 +76,7 @@ def _with_simplified_children(expr: Any, operand: nodes.Const | None) -> Any:
 
 
 def _known(expr: nodes.Expr) -> nodes.Expr:
-    """An expression whose children are simple, as a constant if it can be one."""
+    """Return an expression whose children are simple, as a constant if it can be one."""
     match expr:
         case nodes.OpExpr(args=args):
             return _call(expr, _operator(expr.operator_oid, expr.name), args)
@@ -157,7 +157,7 @@ def _call(
 
 
 def _value(expr: nodes.Expr, args: Iterable[nodes.Expr]) -> nodes.Expr:
-    """The value of an expression if its operands are constants."""
+    """Return the value of an expression if its operands are constants."""
     if not all(isinstance(arg, nodes.Const) for arg in args):
         return expr
     try:
@@ -224,7 +224,8 @@ def _null(expr: nodes.Expr) -> nodes.Const:
 
 
 def _and_or(expr: nodes.BoolExpr, operand: nodes.Const | None) -> nodes.Expr:
-    """The first operand that decides ends the search; those that do not matter are dropped."""
+    """Return the first operand that decides ends the search; those that do not matter are
+    dropped."""
     deciding = "t" if expr.op == "or" else "f"
     kept: list[nodes.Expr] = []
     has_null = False
@@ -318,7 +319,7 @@ def _is_immutable(function: builtin.Function | builtin.Operator | None) -> bool:
 
 
 def _is_immutable_element(element: nodes.Expr) -> bool:
-    """Whether the cast of an array's element is the same at all times."""
+    """Return whether the cast of an array's element is the same at all times."""
     return all(
         _is_immutable(builtin.function_by_oid().get(node.function_oid))
         if isinstance(node, nodes.FuncExpr)

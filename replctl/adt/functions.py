@@ -113,7 +113,8 @@ _ANY = frozenset({"text_concat", "text_concat_ws"})
 
 
 def callee(function: Function, types: Sequence[str], collation: str | None) -> Callee:
-    """What computes a function of values of these types; NULL arguments are the caller's matter.
+    """Return what computes a function of values of these types; NULL arguments are the caller's
+    matter.
 
     Raises:
         FeatureNotSupported: nothing does.
@@ -139,7 +140,8 @@ def callee(function: Function, types: Sequence[str], collation: str | None) -> C
 
 
 def arguments(function: Function, args: Sequence[nodes.Expr]) -> list[nodes.Expr]:
-    """The arguments in the function's order, with its defaults for those that are not given."""
+    """Return the arguments in the function's order, with its defaults for those that are not
+    given."""
     if len(args) == len(function.argument_types) and not any(
         isinstance(arg, nodes.NamedArgExpr) for arg in args
     ):
@@ -170,7 +172,7 @@ def _default(text: str, type_name: str) -> nodes.Const:
 
 
 def unsupported(function: Function, types: Sequence[str]) -> FeatureNotSupported:
-    """The error of a function that nothing computes."""
+    """Return the error of a function that nothing computes."""
     shown = ", ".join(
         builtin.types()[name].sql_name if name in builtin.types() else name for name in types
     )
@@ -226,7 +228,7 @@ def _coercion(type_name: str) -> Callee:
 
 @cache
 def shown_as_text(type_name: str) -> Callee:
-    """A value as concat() shows it: by the output function."""
+    """Return a value as concat() shows it: by the output function."""
     return lambda value: type_text.render(type_name, value)
 
 

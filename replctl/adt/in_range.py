@@ -1,5 +1,5 @@
-"""Whether a row is within RANGE ... PRECEDING or FOLLOWING of another: in_range_* in int.c, int8.c,
-float.c, numeric.c, date.c and timestamp.c.
+"""The test whether a row is within RANGE ... PRECEDING or FOLLOWING of another: in_range_* in
+int.c, int8.c, float.c, numeric.c, date.c and timestamp.c.
 
 Each function has (value, base, offset, whether to subtract, whether to be less or equal).
 """
@@ -85,7 +85,8 @@ def _intervals(value: Interval, base: Interval, offset: Interval, sub: bool, les
 
 
 def _time_bound(base: int, offset: Interval, sub: bool) -> int | None:
-    """Where the turn of the day does not count; None beyond what PostgreSQL computes with."""
+    """Return where the turn of the day does not count; None beyond what PostgreSQL computes
+    with."""
     _check_size(is_valid=offset[2] >= 0)
     bound = base - offset[2] if sub else base + offset[2]
     return bound if bound < 2**63 else None

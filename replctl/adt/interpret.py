@@ -29,7 +29,7 @@ _SWAPPED = frozenset(
 
 
 def compiled(expr: nodes.Expr) -> Callable[[Sequence[Any]], Any]:
-    """A function of rows.
+    """Return a function of rows.
 
     Raises:
         FeatureNotSupported: part of the expression is not implemented.
@@ -92,7 +92,7 @@ def _compile(expr: nodes.Expr) -> Step:
 
 
 def constant(expr: nodes.Const) -> Any:
-    """The value of a constant."""
+    """Return the value of a constant."""
     if expr.value is None:
         return None
     if expr.type == "unknown":

@@ -21,13 +21,14 @@ def is_infinite(value: Interval) -> bool:
 
 
 def key(value: Interval) -> int:
-    """What intervals compare by: a month is 30 days, a day is 24 hours."""
+    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
     months, days, micros = value
     return (months * _MONTH_DAYS + days) * USECS_PER_DAY + micros
 
 
 def checked(months: int, days: int, micros: int) -> Interval:
-    """An interval whose fields fit, and which is not one of the infinite ones by accident."""
+    """Return an interval whose fields fit, and which is not one of the infinite ones by
+    accident."""
     value = (months, days, micros)
     fits = -(2**31) <= months < 2**31 and -(2**31) <= days < 2**31 and -(2**63) <= micros < 2**63
     if not fits or is_infinite(value):
@@ -66,7 +67,7 @@ def _rounded_micros(value: float) -> float:
 
 
 def _scaled(value: Interval, months: float, days: float, micros: float) -> Interval:
-    """A multiple, whose fractions of months go to days, and of days to microseconds."""
+    """Return a multiple, whose fractions of months go to days, and of days to microseconds."""
     for part in (months, days):
         if math.isnan(part) or not -(2**31) <= part <= 2**31 - 1:
             raise DatetimeFieldOverflow("interval out of range")

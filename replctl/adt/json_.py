@@ -17,7 +17,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
 
 
 def _end(text: str, start: int) -> int:
-    """Where the value that begins at `start` ends."""
+    """Return where the value that begins at `start` ends."""
     depth = 0
     for match in _TOKEN.finditer(text, start):
         token = match[0]
@@ -66,7 +66,7 @@ def _first(text: str) -> str:
 
 
 def _field(text: str, name: str) -> str | None:
-    """The last member of that name."""
+    """Return the last member of that name."""
     if _first(text) != "{":
         return None
     found = None
@@ -148,7 +148,8 @@ def _object(items: list[tuple[str, str | None]]) -> str:
 
 
 def _decoding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that reads the strings of its first argument, whose escapes must be characters.
+    """Return a function that reads the strings of its first argument, whose escapes must be
+    characters.
 
     json is kept as it was written, so that they are not checked before.
     """

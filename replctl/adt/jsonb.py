@@ -32,12 +32,12 @@ _TYPE_NAMES = ("null", "string", "number", "boolean", "array", "object")
 
 @lru_cache(2000)
 def load(text: str) -> Any:
-    """The value of a canonical text; callers do not change it."""
+    """Return the value of a canonical text; callers do not change it."""
     return _decoder.decode(text)
 
 
 def dump(value: Any) -> str:
-    """The canonical text."""
+    """Return the canonical text."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, Decimal):
@@ -61,7 +61,7 @@ def _key_order(key: str) -> tuple[int, bytes]:
 
 
 def as_text(value: Any) -> str | None:
-    """What ->> gives: a string without quotes, NULL for null."""
+    """Return what ->> gives: a string without quotes, NULL for null."""
     if value is None:
         return None
     return value if isinstance(value, str) else dump(value)
@@ -75,7 +75,7 @@ _MISSING = _Missing()
 
 
 def _element(value: Any, index: int) -> Any:
-    """The element of an array; of a scalar, the scalar itself counts as the array's only
+    """Return the element of an array; of a scalar, the scalar itself counts as the array's only
     element."""
     if isinstance(value, dict):
         return _MISSING
@@ -141,7 +141,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def compare(a: Any, b: Any, *, is_top: bool = True) -> int:
-    """The B-tree order: object > array > boolean > number > string > null.
+    """Return the B-tree order: object > array > boolean > number > string > null.
 
     As compareJsonbContainers walks: an empty array at the top is less than everything.
     """
@@ -251,7 +251,7 @@ def _path_index(step: str | None, place: int) -> int:
 def _changed(
     value: Any, path: list[str | None], place: int, change: Callable[[Any, str | int, bool], Any]
 ) -> Any:
-    """A copy in which `change(container, key, is_there)` has been done where a path ends."""
+    """Return a copy in which `change(container, key, is_there)` has been done where a path ends."""
     step = path[place]
     if step is None:
         raise NullValueNotAllowed(f"path element at position {place + 1} is null")
@@ -426,12 +426,12 @@ def _checked_pairs(items: list[tuple[Any, Any]]) -> list[tuple[str, str | None]]
 
 
 def _of_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of parsed values that gives no jsonb."""
+    """Return a function of parsed values that gives no jsonb."""
     return lambda text, *rest: function(load(text), *rest)
 
 
 def _of_values(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of parsed values that gives a jsonb."""
+    """Return a function of parsed values that gives a jsonb."""
     return lambda text, *rest: dump(function(load(text), *rest))
 
 

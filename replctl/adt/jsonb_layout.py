@@ -16,7 +16,7 @@ _WORD = 4
 
 
 def offset(base: Any, part: Any) -> int:
-    """Bytes from the beginning of `base` to a container in it.
+    """Return bytes from the beginning of `base` to a container in it.
 
     Args:
         part: an object or an array that `base` is or has in it, that very one.
@@ -25,7 +25,7 @@ def offset(base: Any, part: Any) -> int:
 
 
 def _containers(value: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """Each container in a container, with its place."""
+    """Yield each container in a container, with its place."""
     yield start, value
     for place, item in _places(value, start):
         if isinstance(item, dict | list):
@@ -33,7 +33,7 @@ def _containers(value: Any, start: int) -> Iterator[tuple[int, Any]]:
 
 
 def _places(value: Any, start: int) -> Iterator[tuple[int, Any]]:
-    """What is directly in a container, with its place."""
+    """Yield what is directly in a container, with its place."""
     keys, items = (list(value), list(value.values())) if isinstance(value, dict) else ([], value)
     place = start + _WORD * (1 + len(keys) + len(items)) + sum(len(key.encode()) for key in keys)
     for item in items:

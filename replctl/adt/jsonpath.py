@@ -79,7 +79,7 @@ class _Context:
 
 @lru_cache(200)
 def read(path: str) -> tuple[bool, Node]:
-    """Whether a path is strict, and what it is.
+    """Return whether a path is strict, and what it is.
 
     Raises:
         FeatureNotSupported: it has a method that is not implemented.
@@ -145,7 +145,7 @@ class _Execution:
     def _follow(
         self, chain: Chain, item: Any, context: _Context, *, unwraps: bool = True
     ) -> Iterator[Any]:
-        """The items that accessors lead to."""
+        """Yield the items that accessors lead to."""
         if not chain:
             yield item
             return
@@ -166,7 +166,7 @@ class _Execution:
                     yield from self._follow(rest, found, context)
 
     def _step(self, head: Accessor, item: Any, context: _Context) -> Iterator[Any]:
-        """What one accessor leads to."""
+        """Yield what one accessor leads to."""
         missing: PostgresError
         match head:
             case node.Key(name):
@@ -374,7 +374,8 @@ class _Execution:
         *,
         unwraps_right: bool = False,
     ) -> bool | None:
-        """Whether a test is true of one of the pairs (in strict mode it must be known of all)."""
+        """Return whether a test is true of one of the pairs (in strict mode it must be known of
+        all)."""
         context = replace(context, is_silent=True)
         try:
             lefts = self._operands(left, context)
@@ -396,7 +397,7 @@ class _Execution:
 
 
 def _unwraps(head: Accessor) -> bool:
-    """Whether an accessor is one of an array's elements rather than of the array."""
+    """Return whether an accessor is one of an array's elements rather than of the array."""
     if isinstance(head, node.Method):
         return head.name not in _OF_ARRAYS
     return isinstance(head, node.Key | node.AnyKey | node.Filter)
@@ -439,7 +440,7 @@ def _comparison(name: str) -> Test:
 
 
 def _regex_options(flags: str) -> Options:
-    """The flags of XQuery: without s, `.` does not match a newline."""
+    """Return the flags of XQuery: without s, `.` does not match a newline."""
     options = Options(
         ignore_case="i" in flags, newline_stops="s" not in flags, newline_anchors="m" in flags
     )
@@ -460,7 +461,7 @@ def _run(
 
 
 def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Any]:
-    """All items; in silence, those before an error."""
+    """Return all items; in silence, those before an error."""
     found: list[Any] = []
     _run(lambda execution: found.extend(execution.items()), text, path, variables, silent)
     return [item.json() if isinstance(item, Moment) else item for item in found]

@@ -51,7 +51,7 @@ class Moment(NamedTuple):
 
     @property
     def sql_name(self) -> str:
-        """What .type() says: `time without time zone`."""
+        """Return what .type() says: `time without time zone`."""
         return builtin.types()[self.type_name].sql_name
 
     def json(self) -> str:
@@ -74,7 +74,7 @@ def _offset(east: int) -> str:
 
 
 def call(method: Method, item: Any) -> Moment:
-    """What a method makes of an item.
+    """Return what a method makes of an item.
 
     Raises:
         Failure: the item does not allow it.
@@ -113,8 +113,8 @@ def _rounded(moment: Moment, precision: Decimal) -> Moment:
 
 
 def _parsed(shown: str) -> Moment | None:
-    """A string in one of the forms: a date, a time, or both with a blank or T; a time may have a
-    zone."""
+    """Return a string in one of the forms: a date, a time, or both with a blank or T; a time may
+    have a zone."""
     match = _MOMENT.fullmatch(shown)
     if match is None or (match[1] is None and match[4] is None):
         return None
@@ -167,7 +167,7 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def _east(match: re.Match[str], local_seconds: int) -> int | None:
-    """The offset of a zone, by its abbreviation or in hours and minutes."""
+    """Return the offset of a zone, by its abbreviation or in hours and minutes."""
     if match[8] is not None:
         known = abbreviation(match[8].lower())
         return None if known is None else known.zone.offset(local_seconds)
@@ -185,7 +185,7 @@ def _needs_zone(source: str, target: str) -> FeatureNotSupported:
 
 
 def _converted(moment: Moment, target: str) -> Moment | None:
-    """A moment as another type; None where there is no such cast."""
+    """Return a moment as another type; None where there is no such cast."""
     source, value = moment.type_name, moment.value
     if source == target:
         return moment

@@ -35,7 +35,7 @@ class Failure(Exception):
 
 
 def call(method: Method, item: Any) -> Any:
-    """What a method makes of an item.
+    """Return what a method makes of an item.
 
     Raises:
         Failure: the item does not allow it.
@@ -77,7 +77,7 @@ def _cannot(name: str, what: str) -> Failure:
 
 
 def _read(name: str, type_name: str, shown: str, typmod: int = -1) -> Any:
-    """A value by its type's input function."""
+    """Return a value by its type's input function."""
     try:
         return text.parse(type_name, shown, typmod)
     except DataError as error:

@@ -14,7 +14,7 @@ _ANY, _ONE, _END = "%", "_", "\\"  # tokens; a literal character is a token of t
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether all of `text` matches.
+    """Return whether all of `text` matches.
 
     Raises:
         InvalidEscapeSequence: the pattern ends with the escape character, and matching came to it.
@@ -26,7 +26,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def like_escape(pattern: str, escape: str) -> str:
-    """A pattern with another escape character as one with the backslash."""
+    """Return a pattern with another escape character as one with the backslash."""
     if not escape:
         return pattern.replace("\\", "\\\\")
     if len(escape) > 1:
@@ -49,7 +49,7 @@ def like_escape(pattern: str, escape: str) -> str:
 
 
 def without_needless_escapes(pattern: str) -> str | None:
-    """A pattern with a backslash before `%`, `_` and a backslash alone; None if it ends with
+    """Return a pattern with a backslash before `%`, `_` and a backslash alone; None if it ends with
     one."""
     tokens = _tokens(pattern)
     if tokens and tokens[-1] == _END:

@@ -38,12 +38,12 @@ def load(text: str) -> Address:
 
 
 def dump(value: Address, *, is_cidr: bool = False) -> str:
-    """The canonical text; an inet of full length has no mask."""
+    """Return the canonical text; an inet of full length has no mask."""
     return network_in(f"{_host(value)}/{value.bits}", is_cidr)
 
 
 def _host(value: Address) -> str:
-    """The address alone, as inet_net_ntop writes it."""
+    """Return the address alone, as inet_net_ntop writes it."""
     from replctl.types.inet import _ipv6_text
 
     octets = value.number.to_bytes(value.size // 8)
@@ -57,7 +57,7 @@ def key(text: str) -> _Ordered:
 
 
 def compare(a: str, b: str) -> int:
-    """What network_cmp gives."""
+    """Return what network_cmp gives."""
     return _order(load(a), load(b))
 
 
@@ -167,7 +167,7 @@ def _merge(a: Address, b: Address) -> str:
 
 
 def _loaded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of addresses as one of texts."""
+    """Return a function of addresses as one of texts."""
     return lambda *args: function(*(load(arg) if isinstance(arg, str) else arg for arg in args))
 
 

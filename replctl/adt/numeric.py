@@ -41,13 +41,14 @@ def key(value: Decimal) -> tuple[bool, Decimal]:
 
 
 def scale(value: Decimal) -> int:
-    """The display scale: of 1.10 it is 2."""
+    """Return the display scale: of 1.10 it is 2."""
     exponent = value.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def result(value: Decimal) -> Decimal:
-    """A computed value as a numeric: no negative zero, no positive exponent, not too large."""
+    """Return a computed value as a numeric: no negative zero, no positive exponent, not too
+    large."""
     if not value.is_finite():
         return value
     if value and value.adjusted() >= MAX_WHOLE_DIGITS:
@@ -154,7 +155,7 @@ def _division_scale(a: Decimal, b: Decimal) -> int:
 
 
 def _weight(value: Decimal) -> tuple[int, int]:
-    """The exponent of the first digit in base 10000, and that digit."""
+    """Return the exponent of the first digit in base 10000, and that digit."""
     value = abs(value)
     if not value:
         return 0, 0
@@ -225,7 +226,7 @@ def to_integer(type_name: str) -> Callable[[Decimal], int]:
 
 
 def from_float(digits: int) -> Callable[[float], Decimal]:
-    """The shortest decimal of that many significant digits, not the binary value."""
+    """Return the shortest decimal of that many significant digits, not the binary value."""
     return lambda value: result(Decimal(f"{value:.{digits}g}"))
 
 
@@ -320,7 +321,7 @@ def _exp(value: Decimal) -> Decimal:
 
 
 def _ln_weight(value: Decimal) -> int:
-    """How many digits ln(value) has before its point (estimate_ln_dweight)."""
+    """Return how many digits ln(value) has before its point (estimate_ln_dweight)."""
     if value <= 0:
         return 0
     if Decimal("0.9") <= value <= Decimal("1.1"):

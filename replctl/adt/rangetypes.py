@@ -32,7 +32,7 @@ class RangeType:
         return _load(self.name, text)
 
     def dump(self, value: Range | None) -> str:
-        """The canonical text: discrete bounds as [), and nothing between bounds as empty."""
+        """Return the canonical text: discrete bounds as [), and nothing between bounds as empty."""
         return type_text.canonical(self.name, range_out(value, _subtype(self.name)))
 
     def low(self, value: Range) -> Place:
@@ -69,7 +69,7 @@ def _load(name: str, text: str) -> Range | None:
 
 
 def sort_key(kind: RangeType) -> Callable[[str], Any]:
-    """The empty range first, then by lower and upper bound."""
+    """Return the empty range first, then by lower and upper bound."""
 
     def key(text: str) -> Any:
         value = kind.load(text)
@@ -181,7 +181,7 @@ def construct(kind: RangeType, lower: Any, upper: Any, flags: str | None = "[)")
 
 
 def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Callable[..., Any]:
-    """A function of two ranges, for a range type."""
+    """Return a function of two ranges, for a range type."""
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         if gives_range:
@@ -192,7 +192,7 @@ def _ranges(function: Callable[..., Any], *, gives_range: bool = False) -> Calla
 
 
 def _bound(read: Callable[[Range], Any], empty: Any) -> Callable[..., Any]:
-    """A function of one range's bounds."""
+    """Return a function of one range's bounds."""
 
     def of_type(kind: RangeType) -> Callable[..., Any]:
         def apply(text: str) -> Any:

@@ -81,12 +81,12 @@ class Alphabet(dict[str, int]):
         return colour
 
     def colours(self, codes: Ranges) -> frozenset[int]:
-        """The colours of a set of the expression."""
+        """Return the colours of a set of the expression."""
         return self._colours_of[codes]
 
 
 def items_of(tree: Alternatives) -> Iterator[Item]:
-    """All parts of a tree."""
+    """Yield all parts of a tree."""
     for branch in tree.branches:
         for item in branch:
             yield from _parts(item)
@@ -221,13 +221,13 @@ class Automaton:
         self._states: dict[tuple[frozenset[int], int], State] = {}
 
     def start(self, before: int) -> State:
-        """The state at the beginning of a match, behind a character of a colour."""
+        """Return the state at the beginning of a match, behind a character of a colour."""
         return self._state(self._start, before)
 
     def step(
         self, state: State, colour: int, outcomes: tuple[bool, ...] = ()
     ) -> tuple[bool, State | None]:
-        """What a state does with the next character; see `State.steps`."""
+        """Return what a state does with the next character; see `State.steps`."""
         places = self._entered(state, colour, dict(zip(state.looks, outcomes, strict=True)))
         following: frozenset[int] = frozenset()
         if colour != self._alphabet.edge:
@@ -255,7 +255,7 @@ class Automaton:
         return state
 
     def _entered_from(self, places: list[int]) -> frozenset[int]:
-        """The places that are entered with others, as far as they lead further."""
+        """Return the places that are entered with others, as far as they lead further."""
         net, seen = self._net, set(places)
         while places:
             for target in net.free[places.pop()]:
@@ -279,7 +279,7 @@ class Automaton:
         return tuple(sorted(found))
 
     def _entered(self, state: State, colour: int, outcomes: dict[int, bool]) -> set[int]:
-        """The places of a state, and those that its constraints let it enter."""
+        """Return the places of a state, and those that its constraints let it enter."""
         seen, waiting = set(state.places), list(state.places) if self._depends else []
         ahead = self._alphabet.flags[colour]
         while waiting:
@@ -296,7 +296,7 @@ class Automaton:
 
 
 def _holds(kind: str, before: int, ahead: int) -> bool:
-    """Whether a constraint is fulfilled between two characters."""
+    """Return whether a constraint is fulfilled between two characters."""
     match kind:
         case "A":
             return bool(before & _EDGE_FLAG)

@@ -17,7 +17,7 @@ _LARGEST_CODE = 0x7FFFFFFE  # CHR_MAX in regcustom.h
 
 
 class Kind(Enum):
-    """What a token is; one whose value is a character stands for itself there."""
+    """The kind of a token; one whose value is a character stands for itself there."""
 
     START = auto()  # before the first token
     END = auto()
@@ -71,7 +71,8 @@ class Options:
     newline_anchors: bool = False
 
     def with_letter(self, letter: str) -> Options | None:
-        """The options after one more letter of documentation table 9.24, None if it is none."""
+        """Return the options after one more letter of documentation table 9.24, None if it is
+        none."""
         match letter:
             case "b" | "e" | "q":
                 return replace(self, syntax={"b": "basic", "e": "extended", "q": "literal"}[letter])
@@ -85,7 +86,7 @@ class Options:
         return None
 
     def as_literal(self) -> Options:
-        """A literal string, to which layout and newlines are nothing special."""
+        """Return a literal string, to which layout and newlines are nothing special."""
         return Options("literal", self.ignore_case)
 
 
@@ -120,7 +121,7 @@ class Lexer:
         return left
 
     def name(self) -> str:
-        """The name between [: and :], after which the current token is what follows.
+        """Return the name between [: and :], after which the current token is what follows.
 
         `[[:alpha:]]` is alpha
         """
@@ -237,7 +238,7 @@ class Lexer:
         raise invalid("invalid repetition count(s)")
 
     def _is_greedy(self) -> bool:
-        """Whether no ? follows a quantifier."""
+        """Return whether no ? follows a quantifier."""
         return not (self.options.syntax == "advanced" and self._takes("?"))
 
     def _extended(self) -> Token:
@@ -357,7 +358,7 @@ class Lexer:
         return Token(Kind.CHARACTER, ord(char))
 
     def _escape(self) -> Token:
-        """What follows a backslash of an advanced expression."""
+        """Return what follows a backslash of an advanced expression."""
         char = self._take()
         if not (char.isascii() and char.isalnum()):
             return Token(Kind.CHARACTER, ord(char))
@@ -384,7 +385,7 @@ class Lexer:
         raise invalid("invalid escape \\ sequence")
 
     def _number(self, first: str) -> Token:
-        """A back reference, or the octal number of a character."""
+        """Return a back reference, or the octal number of a character."""
         start = self._i - 1
         self._i = start
         if first != "0":

@@ -22,7 +22,7 @@ Spans: TypeAlias = list[tuple[int, int] | None]
 
 @lru_cache(500)
 def compiled(pattern: str, options: Options, *, ascii_only: bool, captures: bool) -> Regex:
-    """An expression, ready to match.
+    """Return an expression, ready to match.
 
     Args:
         ascii_only: its collation knows the letters of ASCII alone.
@@ -57,7 +57,7 @@ class Regex:
         self.whole = self.automaton(self.tree)
 
     def search(self, text: str) -> Spans | None:
-        """The first match."""
+        """Return the first match."""
         return _Matching(self, text).find(0)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[tuple[int, int, Spans]]:
@@ -74,21 +74,21 @@ class Regex:
             start = end + (begin == end)
 
     def matches(self, text: str) -> bool:
-        """Whether there is a match."""
+        """Return whether there is a match."""
         matching = _Matching(self, text)
         if self.tree.refers:
             return matching.find(0) is not None
         return matching.first_end(self.searching, 0) is not None
 
     def automaton(self, node: Node) -> Automaton:
-        """The automaton of a part."""
+        """Return the automaton of a part."""
         found = self._automata.get(node)
         if found is None:
             found = self._automata[node] = self._automaton(node.language)
         return found
 
     def look_automaton(self, number: int) -> Automaton:
-        """The automaton of what is ahead; or, searching, of what is behind."""
+        """Return the automaton of what is ahead; or, searching, of what is behind."""
         found = self._look_automata.get(number)
         if found is None:
             look = self.looks[number]
@@ -114,7 +114,7 @@ class _Matching:
         self._spans: Spans = []
 
     def find(self, start: int) -> Spans | None:
-        """The first match that begins at or behind `start`.
+        """Return the first match that begins at or behind `start`.
 
         Raises:
             InvalidRegularExpression: its parts are nested too deeply to be told apart.
@@ -159,7 +159,7 @@ class _Matching:
     # Automata on the text
 
     def first_end(self, automaton: Automaton, start: int) -> int | None:
-        """Where the shortest match from `start` on ends."""
+        """Return where the shortest match from `start` on ends."""
         return next(self._ends(automaton, start, self._length), None)
 
     def _ends(self, automaton: Automaton, start: int, limit: int) -> Iterator[int]:
@@ -180,7 +180,7 @@ class _Matching:
                 return
 
     def _step(self, automaton: Automaton, state: State, place: int) -> tuple[bool, State | None]:
-        """A step that depends on look-arounds."""
+        """Return a step that depends on look-arounds."""
         outcomes = tuple(self._holds(number, place) for number in state.looks)
         colour = self._colours[place]
         found = state.steps.get((colour, *outcomes))
@@ -244,7 +244,7 @@ class _Matching:
         return False
 
     def _repetitions(self, node: Node, start: int, limit: int) -> list[int]:
-        """Where a back reference can end; one to nothing is repeated as often as need be."""
+        """Return where a back reference can end; one to nothing is repeated as often as need be."""
         span = self._spans[node.group]
         if span is None:
             return []
@@ -341,7 +341,7 @@ class _Division:
         return ends[::-1] if self._child.prefers_shorter else ends[:]
 
     def _verified(self, places: list[int], count: int) -> int:
-        """How many repetitions fit, of which the first ones are known to."""
+        """Return how many repetitions fit, of which the first ones are known to."""
         for i in range(count, len(places) - 1):
             self._matching.forget(self._child)
             if not self._matching.dissect(self._child, places[i], places[i + 1]):

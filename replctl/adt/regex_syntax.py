@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class BackReference:
-    """What a group has matched.
+    """A reference to the match of a group.
 
     Attributes:
         group: that group.
@@ -106,7 +106,7 @@ ANY = Characters(((0, LAST_CODE),))
 
 
 def parsed(pattern: str, options: Options, *, ascii_only: bool) -> Expression:
-    """An expression's tree.
+    """Return an expression's tree.
 
     Args:
         ascii_only: its collation knows the letters of ASCII alone.
@@ -255,8 +255,8 @@ class _Parser:
         return Characters(self._one(code))
 
     def _one(self, code: int) -> Ranges:
-        """A character, and its counterpart where case does not count; a letter that is neither
-        upper nor lower case does not match itself then (allcases)."""
+        """Return a character, and its counterpart where case does not count; a letter that is
+        neither upper nor lower case does not match itself then (allcases)."""
         if code > LAST_CODE:
             return ()
         if not self._options.ignore_case:
@@ -324,7 +324,7 @@ class _Parser:
         raise invalid("invalid character range")
 
     def _element(self) -> int:
-        """The character that a collating element names: `[.a.]`, `[.hyphen.]`"""
+        """Return the character that a collating element names: `[.a.]`, `[.hyphen.]`"""
         name = self._lexer.name()
         if len(name) == 1:
             return ord(name)
@@ -346,7 +346,7 @@ _CASES = (case_mapping.lower, case_mapping.upper)
 
 @cache
 def _case_changes(ascii_only: bool) -> list[tuple[int, int]]:
-    """The characters that have another case, with it."""
+    """Return the characters that have another case, with it."""
     pairs = (
         case_mapping.translation_pairs(to_lower=to_lower, ascii_only=ascii_only)
         for to_lower in (True, False)

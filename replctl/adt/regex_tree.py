@@ -61,7 +61,7 @@ class Node:
 
 
 def tree_of(expression: Expression, *, captures: bool) -> Node:
-    """The parts of an expression.
+    """Return the parts of an expression.
 
     Args:
         captures: what groups match is asked for; if not, they count for back references alone.
@@ -89,7 +89,7 @@ class _Builder:
         return Node("either", flags, language, branches)
 
     def _branch(self, branch: Branch) -> Node:
-        """A concatenation: plain as long as nothing in it matters."""
+        """Return a concatenation: plain as long as nothing in it matters."""
         flags = 0
         for i, item in enumerate(branch):
             if isinstance(item, Constraint | Look):
@@ -127,7 +127,7 @@ class _Builder:
         return None
 
     def _repeated(self, atom: Node, item: Item) -> Node:
-        """A quantified part that matters."""
+        """Return a quantified part that matters."""
         repeated, least, most, preference = _quantified(item)
         language = (item,)
         flags = _combined(preference, atom.flags)
@@ -149,7 +149,7 @@ class _Builder:
         return Node("repeat", flags, language, [atom], least=least, most=most)
 
     def _divided(self, branch: Branch, i: int, prefix: Node, part: Node, weight: int) -> Node:
-        """A branch of what is before a part that matters, the part, and what is behind it.
+        """Return a branch of what is before a part that matters, the part, and what is behind it.
 
         Args:
             weight: what the part prefers before it is repeated.
@@ -172,7 +172,7 @@ class _Builder:
 
 
 def _quantified(item: Item) -> tuple[Item, int, int | None, int]:
-    """An item's atom, how often it is repeated, and what the quantifier prefers."""
+    """Return an item's atom, how often it is repeated, and what the quantifier prefers."""
     if not isinstance(item, Repeat):
         return item, 1, 1, 0
     preference = {None: 0, True: _LONGER, False: _SHORTER}[item.is_greedy]
@@ -184,13 +184,13 @@ def _captures(atom: Item) -> bool:
 
 
 def _inherited(flags: int) -> int:
-    """What a whole has of its parts: MIXED if they prefer different lengths."""
+    """Return what a whole has of its parts: MIXED if they prefer different lengths."""
     is_mixed = flags & _PREFERENCE == _PREFERENCE
     return flags & _INHERITED | (_MIXED if is_mixed else 0)
 
 
 def _combined(first: int, second: int) -> int:
-    """The flags of a concatenation: what prefers something first, decides."""
+    """Return the flags of a concatenation: what prefers something first, decides."""
     preference = first & _PREFERENCE or second & _PREFERENCE
     return _inherited(first | second) | preference
 

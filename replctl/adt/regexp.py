@@ -18,7 +18,7 @@ from replctl.errors import (
 
 
 def _options(flags: str) -> tuple[Options, bool]:
-    """What flags say, and whether g is among them."""
+    """Return what flags say, and whether g is among them."""
     options, is_global = Options(), False
     for flag in flags:
         changed = options.with_letter(flag)
@@ -35,7 +35,7 @@ def _options(flags: str) -> tuple[Options, bool]:
 
 
 def _options_of_all(flags: str, function: str, hint: str | None = None) -> Options:
-    """The flags of a function that does not take g."""
+    """Return the flags of a function that does not take g."""
     options, is_global = _options(flags)
     if is_global:
         raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
@@ -70,7 +70,7 @@ def _shown(text: str, span: tuple[int, int] | None) -> str | None:
 
 @lru_cache(100)
 def _replacement(template: str) -> tuple[str | int, ...]:
-    """The parts of a replacement, where a number stands for a group.
+    """Return the parts of a replacement, where a number stands for a group.
 
     `a\\1\\\\\\&` -> (`a`, 1, `\\`, 0)
     """
@@ -96,7 +96,7 @@ def _replaced(
     number: int,
     ascii: bool,
 ) -> str:
-    """The number-th match behind start replaced, or all if it is 0."""
+    """Return the number-th match behind start replaced, or all if it is 0."""
     parts = _replacement(replacement)
     needs_groups = any(isinstance(part, int) for part in parts)
     regex = compiled(pattern, options, ascii_only=ascii, captures=needs_groups)
@@ -163,7 +163,7 @@ def _count(
 def _nth(
     text: str, pattern: str, options: Options, start: int, number: int, group: int, ascii_only: bool
 ) -> tuple[int, int] | None:
-    """The number-th match, or of it a group."""
+    """Return the number-th match, or of it a group."""
     regex = compiled(pattern, options, ascii_only=ascii_only, captures=group > 0)
     for count, (_, _, spans) in enumerate(regex.find_all(text, start - 1), start=1):
         if count == number:
@@ -238,8 +238,8 @@ _SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": r"\\", ".": r"\.", "^": r"\^"
 
 
 def _separator(count: int) -> str:
-    """What stands for the count-th escape-double-quote: the part between two is what substring()
-    gives, as long as it can be, behind one that is as short as it can be."""
+    """Return what stands for the count-th escape-double-quote: the part between two is what
+    substring() gives, as long as it can be, behind one that is as short as it can be."""
     if count > 1:
         raise InvalidUseOfEscapeCharacter(
             "SQL regular expression may not contain more than two escape-double-quote separators"

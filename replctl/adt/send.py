@@ -37,7 +37,7 @@ def _timestamp(micros: int) -> bytes:
 
 
 def _numeric(value: Decimal) -> bytes:
-    """The digits in base 10000 behind their number, weight, sign and display scale."""
+    """Return the digits in base 10000 behind their number, weight, sign and display scale."""
     digits: list[int] = []
     if not value.is_finite():
         weight, sign, places = _SPECIAL_NUMBERS[str(value)]

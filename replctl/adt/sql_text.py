@@ -1,4 +1,5 @@
-"""What is written as SQL writes it: unistr() and parse_ident().  PostgreSQL's varlena.c, misc.c."""
+"""Text that is written as SQL writes it: unistr() and parse_ident().  PostgreSQL's varlena.c,
+misc.c."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def timestamp_to_date(micros: int) -> int:
 
 
 def compare_key_of_date(days: int) -> int:
-    """A date among timestamps, beyond their end as well, but never as late as infinity."""
+    """Return a date among timestamps, beyond their end as well, but never as late as infinity."""
     if is_infinite_date(days):
         return INFINITY if days == DATE_INFINITY else MINUS_INFINITY
     return min(days * USECS_PER_DAY, INFINITY - 1)
@@ -198,7 +198,7 @@ def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seco
 
 
 def zone_of(name: str) -> Zone:
-    """A time zone by abbreviation or name."""
+    """Return a time zone by abbreviation or name."""
     known = abbreviation(name.lower())
     if known is not None:
         return known.zone
@@ -245,7 +245,7 @@ def offset_at(zone: Zone, micros: int) -> int:
 
 
 def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int, after: int) -> int:
-    """The offset at `utc`, where one transition lies between `low` and `high`.
+    """Return the offset at `utc`, where one transition lies between `low` and `high`.
 
     A gap: local times from it on have `after` once they are `after` beyond it.  An overlap: the
     repeated hour has `after`, and it begins `after` behind the transition.
@@ -261,7 +261,7 @@ def _offset_by_bisection(zone: Zone, utc: int, low: int, high: int, before: int,
 
 
 def zone_seconds(value: Interval) -> int:
-    """A time zone as an interval: seconds east of UTC."""
+    """Return a time zone as an interval: seconds east of UTC."""
     if interval.is_infinite(value):
         raise InvalidParameterValue(f'interval time zone "{interval_out(value)}" must be finite')
     if value[0] or value[1]:

@@ -15,7 +15,7 @@ _SECOND = 1_000_000
 
 
 def key(value: TimeTz) -> tuple[int, int]:
-    """What they compare by: the time in UTC, then the zone."""
+    """Return what they compare by: the time in UTC, then the zone."""
     return value[0] + value[1] * _SECOND, value[1]
 
 

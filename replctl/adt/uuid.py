@@ -18,7 +18,7 @@ def _version(text: str) -> int | None:
 
 
 def _timestamp(text: str) -> int | None:
-    """The time that version 1 contains."""
+    """Return the time that version 1 contains."""
     if _version(text) != 1:
         return None
     ticks = int(text[15:18] + text[9:13] + text[:8], 16)

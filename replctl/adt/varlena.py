@@ -306,7 +306,7 @@ def _char_int(value: str) -> int:
 
 
 def _char_bpchar(value: str) -> str:
-    """The byte itself, of which only ASCII is a text."""
+    """Return the byte itself, of which only ASCII is a text."""
     if len(value) != 1:
         raise FeatureNotSupported('"char" values that are no text are not supported as char(n)')
     return value

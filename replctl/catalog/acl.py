@@ -38,7 +38,7 @@ _PUBLIC_RIGHTS: dict[AclKind, str] = {"database": "Tc", "function": "X", "type":
 
 @dataclass(frozen=True, slots=True)
 class AclItem:
-    """What one role has granted another; grantee 0 is everybody."""
+    """The privileges that one role has granted another; grantee 0 is everybody."""
 
     grantee: int
     grantor: int
@@ -57,7 +57,7 @@ class AclItem:
 
 
 def _role(name: str) -> str:
-    """A name as access lists have it: in quotes only for its characters (putid())."""
+    """Return a name as access lists have it: in quotes only for its characters (putid())."""
     escaped = name.replace('"', '""')
     return name if _SAFE_NAME.fullmatch(name) else f'"{escaped}"'
 
@@ -66,7 +66,7 @@ Acl: TypeAlias = tuple[AclItem, ...]
 
 
 def default_acl(kind: AclKind, owner: int) -> Acl:
-    """What holds while nothing was granted: all for the owner, and some for everybody."""
+    """Return what holds while nothing was granted: all for the owner, and some for everybody."""
     items = []
     if kind in _PUBLIC_RIGHTS:
         items.append(AclItem(PUBLIC, owner, _PUBLIC_RIGHTS[kind]))
@@ -76,17 +76,17 @@ def default_acl(kind: AclKind, owner: int) -> Acl:
 
 
 def encode_acl(acl: Acl) -> str:
-    """An access list as it is stored."""
+    """Return an access list as it is stored."""
     return json.dumps([[i.grantee, i.grantor, i.privileges, i.options] for i in acl])
 
 
 def decode_acl(text: str | None) -> Acl | None:
-    """The access list that `encode_acl` wrote."""
+    """Return the access list that `encode_acl` wrote."""
     return None if text is None else tuple(AclItem(*item) for item in json.loads(text))
 
 
 def granted(acl: Acl, grantee: int, grantor: int, letters: str, *, with_option: bool) -> Acl:
-    """An access list with further privileges."""
+    """Return an access list with further privileges."""
     for i, item in enumerate(acl):
         if (item.grantee, item.grantor) == (grantee, grantor):
             options = _union(item.options, letters) if with_option else item.options
@@ -96,7 +96,7 @@ def granted(acl: Acl, grantee: int, grantor: int, letters: str, *, with_option: 
 
 
 def revoked(acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: bool) -> Acl:
-    """An access list without some privileges, or without the right to grant them on."""
+    """Return an access list without some privileges, or without the right to grant them on."""
     items = []
     for item in acl:
         if (item.grantee, item.grantor) == (grantee, grantor):
@@ -108,7 +108,7 @@ def revoked(acl: Acl, grantee: int, grantor: int, letters: str, *, only_option: 
 
 
 def merged(acl: Acl, further: Acl) -> Acl:
-    """An access list with what another one gives (aclmerge)."""
+    """Return an access list with what another one gives (aclmerge)."""
     for item in further:
         acl = granted(acl, item.grantee, item.grantor, item.privileges, with_option=False)
         if item.options:
@@ -117,17 +117,17 @@ def merged(acl: Acl, further: Acl) -> Acl:
 
 
 def sorted_acl(acl: Acl) -> Acl:
-    """An access list by grantee, as default ones are kept (aclitemsort)."""
+    """Return an access list by grantee, as default ones are kept (aclitemsort)."""
     return tuple(sorted(acl, key=lambda item: (item.grantee, item.grantor)))
 
 
 def without_role(acl: Acl, role: int) -> Acl:
-    """An access list that does not mention a role."""
+    """Return an access list that does not mention a role."""
     return tuple(item for item in acl if role not in (item.grantee, item.grantor))
 
 
 def with_owner(acl: Acl, old: int, new: int) -> Acl:
-    """An access list whose owner's part is another's (aclnewowner)."""
+    """Return an access list whose owner's part is another's (aclnewowner)."""
 
     def changed(oid: int) -> int:
         return new if oid == old else oid
@@ -142,13 +142,13 @@ def with_owner(acl: Acl, old: int, new: int) -> Acl:
 
 
 def letters_for(acl: Acl, roles: Iterable[int]) -> str:
-    """All privileges that the list gives to any of these roles, or to everybody."""
+    """Return all privileges that the list gives to any of these roles, or to everybody."""
     known = {PUBLIC, *roles}
     return "".join({p for item in acl if item.grantee in known for p in item.privileges})
 
 
 def options_for(acl: Acl, roles: Iterable[int]) -> str:
-    """All privileges that any of these roles may grant on."""
+    """Return all privileges that any of these roles may grant on."""
     known = set(roles)
     return "".join({p for item in acl if item.grantee in known for p in item.options})
 

@@ -58,7 +58,7 @@ _ON_ALL_RELATIONS = {
 
 @dataclass(frozen=True)
 class Privileges:
-    """What a role may do in a database."""
+    """The privileges of a role in a database."""
 
     catalog: Catalog
     role_oid: int
@@ -105,15 +105,15 @@ class Privileges:
     # -- questions
 
     def acts_for(self, role_oid: int) -> bool:
-        """Whether it has another role's privileges (has_privs_of_role), an owner's, say."""
+        """Return whether it has another role's privileges (has_privs_of_role), an owner's, say."""
         return self.is_superuser or role_oid in self.roles
 
     def may_become(self, role_oid: int) -> bool:
-        """Whether it may SET ROLE to another."""
+        """Return whether it may SET ROLE to another."""
         return self.is_superuser or role_oid in self.settable
 
     def is_admin_of(self, role_oid: int) -> bool:
-        """Whether it may grant another role (is_admin_of_role)."""
+        """Return whether it may grant another role (is_admin_of_role)."""
         return self.is_superuser or any(
             m.role == role_oid and m.is_admin and m.member in self.memberships
             for m in memberships(self.catalog)
@@ -122,7 +122,7 @@ class Privileges:
     def has(
         self, kind: AclKind, owner: int, acl: Acl | None, letter: str, *, as_option: bool = False
     ) -> bool:
-        """Whether an access list gives it a privilege, or the right to grant it on."""
+        """Return whether an access list gives it a privilege, or the right to grant it on."""
         if self.is_superuser:
             return True
         effective = default_acl(kind, owner) if acl is None else acl
@@ -138,8 +138,8 @@ class Privileges:
         *,
         as_option: bool = False,
     ) -> bool:
-        """Whether it has a privilege on a relation, or on columns of it: on each of those that
-        are given, on any if they are none."""
+        """Return whether it has a privilege on a relation, or on columns of it: on each of those
+        that are given, on any if they are none."""
         if not as_option and self.has_on_all_relations(letter):
             return True
         kind: AclKind = "sequence" if relation.kind == "S" else "table"
@@ -206,7 +206,7 @@ class Privileges:
         return self.has("database", int(row.datdba), acl, letter, as_option=as_option)
 
     def has_on_function(self, oid: int, letter: str = "X", *, as_option: bool = False) -> bool:
-        """Whether it may call a function of a user."""
+        """Return whether it may call a function of a user."""
         row = self.catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
         if row is None:
             return False
@@ -214,7 +214,7 @@ class Privileges:
         return self.has("function", int(row.proowner), acl, letter, as_option=as_option)
 
     def has_on_type(self, oid: int, letter: str = "U", *, as_option: bool = False) -> bool:
-        """Whether it may use a type of a user; that of an array as its elements'."""
+        """Return whether it may use a type of a user; that of an array as its elements'."""
         table = schema.pg_type
         row = self.catalog.first(table, table.c.oid == oid)
         if row is not None and row.typelem:
@@ -319,19 +319,19 @@ def denied(word: str, name: str) -> InsufficientPrivilege:
 
 
 def relation_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """The access list of a relation, None where nothing was granted."""
+    """Return the access list of a relation, None where nothing was granted."""
     row = catalog.first(schema.pg_class, schema.pg_class.c.oid == oid)
     return None if row is None else decode_acl(row.relacl)
 
 
 def function_acl(catalog: Catalog, oid: int) -> Acl | None:
-    """The access list of a function of a user, None where nothing was granted."""
+    """Return the access list of a function of a user, None where nothing was granted."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     return None if row is None else decode_acl(row.proacl)
 
 
 def acl_items(catalog: Catalog, acl: Acl | None) -> list[str] | None:
-    """An access list as its items are shown."""
+    """Return an access list as its items are shown."""
     if acl is None:
         return None
     names = role_names(catalog)
@@ -346,7 +346,7 @@ _OWNERS = {
 
 
 def owner_of(catalog: Catalog, class_name: str, oid: int) -> int:
-    """The owner of an object; what is built in is the bootstrap superuser's."""
+    """Return the owner of an object; what is built in is the bootstrap superuser's."""
     table = schema_table.metadata.tables[class_name]
     row = catalog.first(table, table.c.oid == oid)
     return 10 if row is None else int(row._mapping[_OWNERS[class_name]])
@@ -358,7 +358,7 @@ def put_relation_acl(catalog: Catalog, oid: int, acl: Acl) -> None:
 
 
 def column_acls(catalog: Catalog, relid: int) -> dict[int, Acl]:
-    """The access lists of a relation's columns, of those that have one."""
+    """Return the access lists of a relation's columns, of those that have one."""
     table = schema.pg_attribute
     rows = catalog.select(table, table.c.attrelid == relid, table.c.attacl.is_not(None))
     return {int(row.attnum): decode_acl(row.attacl) or () for row in rows}

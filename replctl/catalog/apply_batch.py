@@ -17,8 +17,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ApplyBatch:
-    """What an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid: version,
-    step).
+    """The batch that an applier is writing: changes in (from_lsn, to_lsn] into `targets` (by relid:
+    version, step).
 
     `relid` is the table whose synchronization it belongs to, 0 for the subscription's apply.
     `to_digest` is of the publisher's commit at `to_lsn`; None if it is not known.
@@ -34,8 +34,8 @@ class ApplyBatch:
 
 
 def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> ApplyBatch | None:
-    """The batch that a subscription's apply, or the synchronization of one table, has begun and
-    not finished."""
+    """Return the batch that a subscription's apply, or the synchronization of one table, has begun
+    and not finished."""
     table = state_schema.apply_batch
     query = select(table).where(table.c.subid == subscription_oid, table.c.relid == relid)
     row = catalog.connection.execute(query).first()
@@ -43,7 +43,7 @@ def get_apply_batch(catalog: Catalog, subscription_oid: int, relid: int = 0) -> 
 
 
 def list_apply_batches(catalog: Catalog, subscription_oid: int | None = None) -> list[ApplyBatch]:
-    """The batches that were begun and not finished: all, or one subscription's."""
+    """Return the batches that were begun and not finished: all, or one subscription's."""
     table = state_schema.apply_batch
     query = select(table)
     if subscription_oid is not None:

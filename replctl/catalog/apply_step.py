@@ -13,7 +13,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def next_apply_step(catalog: Catalog, subscription_oid: int, relid: int) -> int:
-    """A number that grows with each write of a subscription into a table, from 1."""
+    """Return a number that grows with each write of a subscription into a table, from 1."""
     return _put_apply_step(catalog, subscription_oid, relid, state_schema.apply_step.c.step + 1)
 
 
@@ -51,7 +51,7 @@ def _put_apply_step(
     step: ColumnElement[int],
     first: int = 1,
 ) -> int:
-    """The step of a subscription into a table: `first` where there is none, else `step`."""
+    """Return the step of a subscription into a table: `first` where there is none, else `step`."""
     table = state_schema.apply_step
     put = sqlite_insert(table).values(subid=subscription_oid, relid=relid, step=first)
     put = put.on_conflict_do_update(index_elements=["subid", "relid"], set_={"step": step})

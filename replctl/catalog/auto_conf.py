@@ -20,7 +20,7 @@ _LINE = re.compile(
 
 
 def read_auto_conf(cluster_path: Path) -> dict[str, str]:
-    """What the file says, by names in lower case; nothing, if there is none.
+    """Return what the file says, by names in lower case; nothing, if there is none.
 
     Raises:
         IoError: it cannot be read, or a line of it is no setting.
@@ -46,12 +46,12 @@ def read_auto_conf(cluster_path: Path) -> dict[str, str]:
 
 
 def configured_value(cluster_path: Path, name: str) -> str:
-    """The value that a setting has in a cluster for those who connect to it now."""
+    """Return the value that a setting has in a cluster for those who connect to it now."""
     return read_auto_conf(cluster_path).get(name, settings()[name].boot_value)
 
 
 def write_auto_conf(cluster_path: Path, values: dict[str, str]) -> None:
-    """Write the file anew: it has the old settings or the new ones, whatever happens.
+    """Write the file again: it has the old settings or the new ones, whatever happens.
 
     Raises:
         IoError: it cannot be written.

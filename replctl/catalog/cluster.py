@@ -202,8 +202,8 @@ class Cluster:
             return ReadOnlyCluster(chosen, refusal)
 
     def other(self, path: Path) -> Cluster:
-        """The cluster in another directory; it is open as long as this one, so that who is at work
-        there is seen to be alive.
+        """Return the cluster in another directory; it is open as long as this one, so that who is
+        at work there is seen to be alive.
 
         Raises:
             IoError, ObjectNotInPrerequisiteState, DataCorrupted: as `open`.
@@ -213,7 +213,7 @@ class Cluster:
             return self
         with self._opening_other:  # two threads are one process to it
             known = self._others.get(resolved)
-            if known is not None and known.is_replaced:  # it was made anew, or put back
+            if known is not None and known.is_replaced:  # it was made again, or put back
                 known.close()
                 del self._others[resolved]
             if resolved not in self._others:
@@ -238,7 +238,7 @@ class Cluster:
 
     @contextmanager
     def begin(self, *, write: bool, in_recovery: bool = False) -> Iterator[Connection]:
-        """A short SQLite transaction: committed at the end, rolled back on an exception.
+        """Yield a short SQLite transaction: committed at the end, rolled back on an exception.
 
         Args:
             in_recovery: it is a change that a standby makes, too.
@@ -264,8 +264,8 @@ class Cluster:
 
     @contextmanager
     def begin_beside(self, other: Path) -> Iterator[Connection]:
-        """A transaction that writes a standby's catalog and reads that of the cluster in `other`,
-        whose tables are there as schema `source`: one state of it, as of the beginning.
+        """Yield a transaction that writes a standby's catalog and reads that of the cluster in
+        `other`, whose tables are there as schema `source`: one state of it, as of the beginning.
 
         Raises:
             IoError: the other catalog cannot be read.
@@ -292,7 +292,7 @@ class Cluster:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another catalog.db was put in the place of the one that is open."""
+        """Return whether another catalog.db was put in the place of the one that is open."""
         return self._is_overwritten or is_replaced(self.path, self._files)
 
     def check_file(self) -> None:
@@ -308,30 +308,30 @@ class Cluster:
         self._stored_lsn = stored_lsn(self.path) or known
 
     def control(self) -> ControlData:
-        """What the cluster is now: primary or standby."""
+        """Return what the cluster is now: primary or standby."""
         with self.begin(write=False) as connection:
             return read_control(connection)
 
     @property
     def is_in_recovery(self) -> bool:
-        """Whether the cluster is a standby."""
+        """Return whether the cluster is a standby."""
         return self.control().is_in_recovery
 
     @contextmanager
     def read(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to read, as a block sees them if one is given."""
+        """Yield the catalogs of a database, to read, as a block sees them if one is given."""
         with self.begin(write=False) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     @contextmanager
     def write(self, database_oid: int, block: BlockXids | None = None) -> Iterator[Catalog]:
-        """The catalogs of a database, to change; what asks for a transaction number has to commit
-        it, unless it is a block's."""
+        """Yield the catalogs of a database, to change; what asks for a transaction number has to
+        commit it, unless it is a block's."""
         with self.begin(write=True) as connection:
             yield Catalog(connection, database_oid, backend=self.backend, block=block)
 
     def database_oid(self, name: str) -> int:
-        """The database that a session asks for.
+        """Return the database that a session asks for.
 
         Raises:
             DatabaseDoesNotExist: there is none of that name (FATAL, 3D000).
@@ -345,7 +345,7 @@ class Cluster:
         return int(row.oid)
 
     def database_name(self, oid: int) -> str:
-        """The name of a database.
+        """Return the name of a database.
 
         Raises:
             InvalidCatalogName: it is not there any more.
@@ -411,7 +411,7 @@ class Cluster:
         return self.path / "lock" / f"{name}.lock"
 
     def is_alive(self, backend: str) -> bool:
-        """Whether the process that called itself `backend` still runs."""
+        """Return whether the process that called itself `backend` still runs."""
         if backend == self.backend:
             return True
         path = self.path / "lock" / f"backend-{backend}.lock"
@@ -421,7 +421,7 @@ class Cluster:
         return False
 
     def _users(self) -> list[Path]:
-        """The locks of the other processes, which live, that have the cluster open."""
+        """Return the locks of the other processes, which live, that have the cluster open."""
         found = (self.path / "lock").glob("backend-*.lock")
         return [path for path in found if is_locked(path)]
 
@@ -494,7 +494,7 @@ class Cluster:
                 self.upgraded_from = revision
 
     def _bootstrap(self, connection: Connection) -> None:
-        """What initdb makes: the superuser and the database postgres, with its schemas."""
+        """Make what initdb makes: the superuser and the database postgres, with its schemas."""
         identifier = new_system_identifier()
         connection.execute(
             insert(state_schema.pg_control).values(
@@ -544,7 +544,7 @@ def new_signing_key() -> str:
 
 
 def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
-    """The rows of pg_namespace that a new database has."""
+    """Return the rows of pg_namespace that a new database has."""
     names = {
         PG_CATALOG_NAMESPACE: "pg_catalog",
         PUBLIC_NAMESPACE: "public",
@@ -563,7 +563,8 @@ def initial_schemas(database_oid: int) -> list[dict[str, Any]]:
 
 
 def initial_comments(database_oid: int) -> list[dict[str, Any]]:
-    """The rows of pg_description that a new database has, as far as they are about its schemas."""
+    """Return the rows of pg_description that a new database has, as far as they are about its
+    schemas."""
     texts = {
         PG_CATALOG_NAMESPACE: "system catalog schema",
         PUBLIC_NAMESPACE: "standard public schema",
@@ -575,8 +576,8 @@ def initial_comments(database_oid: int) -> list[dict[str, Any]]:
 
 
 def _timeline_of(home: Path, system_identifier: int) -> int:
-    """The timeline on which a standby writes that has been promoted; 0 as long as it follows, or
-    where its catalog cannot be read, which tells nothing."""
+    """Return the timeline on which a standby writes that has been promoted; 0 as long as it
+    follows, or where its catalog cannot be read, which tells nothing."""
     try:
         connection = sqlite3.connect(f"{(home / CATALOG).as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:

@@ -97,7 +97,7 @@ def is_in_log(connection: Connection, position: LogPosition) -> bool:
 
 
 def note_trimmed(connection: Connection, lsn: int) -> None:
-    """Note that commits up to an LSN may be gone, but for the newest of them (`is_kept`)."""
+    """Note that commits up to an LSN may be gone, except for the newest of them (`is_kept`)."""
     control = state_schema.pg_control
     connection.execute(update(control).where(control.c.trimmed_lsn < lsn).values(trimmed_lsn=lsn))
 

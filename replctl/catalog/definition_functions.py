@@ -1,5 +1,5 @@
-"""pg_get_constraintdef() and its like, which print definitions, by their names in pg_proc.prosrc
-(ruleutils.c), and what is visible in the search path."""
+"""pg_get_constraintdef() and similar functions, which print definitions, by their names in
+pg_proc.prosrc (ruleutils.c), and what is visible in the search path."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _constraint(context: FunctionContext, oid: int, pretty: int = 0) -> str | No
 
 
 def _index(context: FunctionContext, oid: int, column: int = 0, pretty: int = 0) -> str | None:
-    """An index, or one of its columns."""
+    """Return an index, or one of its columns."""
     relation = get_relation(context.catalog, oid)
     if relation is None or relation.kind not in "iI":
         return None

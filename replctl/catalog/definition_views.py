@@ -97,7 +97,7 @@ def _pg_attribute(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_attrdef(context: FunctionContext) -> Iterator[Row]:
-    """The defaults but for those of identity columns, which are our own way to say so."""
+    """Yield the defaults except for those of identity columns, which are our own way to say so."""
     identities = {
         (row["attrelid"], row["attnum"])
         for row in stored_rows(context, "pg_attribute")
@@ -227,7 +227,7 @@ def _pg_tablespace(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_language(context: FunctionContext) -> Iterator[Row]:
-    """The languages that functions may be declared in."""
+    """Yield the languages that functions may be declared in."""
     for oid, name, is_trusted in ((12, "internal", 0), (13, "c", 0), (14, "sql", 1)):
         yield {
             "oid": oid, "lanname": name, "lanowner": 10, "lanispl": 0,

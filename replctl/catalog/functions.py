@@ -77,7 +77,7 @@ class Settings(Protocol):
 
 @dataclass
 class FunctionContext:
-    """What functions ask of the session that calls them."""
+    """The facts that functions need from the session that calls them."""
 
     catalog: Catalog
     environment: CatalogEnvironment
@@ -166,7 +166,7 @@ def _current_schema(context: FunctionContext) -> str | None:
 
 
 def _serial_sequence(context: FunctionContext, table: str, column: str) -> str | None:
-    """The qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
+    """Return the qualified name of the sequence that a column owns (pg_get_serial_sequence)."""
     oid = object_identifier.read(context.environment, "regclass", table)
     relation = get_relation(context.catalog, int(oid))
     if relation is None:
@@ -257,7 +257,7 @@ def _substring(context: FunctionContext, value: str, start: int, length: int | N
 
 
 def _of_text(function: Callable[..., Any]) -> Implementation:
-    """A function of adt/, whose results become what SQLite holds of them."""
+    """Return a function of adt/, whose results become what SQLite holds of them."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         value = function(*args)
@@ -322,11 +322,11 @@ def _as_set(function: Callable[..., tuple[Any, ...]]) -> Callable[..., list[tupl
 
 
 def _simple(function: Callable[..., Any]) -> Implementation:
-    """A function that needs no context."""
+    """Return a function that needs no context."""
     return lambda context, *args: function(*args)
 
 
-#: prosrc -> function; NULL in, NULL out, but for NOT_STRICT.
+#: prosrc -> function; NULL in, NULL out, except for NOT_STRICT.
 FUNCTIONS: dict[str, Implementation] = {
     **_integer_operations(),
     "format_type": _format_type,
@@ -449,8 +449,8 @@ def _series(context: FunctionContext, start: int, stop: int, step: int = 1) -> l
 
 
 def _publication_tables(context: FunctionContext, names: str) -> list[list[Any]]:
-    """What publications contain; a partition stands back for a root that one of them publishes
-    its changes by (pg_get_publication_tables)."""
+    """Return what publications contain; a partition stands back for a root that one of them
+    publishes its changes by (pg_get_publication_tables)."""
     catalog = context.catalog
     publications = []
     for name in _array_items(names):

@@ -31,7 +31,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What is behind both is needed by nobody.
+    """Two positions; what is behind both is needed by nobody.
 
     Attributes:
         lsn: the oldest position that somebody still reads from.
@@ -88,8 +88,8 @@ class DroppedTable:
 
 
 def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> int:
-    """The oldest position that a slot holds back, in a database or anywhere; without any, the end
-    of the log.  Standbys follow, and read, all databases."""
+    """Return the oldest position that a slot holds back, in a database or anywhere; without any,
+    the end of the log.  Standbys follow, and read, all databases."""
     slots = state_schema.pg_replication_slots
     query = select(func.min(slots.c.restart_lsn)).where(
         slots.c.invalidation_reason.is_(None), slots.c.restart_lsn != INVALID_LSN
@@ -102,7 +102,7 @@ def oldest_slot_lsn(connection: Connection, database_oid: int | None = None) -> 
 
 
 def oldest_xid_behind(connection: Connection, lsn: int) -> int:
-    """The oldest transaction that was not committed at an LSN; without any, the next one."""
+    """Return the oldest transaction that was not committed at an LSN; without any, the next one."""
     xact = state_schema.pg_xact
     query = select(func.min(xact.c.xid)).where(or_(xact.c.status != "c", xact.c.commit_lsn > lsn))
     oldest = connection.execute(query).scalar_one()
@@ -124,8 +124,8 @@ class OldestChange:
 
 
 def oldest_needed_version(catalog: Catalog, relid: int, horizon: Horizon) -> int | None:
-    """The Delta version of a relation that all changes behind the horizon start from; None if it
-    has none."""
+    """Return the Delta version of a relation that all changes behind the horizon start from; None
+    if it has none."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(func.min(wal.c.version))
@@ -151,9 +151,9 @@ def has_adopted_tables(connection: Connection) -> bool:
 
 
 def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
-    """The first change of each adopted table that was committed after an LSN."""
+    """Return the first change of each adopted table that was committed after an LSN."""
     wal, xact, storage = state_schema.pg_wal, state_schema.pg_xact, state_schema.storage_table
-    # Beside min() SQLite takes the other columns from the row that has it.
+    # With min() SQLite takes the other columns from the row that has it.
     query = (
         select(wal.c.relid, func.min(wal.c.version).label("version"), xact.c.commit_time)
         .join(xact, xact.c.xid == wal.c.xid)
@@ -174,8 +174,8 @@ def oldest_adopted_changes(catalog: Catalog, lsn: int) -> list[OldestChange]:
 
 
 def dropped_tables(connection: Connection, horizon: Horizon) -> list[DroppedTable]:
-    """The tables that were dropped before the horizon, in any database, and whose place nobody else
-    uses."""
+    """Return the tables that were dropped before the horizon, in any database, and whose place
+    nobody else uses."""
     relation, storage = schema.pg_class, state_schema.storage_table
     other = storage.alias()
     is_there = exists().where(
@@ -250,7 +250,8 @@ def _give_back_pages(connection: Connection) -> None:
 
 
 def _is_repeated_change() -> ColumnElement[bool]:
-    """The condition for an entry after which the same writer has changed the relation again."""
+    """Return the condition for an entry after which the same writer has changed the relation
+    again."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     later, commit = wal.alias(), xact.alias()
     made_by = select(xact.c.origin).where(xact.c.xid == wal.c.xid)
@@ -268,7 +269,7 @@ def _is_repeated_change() -> ColumnElement[bool]:
 
 
 def _ended(horizon: Horizon) -> Select[int]:
-    """The transactions that were committed before the horizon."""
+    """Return the transactions that were committed before the horizon."""
     xact = state_schema.pg_xact
     return select(xact.c.xid).where(
         xact.c.status == "c",

@@ -63,7 +63,7 @@ def _recorded_home(cluster: Cluster) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CopiedCluster:
-    """What a copy was made of.
+    """The changes that have made a copy a cluster of its own.
 
     Attributes:
         system_identifier: its new one.

@@ -1,5 +1,5 @@
-"""Whether a directory is the home that it says to be: a copy of a home would write the tables, and
-use the slots, of the original."""
+"""The check that a directory is the home that it says to be: a copy of a home would write the
+tables, and use the slots, of the original."""
 
 from __future__ import annotations
 

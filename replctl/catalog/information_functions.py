@@ -1,4 +1,4 @@
-"""What functions tell of the session and of the server, by their names in pg_proc.prosrc: sizes,
+"""Functions that describe the session and the server, by their names in pg_proc.prosrc: sizes,
 encodings, addresses, names that may not be there."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _schemas(context: FunctionContext, with_implicit: int) -> str:
 
 
 def _object(type_name: str) -> Callable[..., Any]:
-    """to_regclass() and its like: NULL where ::regclass is an error."""
+    """to_regclass() and similar functions: NULL where ::regclass is an error."""
 
     def call(context: FunctionContext, name: str) -> int | None:
         try:

@@ -1,4 +1,5 @@
-"""What transactions in progress mean to write, so that others can finish or undo them."""
+"""The tables that transactions in progress mean to write, noted so that others can finish or undo
+them."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def move_intent(connection: Connection, xid: int, relid: int, version: int) -> N
 
 
 def intents_of(connection: Connection, xid: int) -> list[Intent]:
-    """What a transaction writes."""
+    """Return what a transaction writes."""
     rows = connection.execute(select(state_schema.intent).where(state_schema.intent.c.xid == xid))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 
@@ -87,7 +88,7 @@ def versions_before_blocks(catalog: Catalog) -> dict[int, int | None]:
 
 
 def list_intents(connection: Connection) -> list[Intent]:
-    """What all transactions in progress mean to write."""
+    """Return what all transactions in progress mean to write."""
     rows = connection.execute(select(state_schema.intent))
     return [Intent(int(row.relid), row.version, bool(row.is_whole)) for row in rows]
 

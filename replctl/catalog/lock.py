@@ -26,7 +26,7 @@ class LockMode(IntEnum):
     CHANGE = 3  # ACCESS EXCLUSIVE
 
     def conflicts_with(self, other: LockMode) -> bool:
-        """Whether two transactions cannot hold them at once."""
+        """Return whether two transactions cannot hold them at once."""
         return self + other > 3
 
 
@@ -40,8 +40,8 @@ class ObjectLock:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What a row of a table locks: by columns with OIDs of objects, and by those that make up its
-    name."""
+    """The objects that a row of a table locks: by columns with OIDs of objects, and by those that
+    make up its name."""
 
     changes: tuple[str, ...] = ("oid",)
     publishes: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ _RULES = {
 
 
 def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
-    """What whoever writes a row locks."""
+    """Return what whoever writes a row locks."""
     rule = _RULES.get(table.name)
     if rule is None:
         return set()
@@ -98,14 +98,14 @@ def locks_of(table: Table, row: Mapping[str, Any]) -> set[ObjectLock]:
 
 
 def object_lock(database_oid: int, oid: int, mode: LockMode) -> ObjectLock:
-    """The lock on an object of a database; the cluster's own have database 0."""
+    """Return the lock on an object of a database; the cluster's own have database 0."""
     return ObjectLock(f"{database_oid}/{oid}", mode)
 
 
 def locks_held(
     connection: Connection, xids: Iterable[int]
 ) -> dict[str, list[tuple[int, LockMode]]]:
-    """The locks of transactions, by name."""
+    """Return the locks of transactions, by name."""
     table = state_schema.object_lock
     result: dict[str, list[tuple[int, LockMode]]] = {}
     query = select(table).where(table.c.xid.in_(sorted(xids)))
@@ -144,7 +144,7 @@ def end_wait(connection: Connection, xid: int) -> None:
 
 
 def waiting_cycle(connection: Connection, xid: int) -> list[int]:
-    """The blocks from `xid` on that wait for each other in a circle; [] if it is in none."""
+    """Return the blocks from `xid` on that wait for each other in a circle; [] if it is in none."""
     waits: dict[int, list[int]] = {}
     for row in connection.execute(select(state_schema.lock_wait)):
         waits.setdefault(int(row.xid), []).append(int(row.holder))
@@ -171,7 +171,7 @@ class OpenBlock(NamedTuple):
 
 
 def open_blocks(connection: Connection, xids: Iterable[int]) -> dict[int, OpenBlock]:
-    """Those of some transactions that are in progress, each with its block."""
+    """Return those of some transactions that are in progress, each with its block."""
     xact = state_schema.pg_xact
     query = select(xact).where(xact.c.xid.in_(sorted(xids)), xact.c.status == "i")
     return {

@@ -116,7 +116,7 @@ def _is_past(valid_until: str | None) -> bool:
 
 
 def _marked(cluster: Cluster, role: Role) -> Path:
-    """The mark of a new connection.
+    """Return the mark of a new connection.
 
     Raises:
         TooManyConnections: there are too many with it.
@@ -133,7 +133,7 @@ def _marked(cluster: Cluster, role: Role) -> Path:
 
 
 def _counts(cluster: Cluster, mark: Path) -> bool:
-    """Whether a mark is of a living process; others are removed."""
+    """Return whether a mark is of a living process; others are removed."""
     if cluster.is_alive(mark.name.split(".")[1]):
         return True
     mark.unlink(missing_ok=True)

@@ -35,7 +35,7 @@ def _current_insert(context: FunctionContext) -> int:
 
 
 def _switch_wal(context: FunctionContext) -> int:
-    """The end of the log moves to that of its segment; where it was."""
+    """Return the end of the log moves to that of its segment; where it was."""
     size = _segment_size(context)
     with context.cluster.begin(write=True) as connection:
         return switch_segment(connection, size)

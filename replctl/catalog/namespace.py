@@ -59,7 +59,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         self.routine = routine
 
     def within(self, routine: Routine) -> CatalogEnvironment:
-        """The database as the body of a function sees it."""
+        """Return the database as the body of a function sees it."""
         return CatalogEnvironment(
             self.catalog,
             self.database,
@@ -71,11 +71,11 @@ class CatalogEnvironment(BuiltinEnvironment):
 
     @property
     def privileges(self) -> Privileges:
-        """What the role that looks may do, as the catalog is now."""
+        """Return what the role that looks may do, as the catalog is now."""
         return self.privileges_of(self._role_oid)
 
     def privileges_of(self, role_oid: int) -> Privileges:
-        """What another role may do."""
+        """Return what another role may do."""
         return self.catalog.cached(
             ("privileges", role_oid), lambda: Privileges(self.catalog, role_oid)
         )
@@ -112,7 +112,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         return schema_names(self.catalog).get(oid)
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
-        """The OID of a relation, catalogs included; without a schema the first in the search
+        """Return the OID of a relation, catalogs included; without a schema the first in the search
         path."""
         if schema is None:
             if name in builtin.system_relations():
@@ -128,7 +128,7 @@ class CatalogEnvironment(BuiltinEnvironment):
         return _relation_in(self.catalog, schema_oid, name)
 
     def relation_name(self, oid: int) -> str | None:
-        """How regclass shows a relation: with its schema unless the search path finds it."""
+        """Return how regclass shows a relation: with its schema unless the search path finds it."""
         found = self._schema_and_name(oid)
         if found is None:
             return None
@@ -195,8 +195,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         )
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
-        """A type that a user made has its schema before its name unless the search path finds
-        it."""
+        """Return a type that a user made has its schema before its name unless the search path
+        finds it."""
         if not name.startswith("@"):
             return super().format_type(name, typmod)
         type_ = self.type(name)
@@ -267,7 +267,8 @@ class CatalogEnvironment(BuiltinEnvironment):
     def _of_path(
         self, schema_name: str | None, name: str, table: str, name_column: str, schema_column: str
     ) -> list[tuple[int, Any]]:
-        """Rows of objects with a name, each with the place of its schema in the search path."""
+        """Return rows of objects with a name, each with the place of its schema in the search
+        path."""
         if schema_name is None:
             places = {oid: place for place, (_name, oid) in enumerate(self.path, start=1)}
         else:
@@ -278,7 +279,8 @@ class CatalogEnvironment(BuiltinEnvironment):
         return [(places[oid], row) for oid, row in found if oid in places]
 
     def _by_name(self, table: str, name_column: str) -> dict[str, list[Any]]:
-        """All rows of a catalog of users' objects: there are few, and most names are not there."""
+        """Return all rows of a catalog of users' objects: there are few, and most names are not
+        there."""
         result: dict[str, list[Any]] = defaultdict(list)
         for row in self.catalog.select(schema_table.metadata.tables[table]):
             result[str(row._mapping[name_column])].append(row)
@@ -309,7 +311,7 @@ class CatalogEnvironment(BuiltinEnvironment):
 
 
 def _relation_in(catalog: Catalog, schema_oid: int, name: str) -> int | None:
-    """The OID of the relation of that name in a schema."""
+    """Return the OID of the relation of that name in a schema."""
     if schema_oid == INFORMATION_SCHEMA and name in builtin.information_schema():
         return builtin.information_schema()[name].oid
     return find_relation_oid(catalog, name, schema_oid)

@@ -67,7 +67,7 @@ def _advance(context: FunctionContext, name: str, lsn: int) -> str:
 
 
 def _check_free(context: FunctionContext, connection: Connection, name: str) -> None:
-    """Whether no session has an origin set up, and no worker applies under it."""
+    """Check whether no session has an origin set up, and no worker applies under it."""
     oid = origins.get_origin(connection, name)
     pid = _active_pid(context, connection, name)
     if pid is not None:
@@ -146,7 +146,7 @@ def _show_status(context: FunctionContext) -> list[tuple[Any, ...]]:
 
 
 def _outside_recovery(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that a standby carries out only if it changes nothing."""
+    """Return a function that a standby carries out only if it changes nothing."""
 
     def call(context: FunctionContext, *args: Any) -> Any:
         if context.cluster.is_in_recovery and not name.endswith(_READING):

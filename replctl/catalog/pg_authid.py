@@ -99,19 +99,19 @@ def initial_memberships(superuser: int) -> list[dict[str, Any]]:
 
 
 def find_role(catalog: Catalog, name: str) -> Role | None:
-    """The role of that name."""
+    """Return the role of that name."""
     row = catalog.first(schema.pg_authid, schema.pg_authid.c.rolname == name)
     return None if row is None else _role(row)
 
 
 def get_role(catalog: Catalog, oid: int) -> Role | None:
-    """The role with that OID."""
+    """Return the role with that OID."""
     row = catalog.first(schema.pg_authid, schema.pg_authid.c.oid == oid)
     return None if row is None else _role(row)
 
 
 def role_names(catalog: Catalog) -> dict[int, str]:
-    """Names of all roles by OID."""
+    """Return names of all roles by OID."""
     return {int(row.oid): str(row.rolname) for row in catalog.select(schema.pg_authid)}
 
 
@@ -133,7 +133,7 @@ def delete_role(catalog: Catalog, oid: int) -> None:
 
 
 def memberships(catalog: Catalog) -> list[Membership]:
-    """All memberships, in the order in which they were made."""
+    """Return all memberships, in the order in which they were made."""
     table = schema.pg_auth_members
     return [
         Membership(

@@ -171,11 +171,11 @@ class Relation:
         return self.kind == "p"
 
     def column(self, name: str) -> Column | None:
-        """The column of that name, if there is one."""
+        """Return the column of that name, if there is one."""
         return next((column for column in self.columns if column.name == name), None)
 
     def column_at(self, attnum: int) -> Column:
-        """The column with that number.
+        """Return the column with that number.
 
         Raises:
             KeyError: it has none, or it was dropped.
@@ -186,7 +186,7 @@ class Relation:
         raise KeyError(attnum)
 
     def index_columns(self, index: Index) -> tuple[Column, ...]:
-        """The columns of an index's key, in its order."""
+        """Return the columns of an index's key, in its order."""
         return tuple(self.column_at(attnum) for attnum in index.key)
 
     def foreign_keys(self) -> tuple[Constraint, ...]:
@@ -201,20 +201,20 @@ class Relation:
 
 
 def find_relation_oid(catalog: Catalog, name: str, schema_oid: int) -> int | None:
-    """The OID of the relation of that name in a schema."""
+    """Return the OID of the relation of that name in a schema."""
     pg_class = schema.pg_class
     row = catalog.first(pg_class, pg_class.c.relname == name, pg_class.c.relnamespace == schema_oid)
     return None if row is None else int(row.oid)
 
 
 def get_relation(catalog: Catalog, oid: int) -> Relation | None:
-    """The relation with that OID, as this catalog sees it."""
+    """Return the relation with that OID, as this catalog sees it."""
     return load_relations(catalog, [oid]).get(oid)
 
 
 def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relation]:
-    """The relations with these OIDs that there are, in a fixed number of queries for each 500 of
-    them."""
+    """Return the relations with these OIDs that there are, in a fixed number of queries for each
+    500 of them."""
     result: dict[int, Relation] = {}
     ordered = sorted(set(oids))
     for start in range(0, len(ordered), 500):
@@ -223,7 +223,7 @@ def load_relations(catalog: Catalog, oids: Collection[int]) -> dict[int, Relatio
 
 
 def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[str, str]]:
-    """The (schema, name) of the relations with these OIDs that there are."""
+    """Return the (schema, name) of the relations with these OIDs that there are."""
     pg_class, pg_namespace = schema.pg_class, schema.pg_namespace
     wanted = set(oids)
     query = (
@@ -239,7 +239,7 @@ def relation_names(catalog: Catalog, oids: Collection[int]) -> dict[int, tuple[s
 
 
 def index_table_oid(catalog: Catalog, index_oid: int) -> int:
-    """The OID of the table that an index is on."""
+    """Return the OID of the table that an index is on."""
     row = catalog.first(schema.pg_index, schema.pg_index.c.indexrelid == index_oid)
     assert row is not None
     return int(row.indrelid)
@@ -248,7 +248,8 @@ def index_table_oid(catalog: Catalog, index_oid: int) -> int:
 def relation_oids(
     catalog: Catalog, kinds: Iterable[str], schema_oid: int | None = None
 ) -> list[int]:
-    """OIDs of the relations of these kinds, in one schema or in all, in their order of creation."""
+    """Return OIDs of the relations of these kinds, in one schema or in all, in their order of
+    creation."""
     pg_class = schema.pg_class
     rows = catalog.select(
         pg_class,
@@ -260,7 +261,8 @@ def relation_oids(
 
 
 def leaf_partitions(catalog: Catalog, relation: Relation) -> list[Relation]:
-    """The tables that hold a relation's rows: itself, or for a partitioned table its leaves."""
+    """Return the tables that hold a relation's rows: itself, or for a partitioned table its
+    leaves."""
     if not relation.is_partitioned:
         return [relation]
     loaded = load_relations(catalog, descendants_of(catalog, relation.oid))
@@ -455,7 +457,7 @@ def decode_attnums(text: str) -> tuple[int, ...]:
 
 
 def encode_bound(bound: PartitionBound) -> str:
-    """A partition's bound as JSON."""
+    """Return a partition's bound as JSON."""
     return json.dumps(
         {name: value for name in PartitionBound.__slots__ if (value := getattr(bound, name))},
         ensure_ascii=False,
@@ -463,7 +465,7 @@ def encode_bound(bound: PartitionBound) -> str:
 
 
 def decode_bound(text: str) -> PartitionBound:
-    """The bound that `encode_bound` wrote."""
+    """Return the bound that `encode_bound` wrote."""
     fields = json.loads(text)
     for name in ("values",):
         fields[name] = tuple(fields.get(name, ()))

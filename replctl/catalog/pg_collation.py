@@ -19,7 +19,7 @@ class UserCollation:
 
 
 def list_collations(catalog: Catalog) -> list[UserCollation]:
-    """All collations that users made in the database, in their order of creation."""
+    """Return all collations that users made in the database, in their order of creation."""
     table = schema.pg_collation
     return [
         UserCollation(

@@ -1,4 +1,4 @@
-"""What a cluster is: a primary, a standby of one, or a primary that a standby has replaced
+"""The state of a cluster: a primary, a standby of one, or a primary that a standby has replaced
 (pg_control, standby.signal)."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ControlData:
 
 
 def read_control(connection: Connection) -> ControlData:
-    """What the cluster is now."""
+    """Return what the cluster is now."""
     control = state_schema.pg_control
     row = connection.execute(select(control)).one()
     return ControlData(
@@ -45,7 +45,7 @@ def read_control(connection: Connection) -> ControlData:
 
 
 def check_connectable(control: ControlData) -> None:
-    """Whether sessions may be opened.
+    """Check whether sessions may be opened.
 
     Raises:
         CannotConnectNow: a standby was promoted in its place (57P03).
@@ -59,7 +59,7 @@ def check_connectable(control: ControlData) -> None:
 
 
 def check_writable(connection: Connection, *, in_recovery: bool) -> None:
-    """Whether the catalog may be changed: asked within each transaction that does.
+    """Check whether the catalog may be changed: asked within each transaction that does.
 
     Args:
         in_recovery: it is a change that a standby makes, too.
@@ -83,7 +83,7 @@ def check_writable(connection: Connection, *, in_recovery: bool) -> None:
 
 
 def check_not_in_recovery(connection: Connection, what: str) -> None:
-    """Whether a function that changes something may be called.
+    """Check whether a function that changes something may be called.
 
     Raises:
         ReadOnlySqlTransaction: the cluster is a standby (25006).
@@ -93,7 +93,7 @@ def check_not_in_recovery(connection: Connection, what: str) -> None:
 
 
 def check_writes_log(connection: Connection) -> None:
-    """Whether there is an end of the log to ask for.
+    """Check whether there is an end of the log to ask for.
 
     Raises:
         ObjectNotInPrerequisiteState: a standby writes none (55000).
@@ -106,7 +106,7 @@ def check_writes_log(connection: Connection) -> None:
 
 
 def check_recovers(connection: Connection) -> ControlData:
-    """What a standby is.
+    """Return what a standby is.
 
     Raises:
         ObjectNotInPrerequisiteState: the cluster is none (55000).
@@ -121,7 +121,7 @@ def check_recovers(connection: Connection) -> ControlData:
 
 
 def check_timeline(connection: Connection, timeline: int) -> None:
-    """Whether what was written on a timeline can be this cluster's.
+    """Check whether what was written on a timeline can be this cluster's.
 
     Raises:
         CannotConnectNow: a standby was promoted in its place (57P03).

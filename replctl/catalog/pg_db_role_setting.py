@@ -11,7 +11,7 @@ EVERY = 0  # database, or role
 
 
 def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """What was said for a role in a database, either of which may be EVERY, in its order."""
+    """Return what was said for a role in a database, either of which may be EVERY, in its order."""
     table = schema.pg_db_role_setting
     row = catalog.first(table, table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     if row is None:
@@ -23,7 +23,7 @@ def stored_settings(catalog: Catalog, database_oid: int, role_oid: int) -> dict[
 def put_settings(
     catalog: Catalog, database_oid: int, role_oid: int, settings: dict[str, str]
 ) -> None:
-    """Say it anew; nothing, if there are no settings."""
+    """Say it again; nothing, if there are no settings."""
     table = schema.pg_db_role_setting
     where = (table.c.setdatabase == database_oid, table.c.setrole == role_oid)
     catalog.delete(table, *where)
@@ -33,8 +33,9 @@ def put_settings(
 
 
 def settings_at_start(catalog: Catalog, database_oid: int, role_oid: int) -> dict[str, str]:
-    """What a session begins with: what was said for the role in this database is before what was
-    said for the role, that before the database's, that before everybody's (process_settings)."""
+    """Return what a session begins with: what was said for the role in this database is before what
+    was said for the role, that before the database's, that before everybody's
+    (process_settings)."""
     found: dict[str, str] = {}
     for place in (
         (EVERY, EVERY),

@@ -30,7 +30,7 @@ def set_comment(
 
 
 def get_comment(catalog: Catalog, class_name: str, oid: int, number: int = 0) -> str | None:
-    """The comment on an object of a database."""
+    """Return the comment on an object of a database."""
     table = schema.pg_description
     class_oid = builtin.system_relations()[class_name].oid
     row = catalog.first(
@@ -40,7 +40,7 @@ def get_comment(catalog: Catalog, class_name: str, oid: int, number: int = 0) ->
 
 
 def get_shared_comment(catalog: Catalog, class_name: str, oid: int) -> str | None:
-    """The comment on a role or a database."""
+    """Return the comment on a role or a database."""
     table = schema.pg_shdescription
     class_oid = builtin.system_relations()[class_name].oid
     row = catalog.first(table, table.c.objoid == oid, table.c.classoid == class_oid)

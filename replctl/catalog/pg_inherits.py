@@ -7,7 +7,7 @@ from replctl.catalog.transaction import Catalog
 
 
 def children_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of the relations directly under a partitioned table or a parent."""
+    """Return OIDs of the relations directly under a partitioned table or a parent."""
     pg_inherits = schema.pg_inherits
     rows = catalog.select(
         pg_inherits, pg_inherits.c.inhparent == oid, order_by=[pg_inherits.c.inhrelid]
@@ -16,7 +16,7 @@ def children_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def descendants_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of all relations below, nearest first, each once; `oid` itself comes first."""
+    """Return OIDs of all relations below, nearest first, each once; `oid` itself comes first."""
     found = [oid]
     for parent in found:
         found.extend(child for child in children_of(catalog, parent) if child not in found)
@@ -24,7 +24,7 @@ def descendants_of(catalog: Catalog, oid: int) -> list[int]:
 
 
 def ancestors_of(catalog: Catalog, oid: int) -> list[int]:
-    """OIDs of the partitioned tables that a partition belongs to, nearest first
+    """Return OIDs of the partitioned tables that a partition belongs to, nearest first
     (get_partition_ancestors)."""
     pg_class, pg_inherits = schema.pg_class, schema.pg_inherits
     ancestors: list[int] = []

@@ -13,13 +13,13 @@ _FIRST_TEMPORARY = 3  # as in a PostgreSQL that nobody else uses
 
 
 def find_schema(catalog: Catalog, name: str) -> int | None:
-    """The OID of the schema of that name."""
+    """Return the OID of the schema of that name."""
     row = catalog.first(schema.pg_namespace, schema.pg_namespace.c.nspname == name)
     return None if row is None else int(row.oid)
 
 
 def schema_names(catalog: Catalog) -> dict[int, str]:
-    """Names of all schemas by OID."""
+    """Return names of all schemas by OID."""
     return {int(row.oid): str(row.nspname) for row in catalog.select(schema.pg_namespace)}
 
 
@@ -47,7 +47,7 @@ def insert_temporary_schema(catalog: Catalog, session_key: str, owner: int) -> s
 
 
 def temporary_schemas(catalog: Catalog) -> dict[int, str]:
-    """The schemas of temporary relations, each with the key of its session."""
+    """Return the schemas of temporary relations, each with the key of its session."""
     names = schema_names(catalog)
     rows = catalog.connection.execute(select(state_schema.temporary_namespace))
     return {int(row.nspid): str(row.owner) for row in rows if int(row.nspid) in names}

@@ -37,17 +37,17 @@ class Policy:
 
     @property
     def reads_other_tables(self) -> bool:
-        """Whether its USING holds a subquery, which only `replctl.query` can read."""
+        """Return whether its USING holds a subquery, which only `replctl.query` can read."""
         return self.using is not None and '{"node":"SubLink"' in self.using
 
     def concerns(self, command: str, privileges: Privileges) -> bool:
-        """Whether it is about a command (r, a, w, d) of a role."""
+        """Return whether it is about a command (r, a, w, d) of a role."""
         is_for = PUBLIC in self.roles or any(role in privileges.roles for role in self.roles)
         return self.command in (command, "*") and is_for
 
 
 def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
-    """The policies of a table, by name."""
+    """Return the policies of a table, by name."""
     table = schema.pg_policy
     return [
         _policy(row)
@@ -56,13 +56,13 @@ def policies_of(catalog: Catalog, relid: int) -> list[Policy]:
 
 
 def list_policies(catalog: Catalog) -> list[Policy]:
-    """All policies of the database, in the order in which they were made."""
+    """Return all policies of the database, in the order in which they were made."""
     table = schema.pg_policy
     return [_policy(row) for row in catalog.select(table, order_by=[table.c.oid])]
 
 
 def find_policy(catalog: Catalog, relid: int, name: str) -> Policy | None:
-    """The policy of that name on a table."""
+    """Return the policy of that name on a table."""
     return next((p for p in policies_of(catalog, relid) if p.name == name), None)
 
 
@@ -90,7 +90,7 @@ def delete_policies(catalog: Catalog, oids: Collection[int]) -> None:
 def is_row_security_active(
     privileges: Privileges, relation: Relation, row_security: str = "on"
 ) -> bool:
-    """Whether policies decide which rows of a table a role sees (check_enable_rls).
+    """Return whether policies decide which rows of a table a role sees (check_enable_rls).
 
     Args:
         row_security: the setting of that name.

@@ -45,19 +45,19 @@ class UserOperator:
 
 
 def list_functions(catalog: Catalog) -> list[UserFunction]:
-    """All functions of the database, in their order of creation."""
+    """Return all functions of the database, in their order of creation."""
     rows = catalog.select(schema.pg_proc, order_by=[schema.pg_proc.c.oid])
     return [_function(row) for row in rows]
 
 
 def list_operators(catalog: Catalog) -> list[UserOperator]:
-    """All operators of the database, in their order of creation."""
+    """Return all operators of the database, in their order of creation."""
     table = schema.pg_operator
     return [_operator(row) for row in catalog.select(table, order_by=[table.c.oid])]
 
 
 def get_function(catalog: Catalog, oid: int) -> UserFunction:
-    """The function with this OID, which there has to be."""
+    """Return the function with this OID, which there has to be."""
     row = catalog.first(schema.pg_proc, schema.pg_proc.c.oid == oid)
     if row is None:
         raise InternalError(f"cache lookup failed for function {oid}")

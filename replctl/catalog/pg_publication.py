@@ -36,7 +36,7 @@ class Publication:
     publish_via_partition_root: bool = False
 
     def publishes(self, action: str) -> bool:
-        """Whether changes of a kind (insert, update, delete, truncate) are published."""
+        """Return whether changes of a kind (insert, update, delete, truncate) are published."""
         return bool(getattr(self, f"publish_{action}"))
 
 
@@ -53,7 +53,7 @@ class PublishedTable:
 
 
 class Memberships:
-    """What some publications of a database contain (pg_publication.c)."""
+    """The tables and schemas that some publications of a database contain (pg_publication.c)."""
 
     def __init__(self, catalog: Catalog, publications: Sequence[Publication]) -> None:
         self._catalog = catalog
@@ -68,20 +68,20 @@ class Memberships:
         }
 
     def lists(self, publication: Publication, relation: Relation) -> bool:
-        """Whether a publication has a relation by name or by its schema."""
+        """Return whether a publication has a relation by name or by its schema."""
         listed = (publication.oid, relation.oid) in self._tables
         return listed or relation.schema_oid in self._schemas[publication.oid]
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """A table's place in a publication, with its filter and columns, if it is listed by
+        """Return a table's place in a publication, with its filter and columns, if it is listed by
         name."""
         if publication.all_tables or relation.schema_oid in self._schemas[publication.oid]:
             return None
         return self._tables.get((publication.oid, relation.oid))
 
     def members(self, publication: Publication) -> set[int]:
-        """OIDs of the relations of one publication: leaves, or roots where it publishes by them
-        (pg_get_publication_tables)."""
+        """Return OIDs of the relations of one publication: leaves, or roots where it publishes by
+        them (pg_get_publication_tables)."""
         via_root = publication.publish_via_partition_root
         if publication.all_tables:
             candidates = load_relations(self._catalog, relation_oids(self._catalog, "rp")).values()
@@ -113,19 +113,19 @@ def is_publishable(relation: Relation) -> bool:
 
 
 def find_publication(catalog: Catalog, name: str) -> Publication | None:
-    """The publication of that name."""
+    """Return the publication of that name."""
     row = catalog.first(schema.pg_publication, schema.pg_publication.c.pubname == name)
     return None if row is None else _publication(row)
 
 
 def list_publications(catalog: Catalog) -> list[Publication]:
-    """All publications of the database, by name."""
+    """Return all publications of the database, by name."""
     rows = catalog.select(schema.pg_publication, order_by=[schema.pg_publication.c.pubname])
     return [_publication(row) for row in rows]
 
 
 def publications_by_oid(catalog: Catalog, oids: Collection[int]) -> dict[int, Publication]:
-    """The publications with these OIDs."""
+    """Return the publications with these OIDs."""
     rows = catalog.select(schema.pg_publication, schema.pg_publication.c.oid.in_(list(oids)))
     return {int(row.oid): _publication(row) for row in rows}
 
@@ -144,14 +144,14 @@ def published_tables(
 
 
 def published_schemas(catalog: Catalog, publication_oid: int) -> list[int]:
-    """OIDs of the schemas whose tables a publication has."""
+    """Return OIDs of the schemas whose tables a publication has."""
     table = schema.pg_publication_namespace
     rows = catalog.select(table, table.c.pnpubid == publication_oid, order_by=[table.c.oid])
     return [int(row.pnnspid) for row in rows]
 
 
 def publications_of_schemas(catalog: Catalog) -> dict[int, list[int]]:
-    """OIDs of publications by the OID of a schema that they have."""
+    """Return OIDs of publications by the OID of a schema that they have."""
     result: dict[int, list[int]] = defaultdict(list)
     for row in catalog.select(schema.pg_publication_namespace):
         result[int(row.pnnspid)].append(int(row.pnpubid))

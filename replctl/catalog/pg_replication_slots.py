@@ -70,7 +70,7 @@ class ReplicationSlot:
 
     @property
     def temporary(self) -> bool:
-        """Whether it goes with the session that has made it."""
+        """Return whether it goes with the session that has made it."""
         return self.owner is not None
 
     @property
@@ -94,17 +94,17 @@ class SessionOrigin:
 
 
 def owner_pid(owner: str) -> int:
-    """The process of a session (Session.key)."""
+    """Return the process of a session (Session.key)."""
     return int(owner.partition("-")[0])
 
 
 def is_owner_alive(cluster: Cluster, owner: str) -> bool:
-    """Whether the process of a session (Session.key) runs."""
+    """Return whether the process of a session (Session.key) runs."""
     return cluster.is_alive(owner.partition("/")[0])
 
 
 def validate_slot_name(name: str) -> None:
-    """Whether a slot may have that name (ReplicationSlotValidateName).
+    """Check whether a slot may have that name (ReplicationSlotValidateName).
 
     Raises:
         InvalidName, NameTooLong: it may not.
@@ -122,7 +122,7 @@ def validate_slot_name(name: str) -> None:
 
 
 def get_slot(connection: Connection, name: str) -> ReplicationSlot:
-    """The slot of that name.
+    """Return the slot of that name.
 
     Raises:
         UndefinedObject: there is none (42704).
@@ -134,7 +134,7 @@ def get_slot(connection: Connection, name: str) -> ReplicationSlot:
 
 
 def check_database(slot: ReplicationSlot, database_oid: int) -> None:
-    """Whether changes of a slot can be read in a database.
+    """Check whether changes of a slot can be read in a database.
 
     Raises:
         ObjectNotInPrerequisiteState: it is another's (55000).
@@ -146,14 +146,14 @@ def check_database(slot: ReplicationSlot, database_oid: int) -> None:
 
 
 def find_slot(connection: Connection, name: str) -> ReplicationSlot | None:
-    """The slot of that name; names are the cluster's."""
+    """Return the slot of that name; names are the cluster's."""
     table = state_schema.pg_replication_slots
     row = connection.execute(select(table).where(table.c.slot_name == name)).first()
     return None if row is None else _slot(row)
 
 
 def list_slots(connection: Connection) -> list[ReplicationSlot]:
-    """All slots, by name."""
+    """Return all slots, by name."""
     table = state_schema.pg_replication_slots
     return [_slot(row) for row in connection.execute(select(table).order_by(table.c.slot_name))]
 
@@ -285,7 +285,7 @@ def drop_abandoned_slots(cluster: Cluster) -> None:
 
 
 def check_not_owned(slot: ReplicationSlot, session_key: str) -> None:
-    """Whether a session may use a slot: a temporary one is its session's alone.
+    """Check whether a session may use a slot: a temporary one is its session's alone.
 
     Raises:
         ObjectInUse: it is another session's (55006).
@@ -314,14 +314,14 @@ def reset_statistics(connection: Connection, name: str | None) -> None:
 
 
 def find_origin(connection: Connection, name: str) -> int | None:
-    """The OID of an origin."""
+    """Return the OID of an origin."""
     table = state_schema.pg_replication_origin
     query = select(table.c.roident).where(table.c.roname == name)
     return connection.execute(query).scalar_one_or_none()
 
 
 def get_origin(connection: Connection, name: str) -> int:
-    """The OID of an origin.
+    """Return the OID of an origin.
 
     Raises:
         UndefinedObject: there is none of that name (42704).
@@ -333,7 +333,7 @@ def get_origin(connection: Connection, name: str) -> int:
 
 
 def origin_progress(connection: Connection, name: str) -> int | None:
-    """How far an origin has come in the remote log; None if there is no such origin."""
+    """Return how far an origin has come in the remote log; None if there is no such origin."""
     table = state_schema.pg_replication_origin
     lsn = connection.execute(
         select(table.c.remote_lsn).where(table.c.roname == name)
@@ -414,7 +414,7 @@ def commit_with_origin(
 
 
 def origin_owner(cluster: Cluster, connection: Connection, name: str) -> str | None:
-    """The session, alive, that has an origin set up."""
+    """Return the session, alive, that has an origin set up."""
     table = state_schema.pg_replication_origin
     owner = connection.execute(select(table.c.owner).where(table.c.roname == name)).scalar_one()
     return owner if owner is not None and is_owner_alive(cluster, owner) else None

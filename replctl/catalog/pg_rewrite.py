@@ -1,4 +1,4 @@
-"""What views select: their query trees as text."""
+"""The definitions of views: their query trees as text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SELECT_RULE = "_RETURN"
 
 
 def view_rules(catalog: Catalog) -> dict[int, str]:
-    """The query trees of all views, materialized ones included, by their OIDs."""
+    """Return the query trees of all views, materialized ones included, by their OIDs."""
     table = schema.pg_rewrite
     rows = catalog.select(table, order_by=[table.c.oid])
     return {int(row.ev_class): str(row.ev_action) for row in rows}
 
 
 def view_rule(catalog: Catalog, relid: int) -> str | None:
-    """The query tree of a view."""
+    """Return the query tree of a view."""
     row = catalog.first(schema.pg_rewrite, schema.pg_rewrite.c.ev_class == relid)
     return None if row is None else str(row.ev_action)
 

@@ -83,20 +83,20 @@ def update_sequence(catalog: Catalog, sequence: Sequence) -> None:
 
 
 def get_sequence(catalog: Catalog, relid: int) -> Sequence | None:
-    """The sequence with that OID."""
+    """Return the sequence with that OID."""
     table = schema.pg_sequence
     return next(iter(_select(catalog, table.c.seqrelid == relid)), None)
 
 
 def owned_sequences(catalog: Catalog, relid: int, attnum: int | None = None) -> list[Sequence]:
-    """The sequences that go with a table, or with one of its columns."""
+    """Return the sequences that go with a table, or with one of its columns."""
     table = schema.pg_sequence
     found = _select(catalog, table.c.ownerrelid == relid)
     return [sequence for sequence in found if attnum in (None, sequence.owner_attnum)]
 
 
 def sequence_of_call(node: nodes.Node) -> int | None:
-    """The OID of the sequence that a call of nextval() takes a value from."""
+    """Return the OID of the sequence that a call of nextval() takes a value from."""
     match node:
         case nodes.FuncExpr(function_oid=oid, args=(nodes.Const(value=str(value)),)):
             return int(value) if oid == _NEXTVAL else None
@@ -104,7 +104,7 @@ def sequence_of_call(node: nodes.Node) -> int | None:
 
 
 def sequences_of(expr: nodes.Expr) -> list[int]:
-    """The OIDs of the sequences that an expression takes values from."""
+    """Return the OIDs of the sequences that an expression takes values from."""
     found = map(sequence_of_call, nodes.walk(expr))
     return [oid for oid in found if oid is not None]
 
@@ -122,13 +122,13 @@ def restart_sequence(catalog: Catalog, sequence: Sequence) -> None:
 
 
 def last_value(catalog: Catalog, relid: int) -> int | None:
-    """The value that a sequence has given last; None if it has given none yet."""
+    """Return the value that a sequence has given last; None if it has given none yet."""
     value, is_called = _state(catalog.connection, relid)
     return value if is_called else None
 
 
 def sequence_state(catalog: Catalog, relid: int) -> tuple[int, bool]:
-    """The row of a sequence's relation: its value, and whether that was given already."""
+    """Return the row of a sequence's relation: its value, and whether that was given already."""
     return _state(catalog.connection, relid)
 
 
@@ -167,7 +167,8 @@ def _next_values(catalog: Catalog, connection: Connection, relid: int, count: in
 
 @dataclass
 class SequenceValues:
-    """What a session takes from sequences; what is taken is gone, also if its statement fails.
+    """Values that a session takes from sequences; what is taken is gone, also if its statement
+    fails.
 
     Args:
         cluster: whose sequences they are.
@@ -178,7 +179,7 @@ class SequenceValues:
     _last: int = field(default=0, init=False)  # the sequence that lastval() is about
 
     def take(self, catalog: Catalog, relid: int, count: int = 1) -> range:
-        """The next values of a sequence.
+        """Return the next values of a sequence.
 
         Args:
             catalog: what the session sees.
@@ -197,7 +198,7 @@ class SequenceValues:
         return values
 
     def upcoming(self, catalog: Catalog, relid: int, count: int) -> range:
-        """The values that `take` would give; they are not taken.
+        """Return the values that `take` would give; they are not taken.
 
         Raises:
             SequenceGeneratorLimitExceeded, WrongObjectType: as `take`.
@@ -206,7 +207,7 @@ class SequenceValues:
             return _next_values(catalog, connection, relid, count)
 
     def current(self, catalog: Catalog, relid: int) -> int:
-        """The value that this session has taken last from a sequence (currval).
+        """Return the value that this session has taken last from a sequence (currval).
 
         Raises:
             ObjectNotInPrerequisiteState: it has taken none (55000).
@@ -220,7 +221,7 @@ class SequenceValues:
         return self._current[relid]
 
     def last(self, catalog: Catalog) -> int:
-        """The value that this session has taken last from any sequence (lastval).
+        """Return the value that this session has taken last from any sequence (lastval).
 
         Raises:
             ObjectNotInPrerequisiteState: it has taken none, or the sequence is gone (55000).
@@ -263,8 +264,8 @@ def _sequence(catalog: Catalog, relid: int) -> tuple[Relation, Sequence]:
 
 
 def _values_after(sequence: Sequence, last_value: int, is_called: bool, count: int) -> range | None:
-    """The values that follow; from the other end, where a sequence that cycles is at its end; None
-    if there are not so many."""
+    """Return the values that follow; from the other end, where a sequence that cycles is at its
+    end; None if there are not so many."""
     step = sequence.increment
     starts = [last_value + step if is_called else last_value]
     if sequence.cycles:

@@ -26,7 +26,7 @@ def count_conflicts(catalog: Catalog, subscription_oid: int, counts: Mapping[str
 
 
 def reset_statistics(catalog: Catalog, subscription_oid: int | None) -> None:
-    """Begin to count anew for one subscription, or for all (None)."""
+    """Begin to count again for one subscription, or for all (None)."""
     table = state_schema.pg_stat_subscription_stats
     everything = list_subscriptions(catalog, all_databases=True)
     oids = [s.oid for s in everything] if subscription_oid is None else [subscription_oid]

@@ -50,8 +50,8 @@ class RelState(Enum):
 
     @property
     def is_copied(self) -> bool:
-        """Whether the table's rows are there: after a crash, i and d copy again, the others do
-        not."""
+        """Return whether the table's rows are there: after a crash, i and d copy again, the others
+        do not."""
         return self in (RelState.FINISHEDCOPY, RelState.SYNCDONE, RelState.READY)
 
 
@@ -91,11 +91,11 @@ class Subscription:
         return f"pg_{self.oid}"
 
     def table_origin_name(self, relid: int) -> str:
-        """The name of the origin that holds the progress of a table's synchronization."""
+        """Return the name of the origin that holds the progress of a table's synchronization."""
         return f"{self.origin_name}_{relid}"
 
     def table_slot_name(self, relid: int, system_identifier: int) -> str:
-        """The name of the slot that holds back what a table's synchronization needs.
+        """Return the name of the slot that holds back what a table's synchronization needs.
 
         Args:
             system_identifier: the subscriber's.
@@ -105,7 +105,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class CopySnapshot:
-    """What a copy has fixed before it writes.
+    """The decisions that a copy has made before it writes.
 
     Attributes:
         lsn: the position in the publisher's log that it reads.
@@ -156,20 +156,20 @@ class SubscriptionRelation:
 
 
 def find_subscription(catalog: Catalog, name: str) -> Subscription | None:
-    """The subscription of that name in the catalog's database."""
+    """Return the subscription of that name in the catalog's database."""
     table = schema.pg_subscription
     row = catalog.first(table, table.c.subname == name, table.c.subdbid == catalog.database_oid)
     return None if row is None else _subscription(row)
 
 
 def get_subscription(catalog: Catalog, oid: int) -> Subscription | None:
-    """The subscription with that OID."""
+    """Return the subscription with that OID."""
     row = catalog.first(schema.pg_subscription, schema.pg_subscription.c.oid == oid)
     return None if row is None else _subscription(row)
 
 
 def list_subscriptions(catalog: Catalog, *, all_databases: bool = False) -> list[Subscription]:
-    """The subscriptions of the catalog's database, or of the cluster, by OID."""
+    """Return the subscriptions of the catalog's database, or of the cluster, by OID."""
     table = schema.pg_subscription
     where = [] if all_databases else [table.c.subdbid == catalog.database_oid]
     return [_subscription(row) for row in catalog.select(table, *where, order_by=[table.c.oid])]
@@ -202,7 +202,7 @@ def delete_subscription(catalog: Catalog, oid: int) -> None:
 
 
 def subscription_relations(catalog: Catalog, subscription_oid: int) -> list[SubscriptionRelation]:
-    """The tables of a subscription, in the order in which they were added."""
+    """Return the tables of a subscription, in the order in which they were added."""
     table = state_schema.pg_subscription_rel
     query = select(table).where(table.c.srsubid == subscription_oid).order_by(table.c.srrelid)
     return [
@@ -319,7 +319,7 @@ def delete_subscription_relation(catalog: Catalog, subscription_oid: int, relid:
 
 
 def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """OIDs of the subscriptions that write into a table."""
+    """Return OIDs of the subscriptions that write into a table."""
     table = state_schema.pg_subscription_rel
     return list(
         catalog.connection.execute(
@@ -329,7 +329,7 @@ def subscriptions_of_relation(catalog: Catalog, relid: int) -> list[int]:
 
 
 def unfinished_copies(catalog: Catalog) -> list[CopySnapshot]:
-    """The copies that have begun and not finished."""
+    """Return the copies that have begun and not finished."""
     stored = state_schema.pg_subscription_rel.c.snapshot
     query = select(stored).where(stored.is_not(None))
     return [_snapshot(text) for text in catalog.connection.execute(query).scalars()]
@@ -366,7 +366,7 @@ def _values(subscription: Subscription) -> dict[str, Any]:
 
 
 def _signed(lsn: int) -> int:
-    """An LSN that a user has chosen, as SQLite keeps it in 64 bits."""
+    """Return an LSN that a user has chosen, as SQLite keeps it in 64 bits."""
     return lsn - 2**64 if lsn >= 2**63 else lsn
 
 

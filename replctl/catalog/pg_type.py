@@ -9,8 +9,8 @@ from replctl.types import builtin
 
 
 def type_name(oid: int) -> str:
-    """The name of a type in typed expressions: its catalog name, or '@' and its OID if a user made
-    it."""
+    """Return the name of a type in typed expressions: its catalog name, or '@' and its OID if a
+    user made it."""
     if oid == 0:
         return ""
     known = builtin.types_by_oid().get(oid)
@@ -18,14 +18,14 @@ def type_name(oid: int) -> str:
 
 
 def type_oid(name: str) -> int:
-    """The OID of a type by that name; 0 for ''."""
+    """Return the OID of a type by that name; 0 for ''."""
     if not name:
         return 0
     return int(name[1:]) if name.startswith("@") else builtin.types()[name].oid
 
 
 def get_type(catalog: Catalog, name: str) -> builtin.Type:
-    """A type by its name in typed expressions.
+    """Return a type by its name in typed expressions.
 
     Raises:
         KeyError: there is no such type.
@@ -39,21 +39,21 @@ def get_type(catalog: Catalog, name: str) -> builtin.Type:
 
 
 def find_type(catalog: Catalog, schema_oid: int, name: str) -> builtin.Type | None:
-    """The type that a user made under that name in a schema."""
+    """Return the type that a user made under that name in a schema."""
     pg_type = schema.pg_type
     row = catalog.first(pg_type, pg_type.c.typname == name, pg_type.c.typnamespace == schema_oid)
     return None if row is None else _type(row)
 
 
 def type_schema_oid(catalog: Catalog, name: str) -> int:
-    """The schema of a user's type."""
+    """Return the schema of a user's type."""
     row = catalog.first(schema.pg_type, schema.pg_type.c.oid == type_oid(name))
     assert row is not None
     return int(row.typnamespace)
 
 
 def enum_labels(catalog: Catalog, name: str) -> tuple[str, ...]:
-    """The labels of an enum, in their order."""
+    """Return the labels of an enum, in their order."""
     pg_enum = schema.pg_enum
     rows = catalog.select(
         pg_enum, pg_enum.c.enumtypid == type_oid(name), order_by=[pg_enum.c.enumsortorder]

@@ -46,7 +46,7 @@ class LogEntry:
 
     @property
     def statement_lsn(self) -> int:
-        """What the entries of one TRUNCATE have in common."""
+        """Return what the entries of one TRUNCATE have in common."""
         return int(str(self.detail.get("statement", self.lsn)))
 
 
@@ -86,13 +86,13 @@ class EnteredVersion:
 
 
 def last_logged_version(connection: Connection, relid: int) -> int | None:
-    """The newest Delta version of a relation that is in the log."""
+    """Return the newest Delta version of a relation that is in the log."""
     return last_entered_version(connection, relid, "").version
 
 
 def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> list[LoggedTable]:
-    """The relations with rows of their own whose Delta tables have been made: all tables of the
-    database, or those of some OIDs that are."""
+    """Return the relations with rows of their own whose Delta tables have been made: all tables of
+    the database, or those of some OIDs that are."""
     pg_class, storage, wal = schema.pg_class, state_schema.storage_table, state_schema.pg_wal
     of_table = wal.alias()
     newest = (
@@ -126,7 +126,7 @@ def logged_tables(catalog: Catalog, relids: Collection[int] | None = None) -> li
 
 
 def last_committed_version(catalog: Catalog, relid: int) -> int | None:
-    """The newest Delta version of a relation that everybody may see."""
+    """Return the newest Delta version of a relation that everybody may see."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     return catalog.connection.execute(
         select(func.max(wal.c.version))
@@ -138,7 +138,7 @@ def last_committed_version(catalog: Catalog, relid: int) -> int | None:
 def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
     """Return the Delta version of a relation that an LSN has; None if it had no table then.
 
-    It is the one before the first later version: entries that nobody needs are removed, but for
+    It is the one before the first later version: entries that nobody needs are removed, except for
     the newest.
     """
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
@@ -154,8 +154,8 @@ def version_at(catalog: Catalog, relid: int, lsn: int) -> int | None:
 
 
 def has_forgotten_changes(catalog: Catalog, relid: int, origins: Collection[str]) -> bool:
-    """Whether the newest changes of a relation from some origins were found in the table: the
-    catalog has forgotten the transaction that made them, and so what it applied."""
+    """Return whether the newest changes of a relation from some origins were found in the table:
+    the catalog has forgotten the transaction that made them, and so what it applied."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     newest = (
         select(xact.c.origin_lsn)
@@ -182,15 +182,15 @@ def acknowledge_changes(
 
 
 def known_origin_lsn(catalog: Catalog, xid: int) -> int | None:
-    """How far a committed transaction has brought its origin; None if it is not known, or has
-    none."""
+    """Return how far a committed transaction has brought its origin; None if it is not known, or
+    has none."""
     xact = state_schema.pg_xact
     query = select(xact.c.origin_lsn).where(xact.c.xid == xid, xact.c.status == "c")
     return catalog.connection.execute(query).scalar_one_or_none()
 
 
 def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool:
-    """Whether another transaction than `but` has entered versions of a relation and is in
+    """Return whether another transaction than `but` has entered versions of a relation and is in
     progress."""
     others = catalog.snapshot.in_progress.difference([but])
     wal = state_schema.pg_wal
@@ -199,7 +199,8 @@ def is_logged_in_progress(catalog: Catalog, relid: int, but: int | None) -> bool
 
 
 def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | None = None) -> None:
-    """What a transaction has entered since an LSN was undone: its versions change nothing.
+    """Note that what a transaction has entered since an LSN was undone: its versions change
+    nothing.
 
     Versions of other writers among them stay. A TRUNCATE of theirs becomes a change: it has not
     removed the rows that come back.
@@ -218,8 +219,8 @@ def take_back(catalog: Catalog, xid: int, since_lsn: int = 0, *, relid: int | No
 
 
 def bequeath(catalog: Catalog, xid: int, *, relid: int | None = None) -> None:
-    """What a transaction has entered, and taken back, becomes another's, which has done only what
-    others have: it can be forgotten, and its versions stay known.
+    """Give another transaction, which has done only what others have, what a transaction has
+    entered and taken back: it can be forgotten, and its versions stay known.
 
     Args:
         relid: of this relation only.
@@ -335,7 +336,8 @@ def entered_marks(connection: Connection, relid: int, marks: Collection[str]) ->
 def entries_between(
     catalog: Catalog, from_lsn: int, to_lsn: int, actions: Collection[str] = _ROW_ACTIONS
 ) -> list[LogEntry]:
-    """The entries of transactions committed in (from_lsn, to_lsn], by commit and then by LSN."""
+    """Return the entries of transactions committed in (from_lsn, to_lsn], by commit and then by
+    LSN."""
     wal, xact = state_schema.pg_wal, state_schema.pg_xact
     query = (
         select(wal, xact.c.commit_lsn, xact.c.commit_time, xact.c.origin)
@@ -366,7 +368,7 @@ def entries_between(
 
 
 def commits_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[Commit]:
-    """The transactions committed in (from_lsn, to_lsn], in order, with their entries."""
+    """Return the transactions committed in (from_lsn, to_lsn], in order, with their entries."""
     entries: dict[int, list[LogEntry]] = defaultdict(list)
     for entry in entries_between(catalog, from_lsn, to_lsn, (*_ROW_ACTIONS, MESSAGE)):
         entries[entry.xid].append(entry)
@@ -403,7 +405,7 @@ def enter_message(catalog: Catalog, prefix: str, content: bytes, *, xid: int = N
 
 
 def messages_between(catalog: Catalog, from_lsn: int, to_lsn: int) -> list[tuple[int, str, bytes]]:
-    """The messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
+    """Return the messages in (from_lsn, to_lsn] that are no transaction's: LSN, prefix, content."""
     wal = state_schema.pg_wal
     query = (
         select(wal.c.lsn, wal.c.detail)

@@ -1,4 +1,4 @@
-"""What a standby follows: its primary, as primary_conninfo has it."""
+"""The cluster that a standby follows: its primary, as primary_conninfo has it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def follow_hint(standby: Path, primary: str) -> str:
 
 @contextmanager
 def open_primary(standby: Cluster) -> Iterator[Cluster]:
-    """The cluster that a standby follows.
+    """Yield the cluster that a standby follows.
 
     Raises:
         ConnectionFailure: it cannot be used, or is another one than that which the standby was
@@ -59,7 +59,7 @@ def open_primary(standby: Cluster) -> Iterator[Cluster]:
 
 @contextmanager
 def open_existing(home: Path) -> Iterator[Cluster]:
-    """A cluster that is there: looking for it does not make it.
+    """Yield a cluster that is there: looking for it does not make it.
 
     Raises:
         ConnectionFailure: it is not there, or cannot be used (08006).

@@ -1,4 +1,4 @@
-"""has_table_privilege() and its like, by their names in pg_proc.prosrc (acl.c)."""
+"""has_table_privilege() and similar functions, by their names in pg_proc.prosrc (acl.c)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _role_oid(context: FunctionContext, role: str | int) -> int:
 
 
 def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privileges:
-    """Those of the role that is named, which may be everybody, or of the current one."""
+    """Return those of the role that is named, which may be everybody, or of the current one."""
     if not roles:
         return context.environment.privileges
     oid = PUBLIC if roles[0] == "public" else _role_oid(context, roles[0])
@@ -65,7 +65,8 @@ def _privileges(context: FunctionContext, roles: Sequence[str | int]) -> Privile
 
 
 def _letters(kind: str, words: str) -> list[tuple[str, bool]]:
-    """The privileges in a list, as letters, each with whether the right to grant it is meant.
+    """Return the privileges in a list, as letters, each with whether the right to grant it is
+    meant.
 
     Raises:
         InvalidParameterValue: that kind of object has no such privilege.
@@ -210,7 +211,7 @@ _Implementation = Callable[..., int | None]
 def _variants(
     name: str, kind: str, find: Callable[[FunctionContext, str], int], check: _Check
 ) -> dict[str, _Implementation]:
-    """The function with and without a role, each by name or OID."""
+    """Return the function with and without a role, each by name or OID."""
 
     def call(context: FunctionContext, *args: Any) -> int | None:
         *roles, target, words = args

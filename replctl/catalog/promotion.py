@@ -74,7 +74,7 @@ def skip_lost_numbers(connection: Connection) -> None:
 
 
 def database_oids(connection: Connection) -> list[int]:
-    """The databases of the cluster."""
+    """Return the databases of the cluster."""
     return [int(row.oid) for row in Catalog(connection, 0).select(schema.pg_database)]
 
 

@@ -24,7 +24,7 @@ def _is_in_recovery(context: FunctionContext) -> int:
 
 
 def _received_lsn(context: FunctionContext) -> int | None:
-    """What is received is in force at once: the two positions are one."""
+    """Return what is received is in force at once: the two positions are one."""
     control = read_control(context.catalog.connection)
     return control.insert_lsn if control.is_in_recovery else None
 

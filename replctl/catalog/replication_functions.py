@@ -69,7 +69,7 @@ def _create_slot(
 
 
 def _owner(context: FunctionContext, is_temporary: int) -> str | None:
-    """The session that a new slot goes with."""
+    """Return the session that a new slot goes with."""
     if not is_temporary:
         return None
     context.session.has_temporary_slots = True
@@ -77,7 +77,8 @@ def _owner(context: FunctionContext, is_temporary: int) -> str | None:
 
 
 def _check_creation(context: FunctionContext, slot: ReplicationSlot) -> None:
-    """What is wrong only after a slot was made, which then is not (CreateInitDecodingContext)."""
+    """Check what PostgreSQL checks only after it has made a slot, which it then removes
+    (CreateInitDecodingContext)."""
     if slot.plugin not in _PLUGINS:
         raise UndefinedFile(f'could not access file "{slot.plugin}": No such file or directory')
     if context.catalog.xids.top is not None:
@@ -123,7 +124,7 @@ def _copy_slot(
 def _create_physical_slot(
     context: FunctionContext, name: str, immediately_reserve: int = 0, temporary: int = 0
 ) -> tuple[str, int | None]:
-    """A slot that a standby can be made to follow by (replctl standby create --slot)."""
+    """Return a slot that a standby can be made to follow by (replctl standby create --slot)."""
     check_slot_permissions(context)
     with context.cluster.begin(write=True, in_recovery=True) as connection:
         lsn = insert_lsn(connection) if immediately_reserve else INVALID_LSN
@@ -162,7 +163,7 @@ def _drop_slot(context: FunctionContext, name: str) -> str:
 
 
 def acquired_slot(session: Session, connection: Connection, name: str) -> ReplicationSlot:
-    """A slot that nobody else uses (ReplicationSlotAcquire).
+    """Return a slot that nobody else uses (ReplicationSlotAcquire).
 
     Raises:
         UndefinedObject: there is none of that name (42704).
@@ -200,7 +201,7 @@ def _advance_slot(context: FunctionContext, name: str, lsn: int) -> tuple[str, i
 
 
 def check_slot_permissions(context: FunctionContext) -> None:
-    """Whether the role may use slots (CheckSlotPermissions).
+    """Check whether the role may use slots (CheckSlotPermissions).
 
     Raises:
         InsufficientPrivilege: it may not (42501).

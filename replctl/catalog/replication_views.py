@@ -53,7 +53,7 @@ def _pg_subscription(context: FunctionContext) -> Iterator[Row]:
 
 
 def _own_subscriptions(context: FunctionContext) -> dict[int, str]:
-    """The subscriptions of the current database: statistics are a database's own here.
+    """Return the subscriptions of the current database: statistics are a database's own here.
 
     PostgreSQL shows those of the cluster; databases that replicate to each other are clusters of
     their own there, and are databases of one cluster here.
@@ -134,7 +134,8 @@ def _pg_stat_subscription_stats(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_stat_subscription_conflicts(context: FunctionContext) -> Iterator[Row]:
-    """What pg_stat_subscription_stats of PostgreSQL 18 has beside the columns of 17."""
+    """Yield what pg_stat_subscription_stats of PostgreSQL 18 has in addition to the columns of
+    17."""
     table = state_schema.pg_stat_subscription_stats
     counts = {int(row.subid): row for row in context.catalog.connection.execute(select(table))}
     kinds = [column.name for column in table.c if column.name.startswith("confl_")]

@@ -29,7 +29,7 @@ def get_expr(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """An expression over a relation's columns, as pg_get_expr() prints it."""
+    """Return an expression over a relation's columns, as pg_get_expr() prints it."""
     columns = {column.attnum: column.name for column in relation.columns}
     context = DeparseContext(environment, relation.name, columns, is_pretty=is_pretty)
     return deparse(expr, context)

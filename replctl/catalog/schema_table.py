@@ -1,4 +1,4 @@
-"""What the catalog's tables are made of: their metadata, columns, and rows that have versions."""
+"""The parts of the catalog's tables: their metadata, columns, and rows that have versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an expression asks of the session, as constants: who runs it, where, with which settings."""
+"""The facts of a session that expressions ask for, as constants: who runs it, where, with which
+settings."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _SOURCES = frozenset(
 
 
 def session_value(context: FunctionContext, expr: Any) -> nodes.Const | None:
-    """The value of `current_user`, `current_setting('search_path')`, ...; None of anything else.
+    """Return the value of `current_user`, `current_setting('search_path')`, ...; None of anything
+    else.
 
     Raises:
         UndefinedObject: there is no such setting.

@@ -46,7 +46,7 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_user(context: FunctionContext) -> Iterator[Row]:
-    """The roles that may log in."""
+    """Yield the roles that may log in."""
     for row in stored_rows(context, "pg_authid"):
         if row["rolcanlogin"]:
             yield {
@@ -58,7 +58,7 @@ def _pg_user(context: FunctionContext) -> Iterator[Row]:
 
 
 def _pg_group(context: FunctionContext) -> Iterator[Row]:
-    """The roles that may not log in, with their members."""
+    """Yield the roles that may not log in, with their members."""
     members = memberships(context.catalog)
     for row in stored_rows(context, "pg_authid"):
         if not row["rolcanlogin"]:

@@ -1,4 +1,4 @@
-"""What the configuration has to say for slots to be used (slot.c, logical.c)."""
+"""The settings without which slots cannot be used (slot.c, logical.c)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Setting = Callable[[str], str]
 
 
 def check_slot_requirements(setting: Setting) -> None:
-    """Whether there may be slots at all (CheckSlotRequirements).
+    """Check whether there may be slots at all (CheckSlotRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).
@@ -36,7 +36,7 @@ def check_slot_requirements(setting: Setting) -> None:
 
 
 def check_decoding_requirements(setting: Setting) -> None:
-    """Whether changes may be decoded at all (CheckLogicalDecodingRequirements).
+    """Check whether changes may be decoded at all (CheckLogicalDecodingRequirements).
 
     Raises:
         ObjectNotInPrerequisiteState: max_replication_slots or wal_level is too low (55000).

@@ -54,7 +54,7 @@ def pg_sync_replication_slots(standby: Cluster) -> None:
 
 
 def synchronize_slots(connection: Connection) -> list[PostgresError]:
-    """Make, move and drop a standby's synchronized slots, in a transaction beside the primary's
+    """Make, move and drop a standby's synchronized slots, in a transaction next to the primary's
     catalog (Cluster.begin_beside); what is wrong with those that it leaves alone.
 
     As the whole log is copied, a slot is ready for failover as soon as it is there: none is made as
@@ -77,7 +77,7 @@ def synchronize_slots(connection: Connection) -> list[PostgresError]:
 
 
 def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
-    """Whether changes can be read by a slot.
+    """Check whether changes can be read by a slot.
 
     Raises:
         ObjectNotInPrerequisiteState: the primary does that (55000).
@@ -91,7 +91,7 @@ def check_not_synced(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
-    """Whether a slot can be dropped.
+    """Check whether a slot can be dropped.
 
     Raises:
         ObjectNotInPrerequisiteState: the next synchronization would make it again (55000).
@@ -103,7 +103,7 @@ def check_droppable(connection: Connection, slot: ReplicationSlot) -> None:
 
 
 def check_creatable(connection: Connection, *, failover: bool) -> None:
-    """Whether a slot can be made here.
+    """Check whether a slot can be made here.
 
     Raises:
         FeatureNotSupported: it is a failover slot, on a standby (0A000).
@@ -115,7 +115,7 @@ def check_creatable(connection: Connection, *, failover: bool) -> None:
 
 
 def check_alterable(connection: Connection, slot: ReplicationSlot, *, failover: bool) -> None:
-    """Whether a slot can be changed (ReplicationSlotAlter).
+    """Check whether a slot can be changed (ReplicationSlotAlter).
 
     Args:
         failover: it is to become a failover slot.

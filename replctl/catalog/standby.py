@@ -231,7 +231,8 @@ def _take_slot(connection: Connection, name: str, home: str) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Whether a file is what an attempt to make a standby has left that did not come to its end."""
+    """Return whether a file is what an attempt to make a standby has left that did not come to its
+    end."""
     return path.name.startswith((_BACKUP, AUTO_CONF))
 
 

@@ -16,7 +16,7 @@ _PARAMETER = '"synchronized_standby_slots"'
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What changes are held back for: the words of a WARNING."""
+    """The reason why changes are held back: the words of a WARNING."""
 
     message: str
     detail: str
@@ -26,7 +26,8 @@ class Waiting:
 def sendable_lsn(
     cluster: Cluster, connection: Connection, setting: str, end: int
 ) -> tuple[int, Waiting | None]:
-    """How far the standbys have confirmed the log, and what is wrong with one that holds it back.
+    """Return how far the standbys have confirmed the log, and what is wrong with one that holds it
+    back.
 
     Args:
         setting: names of their physical slots, with commas.

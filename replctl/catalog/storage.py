@@ -1,4 +1,5 @@
-"""What is known of relations' Delta tables: where they lie, and which columns they have by now."""
+"""The known facts of relations' Delta tables: where they lie, and which columns they have by
+now."""
 
 from __future__ import annotations
 
@@ -206,7 +207,7 @@ def insert_storage_column(
 
 
 def storage_names(catalog: Catalog, relid: int) -> set[str]:
-    """The names, in lower case, that columns of a relation have or have had in storage."""
+    """Return the names, in lower case, that columns of a relation have or have had in storage."""
     columns = storage_columns(catalog.connection, relid)
     return {name.lower() for column in columns for name in (column.name, column.identity)}
 
@@ -235,7 +236,8 @@ def note_renaming(connection: Connection, relid: int, column: StorageColumn) -> 
 
 
 def next_storage_number(catalog: Catalog, relid: int) -> int:
-    """A number for one more column in storage of a relation's column (storage_column.attnum)."""
+    """Return a number for one more column in storage of a relation's column
+    (storage_column.attnum)."""
     table = state_schema.storage_column
     query = select(func.max(table.c.attnum)).where(table.c.relid == relid)
     return max((catalog.connection.execute(query).scalar_one() or 0) + 1, FIRST_STORAGE_NUMBER)
@@ -300,8 +302,8 @@ def storage_locations(connection: Connection) -> list[tuple[int, int, str]]:
 
 
 def relations_with_storage(connection: Connection) -> set[int]:
-    """OIDs of the relations of all databases, dropped ones too, that have a Delta table or are
-    going to."""
+    """Return OIDs of the relations of all databases, dropped ones too, that have a Delta table or
+    are going to."""
     return set(connection.execute(select(state_schema.storage_table.c.relid)).scalars())
 
 

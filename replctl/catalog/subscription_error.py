@@ -16,7 +16,7 @@ _DETAIL = "DETAIL:  "
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionError:
-    """What has stopped a subscription.
+    """The error that has stopped a subscription.
 
     Attributes:
         time: microseconds since 1970.
@@ -29,7 +29,7 @@ class SubscriptionError:
 
     @staticmethod
     def of(error: PostgresError) -> SubscriptionError:
-        """What stops it now."""
+        """Return what stops it now."""
         lines = [error.message]
         lines += [f"{_DETAIL}{error.detail}"] if error.detail else []
         lines += [f"CONTEXT:  {error.context}"] if error.context else []
@@ -41,7 +41,7 @@ class SubscriptionError:
 
 
 def subscription_error(connection: Connection, subscription_oid: int) -> SubscriptionError | None:
-    """What has stopped the last attempt to apply a subscription; None if it went well."""
+    """Return what has stopped the last attempt to apply a subscription; None if it went well."""
     table = state_schema.subscription_error
     row = connection.execute(select(table).where(table.c.subid == subscription_oid)).first()
     return None if row is None else SubscriptionError(int(row.time), row.sqlstate, row.message)

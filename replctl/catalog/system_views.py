@@ -21,7 +21,7 @@ from replctl.types import builtin
 
 
 def system_rows(context: FunctionContext, name: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of a catalog or system view, in the order of its columns.
+    """Yield the rows of a catalog or system view, in the order of its columns.
 
     Raises:
         FeatureNotSupported: it is one that replctl does not have.

@@ -12,7 +12,7 @@ from replctl.record import dataclass
 
 
 class CopyMethod(Enum):
-    """What a table's synchronization does to the rows that are there: it adds to them, replaces
+    """The effect of a table's synchronization on the rows that are there: it adds to them, replaces
     them, or writes the differences only: as a statement says, or by itself (resync = auto)."""
 
     APPEND = "append"
@@ -58,7 +58,7 @@ EVERY_ROW = AppliedFilter()
 
 @dataclass(frozen=True, slots=True)
 class CopiedDefinition:
-    """What was published of a table when it was copied last.
+    """The part of a table that was published when it was copied last.
 
     Attributes:
         filters: its row filters; a row is sent if it passes any.

@@ -1,4 +1,4 @@
-"""What one transaction sees of the catalogs, and how it changes them.
+"""The view that one transaction has of the catalogs, and its changes of them.
 
 Rows have versions (schema.py).  A snapshot says which of them count: the present, with a block's
 own changes, or the state at an LSN, which decoding asks for (PostgreSQL's historic snapshots).
@@ -110,12 +110,13 @@ class Catalog:
     # -- reading
 
     def rows_of(self, table: Table) -> Subquery:
-        """The visible rows of a table of this database, as something to select from."""
+        """Return the visible rows of a table of this database, as something to select from."""
         columns = [column for column in table.c if column.name not in ("dbid", "xmin", "xmax")]
         return select(*columns).where(self.visible(table)).subquery(table.name)
 
     def visible(self, table: Table) -> ColumnElement[bool]:
-        """The condition for a row of a versioned table to count, and to be this database's."""
+        """Return the condition for a row of a versioned table to count, and to be this
+        database's."""
         if not table.info.get("versioned"):
             return _of_database(table, self.database_oid)
         return and_(_of_database(table, self.database_oid), self._is_alive(table))
@@ -134,30 +135,30 @@ class Catalog:
     def select(
         self, table: Table, *where: ColumnElement[bool], order_by: Sequence[Any] = ()
     ) -> list[Row[Any]]:
-        """The visible rows of `table` that satisfy all of `where`."""
+        """Return the visible rows of `table` that satisfy all of `where`."""
         query = select(table).where(self.visible(table), *where).order_by(*order_by)
         return list(self.connection.execute(query))
 
     def select_everywhere(self, table: Table, *where: ColumnElement[bool]) -> list[Row[Any]]:
-        """The visible rows of `table` of all databases that satisfy all of `where`."""
+        """Return the visible rows of `table` of all databases that satisfy all of `where`."""
         query = select(table).where(self._is_alive(table), *where)
         return list(self.connection.execute(query))
 
     def first(self, table: Table, *where: ColumnElement[bool]) -> Row[Any] | None:
-        """One visible row that satisfies all of `where`, or None."""
+        """Return one visible row that satisfies all of `where`, or None."""
         return self.connection.execute(
             select(table).where(self.visible(table), *where).limit(1)
         ).first()
 
     def cached(self, key: Hashable, look_up: Callable[[], _T]) -> _T:
-        """What a look-up has found, kept until something is written here (PostgreSQL's syscache):
-        names and operators are asked for again and again within one statement."""
+        """Return what a look-up has found, kept until something is written here (PostgreSQL's
+        syscache): names and operators are asked for again and again within one statement."""
         if key not in self._looked_up:
             self._looked_up[key] = look_up()
         return cast(_T, self._looked_up[key])
 
     def driver_rows(self, statement: str) -> list[Sequence[Any]]:
-        """The rows of a statement in SQLite's own SQL.
+        """Return the rows of a statement in SQLite's own SQL.
 
         Raises:
             InternalError: SQLite refuses it.
@@ -290,7 +291,7 @@ class Catalog:
         self._looked_up.clear()
 
     def new_oid(self) -> int:
-        """The next object identifier."""
+        """Return the next object identifier."""
         self.connection.execute(
             update(state_schema.pg_control).values(next_oid=state_schema.pg_control.c.next_oid + 1)
         )
@@ -302,7 +303,7 @@ class Catalog:
     # -- history
 
     def as_of(self, lsn: int) -> Catalog:
-        """The same database's catalogs as they were at `lsn`."""
+        """Return the same database's catalogs as they were at `lsn`."""
         return Catalog(self.connection, self.database_oid, as_of_lsn=lsn)
 
     def changes_between(self, from_lsn: int, to_lsn: int) -> list[int]:
@@ -380,8 +381,8 @@ def blocks_of_others(connection: Connection, database_oid: int, backend: str) ->
 
 
 def xids_of_block(connection: Connection, block_xid: int) -> list[int]:
-    """The numbers of a block that is in progress and of its savepoints; of any other transaction
-    its own."""
+    """Return the numbers of a block that is in progress and of its savepoints; of any other
+    transaction its own."""
     xact = state_schema.pg_xact
     query = select(xact.c.xid).where(xact.c.status == "i", xact.c.block_xid == block_xid)
     return list(connection.execute(query).scalars()) or [block_xid]
@@ -458,7 +459,7 @@ def abort_transaction(connection: Connection, xid: int) -> None:
 
 
 def next_xid(connection: Connection) -> int:
-    """The number that the next transaction is going to have."""
+    """Return the number that the next transaction is going to have."""
     return int(connection.execute(select(state_schema.pg_control.c.next_xid)).scalar_one())
 
 
@@ -470,8 +471,8 @@ def next_lsn(connection: Connection) -> int:
 
 
 def next_insert_lsn(connection: Connection) -> int:
-    """The LSN that the next record is going to have: read before COMMIT, it is the commit's, if
-    nobody else commits in between."""
+    """Return the LSN that the next record is going to have: read before COMMIT, it is the commit's,
+    if nobody else commits in between."""
     return insert_lsn(connection) + _RECORD_SIZE
 
 
@@ -485,7 +486,7 @@ def backend_of(connection: Connection, xid: int) -> str | None:
 
 
 def insert_lsn(connection: Connection) -> int:
-    """The end of the log: the LSN that the newest record has."""
+    """Return the end of the log: the LSN that the newest record has."""
     return int(connection.execute(select(state_schema.pg_control.c.insert_lsn)).scalar_one())
 
 

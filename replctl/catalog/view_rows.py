@@ -1,4 +1,4 @@
-"""What the rows of all catalogs and system views are made of.
+"""The sources from which the rows of all catalogs and system views are made.
 
 A row is a dict of the columns that are known here; the others have the value that PostgreSQL gives
 them in a database without such features, else NULL. Values are as in catalog.functions."""
@@ -23,7 +23,7 @@ RowsOf = Callable[[FunctionContext], Iterator[Row]]
 
 
 def stored_rows(context: FunctionContext, name: str) -> Iterator[Row]:
-    """The visible rows of one of our tables."""
+    """Yield the visible rows of one of our tables."""
     catalog = context.catalog
     for row in catalog.connection.execute(
         select(catalog.rows_of(schema_table.metadata.tables[name]))

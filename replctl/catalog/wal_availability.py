@@ -35,7 +35,7 @@ class WalLimits:
 
     @staticmethod
     def of(setting: Callable[[str], str]) -> WalLimits:
-        """The limits that settings say."""
+        """Return the limits that settings say."""
         size = int(setting("wal_segment_size"))
 
         def segments(name: str) -> int:
@@ -52,7 +52,7 @@ class WalLimits:
 
 @dataclass(frozen=True, slots=True)
 class WalAvailability:
-    """What pg_replication_slots says of a slot's log.
+    """The state of a slot's log, as pg_replication_slots shows it.
 
     Attributes:
         status: reserved, extended, unreserved (behind the limit), lost; None if the slot holds
@@ -72,7 +72,7 @@ class WalAvailability:
 def wal_availability(
     connection: Connection, slot: ReplicationSlot, limits: WalLimits
 ) -> WalAvailability:
-    """Whether what a slot needs is there, and how long."""
+    """Return whether what a slot needs is there, and how long."""
     if slot.invalidation_reason is not None:
         return WalAvailability("lost", None)
     if slot.restart_lsn == INVALID_LSN:  # it has never held anything back
@@ -94,7 +94,8 @@ def wal_availability(
 
 
 def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
-    """The oldest segment of the log that slots, within their limit, and wal_keep_size hold back."""
+    """Return the oldest segment of the log that slots, within their limit, and wal_keep_size hold
+    back."""
     current = insert_lsn(connection) // limits.segment_size
     held = [slot.restart_lsn for slot in list_slots(connection) if slot.restart_lsn != INVALID_LSN]
     oldest = min([current, *(lsn // limits.segment_size for lsn in held)])
@@ -104,7 +105,7 @@ def oldest_kept_segment(connection: Connection, limits: WalLimits) -> int:
 
 
 def invalidate_slot(connection: Connection, slot: ReplicationSlot, reason: str) -> ReplicationSlot:
-    """A slot cannot be read any more, and holds nothing back; what it is then."""
+    """Return a slot cannot be read any more, and holds nothing back; what it is then."""
     table = state_schema.pg_replication_slots
     connection.execute(
         update(table)
@@ -134,7 +135,7 @@ def invalidate_obsolete_slots(
 
 
 def excess_detail(slot: ReplicationSlot, availability: WalAvailability) -> str:
-    """How much a slot is behind the limit, in PostgreSQL's words."""
+    """Return how much a slot is behind the limit, in PostgreSQL's words."""
     noun = "byte" if availability.excess == 1 else "bytes"
     return (
         f"The slot's restart_lsn {format_lsn(slot.restart_lsn)} exceeds the limit by"

@@ -64,7 +64,7 @@ class Walsender:
 
 
 def client_name(system_identifier: int, subscription_oid: int) -> str:
-    """What a publisher knows a subscription of a cluster by."""
+    """Return what a publisher knows a subscription of a cluster by."""
     return f"{system_identifier}/{subscription_oid}"
 
 
@@ -132,7 +132,7 @@ def dismiss_workers(cluster: Cluster, subscription_oid: int) -> None:
 
 
 def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
-    """The workers whose processes live, each subscription's apply worker first."""
+    """Return the workers whose processes live, each subscription's apply worker first."""
     table = state_schema.logical_worker
     query = select(table).order_by(table.c.subid, table.c.relid)
     return [
@@ -143,7 +143,8 @@ def live_workers(cluster: Cluster, connection: Connection) -> list[Worker]:
 
 
 def origin_pid(cluster: Cluster, connection: Connection, origin_name: str) -> int | None:
-    """The worker that applies under an origin (Subscription.origin_name, table_origin_name)."""
+    """Return the worker that applies under an origin (Subscription.origin_name,
+    table_origin_name)."""
     for worker in live_workers(cluster, connection):
         name = f"pg_{worker.subscription_oid}"
         if origin_name == (name if worker.relid == APPLY else f"{name}_{worker.relid}"):
@@ -227,7 +228,7 @@ def rename_walsender(
 
 
 def live_walsenders(cluster: Cluster, connection: Connection) -> dict[str, Walsender]:
-    """The readers of slots whose processes live, by the names of the slots."""
+    """Return the readers of slots whose processes live, by the names of the slots."""
     table = state_schema.walsender
     return {
         str(row.slot_name): Walsender(
@@ -254,14 +255,14 @@ def last_replies(connection: Connection) -> dict[str, int]:
 
 
 def held_slots(cluster: Cluster, connection: Connection) -> set[str]:
-    """The slots that somebody reads at this moment."""
+    """Return the slots that somebody reads at this moment."""
     table = state_schema.walsender
     rows = connection.execute(select(table).where(table.c.is_held))
     return {str(row.slot_name) for row in rows if cluster.is_alive(row.backend)}
 
 
 def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> None:
-    """Whether a slot can be acquired by somebody who is not a subscription's worker.
+    """Check whether a slot can be acquired by somebody who is not a subscription's worker.
 
     Raises:
         ObjectInUse: a process reads it, or stands by (55006).
@@ -275,7 +276,7 @@ def check_inactive(cluster: Cluster, connection: Connection, slot_name: str) -> 
 
 
 def _others_at_work(cluster: Cluster, table: Table) -> int:
-    """How many other processes hold rows of a table."""
+    """Return how many other processes hold rows of a table."""
     query = (
         select(table.c.backend)
         .where(table.c.is_held, table.c.backend != cluster.backend)

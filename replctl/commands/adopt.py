@@ -145,7 +145,7 @@ def _create(ddl: Ddl, statement: ast.CreateTable, location: str, *, exists: bool
 
 
 def _columns(found: Sequence[DeltaColumn]) -> tuple[Column, ...]:
-    """A Delta table's columns as a relation's."""
+    """Return a Delta table's columns as a relation's."""
     names: set[str] = set()
     columns = []
     for attnum, column in enumerate(found, start=1):

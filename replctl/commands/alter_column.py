@@ -107,7 +107,7 @@ def _add_to(ddl: Ddl, relation: Relation, draft: ColumnDraft) -> None:
 
 
 def _missing_value(ddl: Ddl, column: Column, default: nodes.Expr) -> str | None:
-    """What the rows that are there have in a new column: its default, as it is now."""
+    """Return what the rows that are there have in a new column: its default, as it is now."""
     if column.generated or contains_volatile(ddl.environment, default):
         what = "a stored generated column" if column.generated else "a volatile default"
         raise FeatureNotSupported(
@@ -202,7 +202,7 @@ def _collect_drops(
 
 
 def existing_column(relation: Relation, name: str) -> Column:
-    """A column that an action names.
+    """Return a column that an action names.
 
     Raises:
         UndefinedColumn: there is none.

@@ -92,7 +92,7 @@ def _add_using_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> None:
 
 
 def _usable_index(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> Index:
-    """The index that is to become a constraint's.
+    """Return the index that is to become a constraint's.
 
     Raises:
         UndefinedObject: there is none of that name.

@@ -94,7 +94,7 @@ def _alter_table(ddl: Ddl, statement: ast.AlterTable) -> str:
 def find_table(
     ddl: Ddl, name: ast.RangeVar, action: str, *, missing_ok: bool = False
 ) -> Relation | None:
-    """The table that a statement alters; None if there is none, and that is no error.
+    """Return the table that a statement alters; None if there is none, and that is no error.
 
     Args:
         action: what is to be done with it, for the error.
@@ -233,7 +233,8 @@ def give_relation(ddl: Ddl, relation: Relation, owner: int) -> None:
 
 
 def check_new_owner(ddl: Ddl, owner: int, schema_oid: int | None = None) -> None:
-    """Whether the current role may give something to another, which may have it in its schema.
+    """Check whether the current role may give something to another, which may have it in its
+    schema.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -263,7 +264,7 @@ def _set_replica_identity(ddl: Ddl, relation: Relation, command: ast.AlterTableC
 
 
 def _identity_index(ddl: Ddl, relation: Relation, name: str) -> int:
-    """The index that is to identify rows.
+    """Return the index that is to identify rows.
 
     Raises:
         UndefinedObject: there is no such index.

@@ -51,7 +51,7 @@ class TypeChange:
     """A column of one table that is to have another type.
 
     Attributes:
-        column: as it is going to be, but for its default.
+        column: as it is going to be, except for its default.
         value: the new value, over the columns before.
     """
 
@@ -67,7 +67,7 @@ class TypeChange:
 def prepare_type(
     ddl: Ddl, relation: Relation, command: ast.AlterTableCmd, *, recurses: bool
 ) -> list[TypeChange]:
-    """What an action does to a table and those below it.
+    """Return what an action does to a table and those below it.
 
     Raises:
         UndefinedColumn: there is no such column.
@@ -114,7 +114,7 @@ def _analyzer(ddl: Ddl, relation: Relation) -> Analyzer:
 
 
 def _value_of_child(value: nodes.Expr, relation: Relation, child: Relation) -> nodes.Expr:
-    """The expression of USING over the columns of a table below, which are found by name."""
+    """Return the expression of USING over the columns of a table below, which are found by name."""
     used = columns_used(value)
     if 0 in used:
         raise FeatureNotSupported(
@@ -172,7 +172,7 @@ def _change(
 
 
 def change_types(ddl: Ddl, changes: Sequence[TypeChange]) -> None:
-    """Carry out all changes of types of a statement, and make anew what depends on them.
+    """Carry out all changes of types of a statement, and make again what depends on them.
 
     Raises:
         FeatureNotSupported: a column is used where its type must not change, or changed twice.
@@ -215,7 +215,7 @@ def _change_column(ddl: Ddl, before: Relation, change: TypeChange, retyped: Rety
 
 
 def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
-    """A column's default, or its generation expression, in the new type."""
+    """Return a column's default, or its generation expression, in the new type."""
     if column.default is None:
         return None
     coercion = Coercion(ddl.environment, ddl.now)
@@ -231,7 +231,7 @@ def _default(ddl: Ddl, column: Column, changed: Column) -> nodes.Expr | None:
 
 
 def _check_unused(ddl: Ddl, relation: Relation, column: Column) -> None:
-    """Whether nothing depends on a column's type that cannot follow it
+    """Check whether nothing depends on a column's type that cannot follow it
     (RememberAllDependentForRebuilding)."""
     name, attnum = column.name, column.attnum
     for view in views_of_column(ddl.catalog, relation.oid, attnum):
@@ -314,7 +314,7 @@ _TEXTS = frozenset(("text", "varchar"))
 
 
 def _is_stored_alike(before: Relation, change: TypeChange) -> bool:
-    """Whether a value stays what it is in storage.
+    """Return whether a value stays what it is in storage.
 
     varchar(5) to text, numeric(40,1) to numeric(50,1), timestamp(3) to timestamp
     """

@@ -165,8 +165,8 @@ def _check_circle(ddl: Ddl, child: Relation, parent: Relation) -> None:
 
 
 def _merge_into(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """Note what a table has from its new parent (MergeAttributesIntoExisting and its like for
-    checks)."""
+    """Note what a table has from its new parent (MergeAttributesIntoExisting and similar functions
+    for checks)."""
     for column in parent.columns:
         own = child.column(column.name)
         if own is None:
@@ -220,7 +220,7 @@ def _merge_check(ddl: Ddl, child: Relation, parent: Relation, check: Constraint)
 
 
 def _release(ddl: Ddl, child: Relation, parent: Relation) -> None:
-    """What a table had from a parent is its own (RemoveInheritance)."""
+    """Let a table own what it had from a parent (RemoveInheritance)."""
     for column in child.columns:
         if parent.column(column.name) is not None and column.inherited_count:
             left = column.inherited_count - 1

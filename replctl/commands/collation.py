@@ -48,7 +48,7 @@ def _create_collation(ddl: Ddl, statement: ast.CreateCollation) -> str:
 
 
 def _source(ddl: Ddl, names: tuple[str, ...]) -> str:
-    """The built-in collation that is to be copied, through copies of it."""
+    """Return the built-in collation that is to be copied, through copies of it."""
     schema_name, name = split_name(ddl.environment, names)
     check_schema(ddl.environment, schema_name)
     found = ddl.environment.collation(schema_name, name)

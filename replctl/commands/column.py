@@ -61,7 +61,7 @@ class ColumnDraft:
 def column_draft(
     environment: CatalogEnvironment, definition: ast.ColumnDef, table: str
 ) -> ColumnDraft:
-    """A column as a statement defines it.
+    """Return a column as a statement defines it.
 
     Args:
         table: the name of its table.
@@ -92,7 +92,7 @@ def column_draft(
 
 
 def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
-    """The type that serial stands for, and whether it does."""
+    """Return the type that serial stands for, and whether it does."""
     plain = _SERIAL.get(type_name.names[0]) if len(type_name.names) == 1 else None
     if plain is None:
         return type_name, False
@@ -102,8 +102,8 @@ def _without_serial(type_name: ast.TypeName) -> tuple[ast.TypeName, bool]:
 
 
 def check_type(environment: CatalogEnvironment, definition: ast.ColumnDef) -> None:
-    """Whether a column may be of its type (CheckAttributeType); looked at when the table is put
-    together.
+    """Check whether a column may be of its type (CheckAttributeType); looked at when the table is
+    put together.
 
     Raises:
         InvalidTableDefinition: it is a pseudo-type, or a set.
@@ -141,7 +141,7 @@ def check_stored_type(
 
 
 def with_options(draft: ColumnDraft, definition: ast.ColumnDef, table: str) -> ColumnDraft:
-    """A column with the constraints that its definition lists.
+    """Return a column with the constraints that its definition lists.
 
     Raises:
         SqlSyntaxError: two of them contradict each other.
@@ -208,7 +208,7 @@ def check_column_count(count: int) -> None:
 def column_collation(
     environment: CatalogEnvironment, collation: tuple[str, ...], type_: Type
 ) -> str | None:
-    """The collation asked for, else the type's; arrays have that of their elements.
+    """Return the collation asked for, else the type's; arrays have that of their elements.
 
     Raises:
         UndefinedObject: there is none of that name.

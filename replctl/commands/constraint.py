@@ -271,7 +271,7 @@ def require_rows(
 
 
 def renumbered_check(constraint: Constraint, source: Relation, target: Relation) -> Constraint:
-    """A CHECK of one table as that of another, which has columns of the same names."""
+    """Return a CHECK of one table as that of another, which has columns of the same names."""
     assert constraint.check is not None
     attnums = {}
     for column in source.columns:

@@ -134,6 +134,6 @@ def _empty(ddl: Ddl, oid: int) -> None:
 
 
 def find_database(catalog: Catalog, name: str) -> int | None:
-    """The OID of the database of that name."""
+    """Return the OID of the database of that name."""
     row = catalog.first(schema.pg_database, schema.pg_database.c.datname == name)
     return None if row is None else int(row.oid)

@@ -80,7 +80,7 @@ class Ddl:
 
     @property
     def privileges(self) -> Privileges:
-        """What the current role may do."""
+        """Return what the current role may do."""
         return self.environment.privileges
 
     def notice(
@@ -96,13 +96,14 @@ class Ddl:
         self.notices.append(Notice(severity, message, sqlstate, detail, hint))
 
     def relation(self, oid: int) -> Relation:
-        """A relation as it is now."""
+        """Return a relation as it is now."""
         found = get_relation(self.catalog, oid)
         assert found is not None
         return found
 
     def has_rows(self, relation: Relation) -> bool:
-        """Whether a table may have rows; while the statement is carried out nobody writes it.
+        """Return whether a table may have rows; while the statement is carried out nobody writes
+        it.
 
         Raises:
             InsufficientPrivilege: its files may not be read (42501).
@@ -129,8 +130,8 @@ class Ddl:
         self.last_writes.append((relid, write))
 
     def rewritten(self, rewrite: TableRewrite) -> RewrittenTable | None:
-        """What the rewrite of a table has made; None, and it is asked for, if it is still to be
-        done, or somebody has written the table since."""
+        """Return what the rewrite of a table has made; None, and it is asked for, if it is still to
+        be done, or somebody has written the table since."""
         made = self._rewritten.get(rewrite)
         storage = self.relation(rewrite.relid).storage
         if made is None or storage is None or latest_version(storage.location) != made.version:
@@ -226,8 +227,8 @@ def _report(ddl: Ddl) -> None:
 
 
 def _versions(ddl: Ddl) -> dict[int, int | None]:
-    """The versions of the tables whose rows matter: somebody who knows no locks may have written
-    them."""
+    """Return the versions of the tables whose rows matter: somebody who knows no locks may have
+    written them."""
     relations = load_relations(ddl.catalog, ddl.concerned)
     return {
         oid: _listed_version(relation.storage.location)
@@ -237,7 +238,7 @@ def _versions(ddl: Ddl) -> dict[int, int | None]:
 
 
 def _listed_version(location: str) -> int | None:
-    """The newest version; None if it cannot be told, which stops only what looks at rows."""
+    """Return the newest version; None if it cannot be told, which stops only what looks at rows."""
     try:
         return latest_version(location)
     except IoError:

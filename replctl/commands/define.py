@@ -14,7 +14,7 @@ _NUMBERS = {1: True, 0: False}
 def options_by_name(
     options: Sequence[ast.DefElem], known: Container[str], what: str
 ) -> dict[str, ast.DefElem]:
-    """The options of a list by their names.
+    """Return the options of a list by their names.
 
     Args:
         known: the names that there are.
@@ -34,7 +34,7 @@ def options_by_name(
 
 
 def get_string(option: ast.DefElem) -> str:
-    """The value of an option.
+    """Return the value of an option.
 
     Raises:
         SqlSyntaxError: it has none.
@@ -45,7 +45,7 @@ def get_string(option: ast.DefElem) -> str:
 
 
 def get_boolean(option: ast.DefElem) -> bool:
-    """The value of an option that is on or off; on, where only its name stands.
+    """Return the value of an option that is on or off; on, where only its name stands.
 
     Raises:
         SqlSyntaxError: it is neither.

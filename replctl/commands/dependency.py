@@ -1,4 +1,4 @@
-"""What depends on what, and dropping with or without it (dependency.c).
+"""The dependencies of objects, and dropping with or without dependents (dependency.c).
 
 Only what PostgreSQL reports is an object here: a table's own indexes, row type and memberships of
 publications go with it without a word.
@@ -95,7 +95,7 @@ _RELATIONS: dict[str, Kind] = {
 
 
 def relation_object(relation: Relation) -> Object:
-    """A relation as an object that can be dropped."""
+    """Return a relation as an object that can be dropped."""
     return Object(_RELATIONS[relation.kind], relation.oid)
 
 
@@ -154,7 +154,7 @@ def _collect(
     found: dict[Object, Dependent],
     order: dict[Object, None],
 ) -> None:
-    """Find what depends on an object, beside `objects`, which go anyway; `order` gets it as it is
+    """Find what depends on an object, except `objects`, which go anyway; `order` gets it as it is
     deleted: the newest first, and before an object all that depends on it
     (findDependentObjects)."""
     dependents = sorted(_dependents(ddl, target), key=lambda item: item.object.oid, reverse=True)
@@ -270,7 +270,7 @@ def _views(
 
 
 def _owned(ddl: Ddl, target: Object) -> Iterator[Dependent]:
-    """The sequences that a table or a column owns, and its defaults that use any."""
+    """Yield the sequences that a table or a column owns, and its defaults that use any."""
     attnum = target.number if target.kind == "column" else None
     for sequence in owned_sequences(ddl.catalog, target.oid, attnum):
         yield Dependent(Object("sequence", sequence.relid), target, is_silent=True)
@@ -312,8 +312,8 @@ def _in_schema(ddl: Ddl, schema_oid: int) -> list[Object]:
 
 
 def references_to(ddl: Ddl, relation: Relation) -> list[tuple[Relation, Constraint]]:
-    """The foreign keys that refer to a table, but for those of partitions, which go with their
-    parent's."""
+    """Return the foreign keys that refer to a table, except for those of partitions, which go with
+    their parent's."""
     table = schema.pg_constraint
     rows = ddl.catalog.select(
         table,
@@ -357,7 +357,8 @@ def _users_of_column(ddl: Ddl, relation: Relation, target: Object) -> Iterator[D
 
 
 def is_membership_of_column(membership: PublishedTable, attnum: int) -> bool:
-    """Whether a table is in a publication with a row filter or a list that has the column."""
+    """Return whether a table is in a publication with a row filter or a list that has the
+    column."""
     used = set() if membership.row_filter is None else columns_used(membership.row_filter)
     return attnum in used or attnum in (membership.columns or ())
 
@@ -404,7 +405,7 @@ def _constraint(ddl: Ddl, oid: int) -> tuple[Relation, Constraint]:
 
 
 def indexed_relation(ddl: Ddl, index_oid: int) -> Relation:
-    """The table that an index is on."""
+    """Return the table that an index is on."""
     return ddl.relation(index_table_oid(ddl.catalog, index_oid))
 
 

@@ -110,7 +110,7 @@ def _check_owner(ddl: Ddl, target: Object, name: str) -> None:
 
 
 def _find(ddl: Ddl, statement: ast.Drop, number: int) -> Object | None:
-    """The object that a name means; None, with a notice, if it is missing and may be."""
+    """Return the object that a name means; None, with a notice, if it is missing and may be."""
     name = statement.names[number]
     try:
         match statement.object_type:
@@ -217,7 +217,7 @@ def _required(shown: str, above: str) -> DependentObjectsStillExist:
 
 
 def _policy(ddl: Ddl, name: tuple[str, ...]) -> Object:
-    """A policy, whose name follows on its table's."""
+    """Return a policy, whose name follows on its table's."""
     *table, own = name
     schema_name, last = _split(ddl, tuple(table))
     oid = ddl.environment.relation_oid(schema_name, last)

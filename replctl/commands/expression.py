@@ -21,7 +21,7 @@ from replctl.parser import ast
 
 
 def relation_scope(relation: Relation) -> RelationScope:
-    """The columns of a relation, as names for its expressions."""
+    """Return the columns of a relation, as names for its expressions."""
     columns = tuple(
         ScopeColumn(c.name, c.attnum, c.type, c.typmod, c.collation) for c in relation.columns
     )
@@ -35,7 +35,8 @@ def default_expression(
     raw: ast.RawExpr,
     now: datetime | None,
 ) -> nodes.Expr | None:
-    """What DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no default.
+    """Return what DEFAULT or GENERATED AS means for a column; None for DEFAULT NULL, which is no
+    default.
 
     Raises:
         InvalidObjectDefinition: a generated column depends on one, or on something that changes.
@@ -59,7 +60,7 @@ def default_expression(
 def check_expression(
     environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
 ) -> nodes.Expr:
-    """The condition of CHECK.
+    """Return the condition of CHECK.
 
     Raises:
         PostgresError: the expression is wrong, or no boolean.
@@ -73,7 +74,7 @@ def check_expression(
 def index_predicate(
     environment: CatalogEnvironment, relation: Relation, raw: ast.RawExpr, now: datetime | None
 ) -> nodes.Expr:
-    """The condition of CREATE INDEX ... WHERE.
+    """Return the condition of CREATE INDEX ... WHERE.
 
     Raises:
         InvalidObjectDefinition: a function in it is not immutable.
@@ -89,17 +90,18 @@ def index_predicate(
 
 
 def columns_used(expr: nodes.Expr) -> set[int]:
-    """The attnums of the columns in an expression; 0 stands for the whole row."""
+    """Return the attnums of the columns in an expression; 0 stands for the whole row."""
     return {node.attnum for node in nodes.walk(expr) if isinstance(node, nodes.Var)}
 
 
 def contains_mutable(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Whether anything in an expression is not immutable (contain_mutable_functions)."""
+    """Return whether anything in an expression is not immutable (contain_mutable_functions)."""
     return any(_volatility(environment, node) != "i" for node in nodes.walk(expr))
 
 
 def contains_volatile(environment: CatalogEnvironment, expr: nodes.Expr) -> bool:
-    """Whether anything in an expression differs from row to row (contain_volatile_functions)."""
+    """Return whether anything in an expression differs from row to row
+    (contain_volatile_functions)."""
     return any(_volatility(environment, node) == "v" for node in nodes.walk(expr))
 
 
@@ -123,7 +125,8 @@ def _volatility(environment: CatalogEnvironment, node: nodes.Node) -> str:
 
 
 def _is_mutable_conversion(node: nodes.CoerceViaIO) -> bool:
-    """Text forms that depend on settings: those of dates and times, but for intervals as text."""
+    """Text forms that depend on settings: those of dates and times, except for intervals as
+    text."""
     mutable = {"date", "timestamp", "timestamptz", "time", "timetz", "interval", "money"}
     return bool(mutable & {node.type, node.arg.type})
 

@@ -25,7 +25,7 @@ from replctl.types.builtin import FIRST_USER_OID, Function, Operator, Type
 
 
 def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) -> Relation | None:
-    """The relation of that name; None, with a notice, if it is missing and may be.
+    """Return the relation of that name; None, with a notice, if it is missing and may be.
 
     Raises:
         UndefinedTable: there is none.
@@ -45,7 +45,7 @@ def find_relation(ddl: Ddl, name: tuple[str, ...], *, missing_ok: bool = False) 
 
 
 def find_schema_oid(ddl: Ddl, name: str) -> int:
-    """The OID of a schema.
+    """Return the OID of a schema.
 
     Raises:
         InvalidSchemaName: there is none of that name.
@@ -57,7 +57,7 @@ def find_schema_oid(ddl: Ddl, name: str) -> int:
 
 
 def find_database_oid(ddl: Ddl, name: str) -> int:
-    """The OID of a database.
+    """Return the OID of a database.
 
     Raises:
         InvalidCatalogName: there is none of that name.
@@ -69,7 +69,7 @@ def find_database_oid(ddl: Ddl, name: str) -> int:
 
 
 def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
-    """A type that a user has made.
+    """Return a type that a user has made.
 
     Raises:
         UndefinedObject: there is none of that name.
@@ -82,7 +82,7 @@ def find_user_type(ddl: Ddl, name: tuple[str, ...]) -> Type:
 
 
 def publication_of_name(ddl: Ddl, name: str) -> Publication:
-    """The publication of that name.
+    """Return the publication of that name.
 
     Raises:
         UndefinedObject: there is none.
@@ -94,7 +94,7 @@ def publication_of_name(ddl: Ddl, name: str) -> Publication:
 
 
 def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
-    """The subscription of that name.
+    """Return the subscription of that name.
 
     Raises:
         UndefinedObject: there is none.
@@ -108,7 +108,7 @@ def subscription_of_name(ddl: Ddl, name: str) -> Subscription:
 def find_function(
     ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None] | None
 ) -> Function:
-    """The function with exactly these arguments; without any, the only one of that name
+    """Return the function with exactly these arguments; without any, the only one of that name
     (LookupFuncWithArgs).
 
     Raises:
@@ -137,7 +137,7 @@ def find_function(
 def find_operator(
     ddl: Ddl, name: tuple[str, ...], arguments: Sequence[ast.TypeName | None]
 ) -> Operator:
-    """The operator with exactly these operands (LookupOperWithArgs).
+    """Return the operator with exactly these operands (LookupOperWithArgs).
 
     Raises:
         UndefinedFunction: there is none.

@@ -162,7 +162,7 @@ def _name(ddl: Ddl, relation: Relation, raw: ast.Constraint) -> str:
 
 
 def _referenced(ddl: Ddl, relation: Relation, name: ast.RangeVar) -> Relation:
-    """The table at the other end."""
+    """Return the table at the other end."""
     if name.name == relation.name and name.schema in (None, relation.schema):
         found = ddl.environment.relation_oid(name.schema, name.name)
         if found == relation.oid:
@@ -194,7 +194,8 @@ def _column(relation: Relation, name: str) -> Column:
 
 
 def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
-    """The columns that are referred to: those named, which have to be a key, or the primary key."""
+    """Return the columns that are referred to: those named, which have to be a key, or the primary
+    key."""
     if not names:
         key = other.primary_key
         if key is None:
@@ -211,7 +212,7 @@ def _referenced_columns(other: Relation, names: Sequence[str]) -> list[Column]:
 
 
 def _index_of(other: Relation, columns: Sequence[Column]) -> int:
-    """The unique index over just these columns; 0 if there is none."""
+    """Return the unique index over just these columns; 0 if there is none."""
     attnums = {column.attnum for column in columns}
     found = [i for i in other.indexes if i.is_plain_unique and set(i.key) == attnums]
     found.sort(key=lambda index: (not index.is_primary, index.oid))

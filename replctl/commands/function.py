@@ -138,7 +138,7 @@ def _argument(ddl: Ddl, parameter: ast.FunctionParameter) -> str:
 
 
 def _usable_type(ddl: Ddl, type_name: ast.TypeName) -> Type:
-    """A type that the role may use."""
+    """Return a type that the role may use."""
     type_, _typmod = type_of(ddl.environment, replace(type_name, pos=-1))
     ddl.privileges.check_type(type_.oid, ddl.environment.format_type(type_.name))
     return type_

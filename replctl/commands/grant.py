@@ -83,7 +83,7 @@ def _grant(ddl: Ddl, statement: ast.Grant) -> str:
 
 
 def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
-    """The roles that get or lose something; 0 is everybody.
+    """Return the roles that get or lose something; 0 is everybody.
 
     Raises:
         UndefinedObject: there is no such role.
@@ -99,7 +99,7 @@ def grantee_oids(ddl: Ddl, statement: ast.Grant) -> list[int]:
 
 
 def _targets(ddl: Ddl, statement: ast.Grant) -> Iterator[tuple[_Target, str]]:
-    """The objects, and the columns, with the letters of what is granted on them."""
+    """Yield the objects, and the columns, with the letters of what is granted on them."""
     match statement.target:
         case "table" | "sequence":
             for name in statement.names:
@@ -199,7 +199,7 @@ def _on_relation(statement: ast.Grant, relation: Relation) -> Iterator[tuple[_Ta
 
 
 def letters_of(statement: ast.Grant, kind: AclKind, word: str) -> str:
-    """The letters of the privileges that a statement lists without columns.
+    """Return the letters of the privileges that a statement lists without columns.
 
     Args:
         word: how an error calls the kind of object.
@@ -259,7 +259,7 @@ def changed_acl(
     grantor: int,
     letters: str,
 ) -> Acl:
-    """An access list after a statement (merge_acl_with_grant).
+    """Return an access list after a statement (merge_acl_with_grant).
 
     Raises:
         DependentObjectsStillExist: others have granted on what is revoked.

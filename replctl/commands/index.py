@@ -242,7 +242,7 @@ def _attach_index(
 
 
 def constraint_of(relation: Relation, index: Index) -> Constraint | None:
-    """The constraint that an index enforces."""
+    """Return the constraint that an index enforces."""
     return next(
         (c for c in relation.constraints if c.index_oid == index.oid and c.kind in "pu"), None
     )
@@ -386,6 +386,6 @@ def _chosen_name(ddl: Ddl, relation: Relation, draft: IndexDraft) -> str:
 
 
 def uses_column(index: Index, attnum: int) -> bool:
-    """Whether an index has a column in its key, beside it, or in its predicate."""
+    """Return whether an index has a column in its key, next to it, or in its predicate."""
     in_predicate = set() if index.predicate is None else columns_used(index.predicate)
     return attnum in index.key or attnum in index.including or attnum in in_predicate

@@ -29,7 +29,7 @@ from replctl.types.builtin import SystemRelation
 
 
 def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
-    """The tables that INHERITS names.
+    """Return the tables that INHERITS names.
 
     Raises:
         UndefinedTable: one of them does not exist.
@@ -53,7 +53,7 @@ def find_parents(ddl: Ddl, names: Sequence[ast.RangeVar]) -> list[Relation]:
 
 
 def check_parent(parent: Relation) -> None:
-    """Whether a table may inherit from another.
+    """Check whether a table may inherit from another.
 
     Raises:
         WrongObjectType: that one is partitioned, or a partition.
@@ -79,7 +79,7 @@ def check_own_columns(drafts: Sequence[ColumnDraft]) -> None:
 def merged_columns(
     ddl: Ddl, parents: Sequence[Relation], own: Sequence[ColumnDraft]
 ) -> list[ColumnDraft]:
-    """The columns of a table with parents: theirs first, merged with its own, numbered.
+    """Return the columns of a table with parents: theirs first, merged with its own, numbered.
 
     Raises:
         DatatypeMismatch, CollationMismatch, InvalidColumnDefinition: columns of one name differ.
@@ -129,7 +129,7 @@ def merged_columns(
 
 
 def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[ColumnDraft]:
-    """The columns of a partition: its parent's, with the options that its definition lists.
+    """Return the columns of a partition: its parent's, with the options that its definition lists.
 
     Raises:
         UndefinedColumn: an option is for a column that the parent does not have.
@@ -152,7 +152,7 @@ def partition_columns(parent: Relation, options: Sequence[ColumnDraft]) -> list[
 
 
 def inherited_checks(parents: Sequence[Relation], child: Relation) -> list[Constraint]:
-    """The CHECKs that a new table has from its parents, in the numbering of its columns.
+    """Return the CHECKs that a new table has from its parents, in the numbering of its columns.
 
     Raises:
         DuplicateObject: parents have different ones of one name.

@@ -25,7 +25,7 @@ _OPTIONS = frozenset(("constraints", "defaults", "generated", "identity", "index
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A table to copy from, and what beside its columns: constraints, defaults, generated,
+    """A table to copy from, and what in addition to its columns: constraints, defaults, generated,
     identity, indexes."""
 
     source: Relation
@@ -33,7 +33,7 @@ class Like:
 
 
 def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
-    """What a LIKE clause means.
+    """Return what a LIKE clause means.
 
     Raises:
         UndefinedTable: there is no such table.
@@ -48,7 +48,7 @@ def find_like(ddl: Ddl, clause: ast.TableLike) -> Like:
 
 
 def like_columns(like: Like) -> list[ColumnDraft]:
-    """The columns, with NOT NULL but without defaults."""
+    """Return the columns, with NOT NULL but without defaults."""
     return [
         ColumnDraft(
             replace(
@@ -70,7 +70,8 @@ def like_columns(like: Like) -> list[ColumnDraft]:
 
 
 def like_defaults(likes: Sequence[Like], columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A table's columns with the defaults and generation expressions that they are to have."""
+    """Return a table's columns with the defaults and generation expressions that they are to
+    have."""
     by_name = {column.name: column for column in columns}
     for like in likes:
         for source in like.source.columns:

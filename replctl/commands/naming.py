@@ -29,7 +29,7 @@ class Schema:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it goes with its session."""
+        """Return whether it goes with its session."""
         return self.name.startswith("pg_temp_")
 
 
@@ -41,8 +41,8 @@ def creation_schema(
     database: str | None = None,
     pos: int = -1,
 ) -> Schema:
-    """The schema that `schema_name.name` is to be made in: the one named, else the first of the
-    search path.
+    """Return the schema that `schema_name.name` is to be made in: the one named, else the first of
+    the search path.
 
     Raises:
         InvalidSchemaName: there is none.
@@ -102,8 +102,8 @@ def relation_name(
     column_names: Sequence[str],
     label: str,
 ) -> str:
-    """A name for an index or a sequence that no relation has, and for the index of a constraint no
-    constraint.
+    """Return a name for an index or a sequence that no relation has, and for the index of a
+    constraint no constraint.
 
     Args:
         label: pkey, key, idx or seq.
@@ -129,7 +129,7 @@ def constraint_name(
     label: str,
     others: Collection[str] = (),
 ) -> str:
-    """A name for a check or a foreign key that no constraint of the schema has.
+    """Return a name for a check or a foreign key that no constraint of the schema has.
 
     Args:
         label: check or fkey.

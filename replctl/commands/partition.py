@@ -32,7 +32,7 @@ _STRATEGIES = {"list": "l", "range": "r", "hash": "h"}
 
 
 def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
-    """The table that PARTITION OF names.
+    """Return the table that PARTITION OF names.
 
     Raises:
         UndefinedTable: there is none.
@@ -46,7 +46,7 @@ def find_partitioned(ddl: Ddl, name: ast.RangeVar) -> Relation:
 
 
 def partition_key(ddl: Ddl, relation: Relation, spec: ast.PartitionSpec) -> PartitionKey:
-    """What PARTITION BY means for a table (ComputePartitionAttrs).
+    """Return what PARTITION BY means for a table (ComputePartitionAttrs).
 
     Raises:
         PostgresError: a column does not exist, or cannot be a key.
@@ -117,7 +117,7 @@ def complete_partition(ddl: Ddl, parent: Relation, partition: Relation) -> None:
 
 
 def default_partition(ddl: Ddl, parent: Relation) -> Relation | None:
-    """The partition that takes what no other does."""
+    """Return the partition that takes what no other does."""
     for oid in children_of(ddl.catalog, parent.oid):
         child = ddl.relation(oid)
         if child.partition_bound is not None and child.partition_bound.kind == "default":

@@ -1,4 +1,4 @@
-"""Partition bounds: what a statement says, and whether it fits beside the bounds that are there.
+"""Partition bounds: what a statement says, and whether it fits with the bounds that are there.
 
 transformPartitionBound() in parse_utilcmd.c; check_new_partition_bound() in partbounds.c.
 """
@@ -35,7 +35,7 @@ _DAY = 86_400_000_000  # microseconds
 
 
 def analyze_bound(ddl: Ddl, parent: Relation, raw: ast.PartitionBound) -> PartitionBound:
-    """A bound of `parent`'s partitions, its values cast to the types of the key.
+    """Return a bound of `parent`'s partitions, its values cast to the types of the key.
 
     Raises:
         InvalidTableDefinition: it is no bound of that kind of partitioned table.
@@ -121,7 +121,7 @@ def _infinity(raw: ast.RawExpr) -> str | None:
 
 
 def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
-    """A value as canonical text of the key column's type (transformPartitionBoundValue)."""
+    """Return a value as canonical text of the key column's type (transformPartitionBoundValue)."""
     analyzer = QueryAnalyzer(ddl.environment, ddl.now).analyzer(
         FromScope(), ExprContext.PARTITION_BOUND
     )
@@ -142,13 +142,13 @@ def _value(ddl: Ddl, column: Column, raw: ast.RawExpr) -> str | None:
 
 
 # ---------------------------------------------------------------------------------------------
-# Beside the others
+# With the others
 
 
 def check_new_bound(
     ddl: Ddl, parent: Relation, name: str, bound: PartitionBound, raw: ast.PartitionBound
 ) -> None:
-    """Whether a new partition would leave the rows of the others alone.
+    """Check whether a new partition would leave the rows of the others alone.
 
     Args:
         name: the new partition's.
@@ -286,7 +286,8 @@ _End = tuple[tuple[tuple[int, Any], ...], int]
 def _end(
     keys: Sequence[Callable[[str], Any]], data: Sequence[RangeDatum], *, is_lower: bool
 ) -> _End:
-    """What follows an infinity does not count; an upper end lies before an equal lower one."""
+    """Return what follows an infinity does not count; an upper end lies before an equal lower
+    one."""
     items: list[tuple[int, Any]] = []
     for key, (kind, value) in zip(keys, data, strict=True):
         if kind != "value":
@@ -298,7 +299,7 @@ def _end(
 
 
 def _differing(one: _End, other: _End) -> int:
-    """The place of the first datum in which two ends differ, 0 if there is none."""
+    """Return the place of the first datum in which two ends differ, 0 if there is none."""
     for place, (a, b) in enumerate(zip(one[0], other[0], strict=False)):
         if a != b:
             return place
@@ -306,7 +307,7 @@ def _differing(one: _End, other: _End) -> int:
 
 
 def bound_key(environment: CatalogEnvironment, type_name: str) -> Callable[[str], Any]:
-    """A function from canonical texts of a type to values that compare as the type's do.
+    """Return a function from canonical texts of a type to values that compare as the type's do.
 
     Raises:
         FeatureNotSupported: the order of the type is not known here.

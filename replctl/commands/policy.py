@@ -131,7 +131,7 @@ def _duplicate(relation: Relation, name: str) -> DuplicateObject:
 
 
 def _roles(ddl: Ddl, names: tuple[str, ...]) -> tuple[int, ...]:
-    """OIDs of roles; PUBLIC makes the others idle (policy_role_list_to_array)."""
+    """Return OIDs of roles; PUBLIC makes the others idle (policy_role_list_to_array)."""
     if "public" in names and len(names) > 1:
         ddl.notice(
             "ignoring specified roles other than PUBLIC",
@@ -164,7 +164,7 @@ def _check_table(ddl: Ddl, relation: Relation) -> None:
 
 
 def _condition(ddl: Ddl, relation: Relation, raw: ast.RawExpr | None) -> str | None:
-    """A condition over the rows of a table, as it is stored.
+    """Return a condition over the rows of a table, as it is stored.
 
     Raises:
         PostgresError: it is wrong, or no boolean.

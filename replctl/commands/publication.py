@@ -168,7 +168,7 @@ def _alter_members(members: _Members, statement: ast.AlterPublication) -> None:
 
 
 def _with_options(publication: Publication, options: Sequence[ast.DefElem]) -> Publication:
-    """A publication with the parameters of a WITH list (parse_publication_options)."""
+    """Return a publication with the parameters of a WITH list (parse_publication_options)."""
     given = options_by_name(options, _OPTIONS, "publication")
     if "publish" in given:
         value = get_string(given["publish"])
@@ -212,7 +212,7 @@ class _Member:
 
 
 class _Members:
-    """What a publication contains, while a statement changes it."""
+    """The contents of a publication, while a statement changes it."""
 
     def __init__(self, session: Session, catalog: Catalog, publication: Publication) -> None:
         self.catalog = catalog
@@ -230,7 +230,7 @@ class _Members:
     def named(
         self, objects: Sequence[ast.PublicationObject]
     ) -> tuple[list[_NamedTable], list[int]]:
-        """The tables and the OIDs of the schemas of a list, each once (OpenTableList)."""
+        """Return the tables and the OIDs of the schemas of a list, each once (OpenTableList)."""
         environment = self._environment
         schemas: list[int] = []
         for item in objects:
@@ -290,7 +290,7 @@ class _Members:
         return members
 
     def _row_filter(self, table: _NamedTable) -> Expr | None:
-        """The analysed WHERE of a table (TransformPubWhereClauses)."""
+        """Return the analysed WHERE of a table (TransformPubWhereClauses)."""
         if table.where is None:
             return None
         relation = table.relation
@@ -329,7 +329,7 @@ class _Members:
         )
 
     def check_no_column_list(self) -> None:
-        """Whether schemas may be added."""
+        """Check whether schemas may be added."""
         if any(table.columns is not None for table in self._tables.values()):
             raise InvalidParameterValue(
                 f'cannot add schema to publication "{self.publication.name}"',
@@ -338,7 +338,7 @@ class _Members:
             )
 
     def check_via_root(self, changed: Publication) -> None:
-        """Whether publish_via_partition_root may become false."""
+        """Check whether publish_via_partition_root may become false."""
         if changed.all_tables or changed.publish_via_partition_root:
             return
         for relid, table in self._tables.items():
@@ -453,7 +453,7 @@ def _opened(
     oid: int | None,
     loaded: Mapping[int, Relation],
 ) -> Relation | builtin.SystemRelation:
-    """The relation of a name, whose OID was looked up and which is loaded if it is there
+    """Return the relation of a name, whose OID was looked up and which is loaded if it is there
     (table_openrv)."""
     if name.schema is not None and not environment.has_schema(name.schema):
         raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
@@ -472,7 +472,7 @@ def _opened(
 
 
 def _publishable(relation: Relation | builtin.SystemRelation) -> Relation:
-    """A table that may be published (check_publication_add_relation)."""
+    """Return a table that may be published (check_publication_add_relation)."""
     if not isinstance(relation, Relation):
         detail = "This operation is not supported for system tables."
     elif relation.kind not in ("r", "p"):
@@ -493,7 +493,7 @@ def _not_supported(kind: str) -> str:
 
 
 def _attnums(relation: Relation, names: Sequence[str]) -> tuple[int, ...]:
-    """A column list as attnums (publication_translate_columns)."""
+    """Return a column list as attnums (publication_translate_columns)."""
     attnums: set[int] = set()
     for name in names:
         column = relation.column(name)

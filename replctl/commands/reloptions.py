@@ -83,7 +83,7 @@ _VIEW: _Known = {"security_barrier": None, "security_invoker": None}
 def table_options(
     options: Sequence[ast.DefElem], kind: str = "r", *, is_adopted: bool = False
 ) -> dict[str, str]:
-    """What WITH says of a table, as reloptions has it.
+    """Return what WITH says of a table, as reloptions has it.
 
     Args:
         kind: the table's relkind.
@@ -122,7 +122,7 @@ def table_options(
 
 
 def view_options(options: Sequence[ast.DefElem]) -> dict[str, str]:
-    """What WITH says of a view.
+    """Return what WITH says of a view.
 
     Raises:
         InvalidParameterValue: as `table_options`.

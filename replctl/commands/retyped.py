@@ -1,5 +1,5 @@
-"""What depends on columns whose types change: constraints and indexes, made anew from their text
-(RememberAllDependentForRebuilding and ATPostAlterTypeCleanup)."""
+"""Objects that depend on columns whose types change: constraints and indexes, made again from their
+text (RememberAllDependentForRebuilding and ATPostAlterTypeCleanup)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Retyped:
         self._foreign_keys: dict[int, tuple[int, int]] = {}  # OID -> table, table referred to
 
     def remember(self, relation: Relation, attnum: int) -> None:
-        """Before a column changes: what has to be made anew for it."""
+        """Before a column changes: what has to be made again for it."""
         ddl = self._ddl
         self._columns[relation.oid].append(attnum)
         for check in relation.checks():

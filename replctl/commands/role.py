@@ -55,7 +55,7 @@ _GUARDED = ("SUPERUSER", "CREATEDB", "REPLICATION", "BYPASSRLS")
 
 
 def role_oid(session: Session, catalog: Catalog, name: str) -> int:
-    """The OID of a role, or of the one that CURRENT_USER and its like stand for.
+    """Return the OID of a role, or of the one that CURRENT_USER and similar functions stand for.
 
     Raises:
         UndefinedObject: there is none of that name.
@@ -66,7 +66,7 @@ def role_oid(session: Session, catalog: Catalog, name: str) -> int:
 
 
 def named_role(ddl: Ddl, name: str) -> Role:
-    """The role, as `role_oid`."""
+    """Return the role, as `role_oid`."""
     return _by_oid(ddl, role_oid(ddl.session, ddl.catalog, name))
 
 
@@ -311,7 +311,7 @@ def _check_droppable(ddl: Ddl, role: Role) -> None:
 
 
 def _options(options: Sequence[ast.RoleOption]) -> dict[str, ast.RoleOption]:
-    """The options by what they are about."""
+    """Return the options by what they are about."""
     result: dict[str, ast.RoleOption] = {}
     for option in options:
         name = option.name.removeprefix("no")
@@ -359,7 +359,7 @@ def _check_name(name: str, pos: int = -1) -> None:
 
 
 def _check_creator(ddl: Ddl, role: Role) -> None:
-    """Whether the current role may make such a role (CreateRole)."""
+    """Check whether the current role may make such a role (CreateRole)."""
     privileges = ddl.privileges
     if privileges.is_superuser:
         return
@@ -427,7 +427,7 @@ def _check_may_grant(ddl: Ddl, role: Role, verb: str) -> None:
 
 
 def is_admin(ddl: Ddl, oid: int) -> bool:
-    """Whether the current role has the ADMIN option on another."""
+    """Return whether the current role has the ADMIN option on another."""
     privileges = ddl.privileges
     return privileges.is_superuser or any(
         m.role == oid and m.is_admin and m.member in privileges.roles
@@ -535,7 +535,8 @@ def add_member(
 
 
 def _granted_by(known: Sequence[Membership], role_oid: int, member: int) -> list[Membership]:
-    """The memberships in a role that a member has granted, and those that their members have."""
+    """Return the memberships in a role that a member has granted, and those that their members
+    have."""
     found: list[Membership] = []
     grantors = [member]
     for grantor in grantors:

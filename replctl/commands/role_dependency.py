@@ -1,4 +1,4 @@
-"""What belongs to roles, was granted to them, or is about them (pg_shdepend.c)."""
+"""Objects that belong to roles, were granted to them, or are about them (pg_shdepend.c)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _DEFAULT_ACL_WORDS = {"table": "relations"}
 
 
 def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
-    """What depends on a role, in all databases, by OID."""
+    """Return what depends on a role, in all databases, by OID."""
     found = [*_owned_and_granted(ddl, role_oid), *_granted_memberships(ddl, role_oid)]
     found += [
         RoleDependency("policy", "pg_policy", policy.oid, 0, ddl.catalog.database_oid)
@@ -68,7 +68,7 @@ def role_dependencies(ddl: Ddl, role_oid: int) -> list[RoleDependency]:
 
 
 def dependency_lines(ddl: Ddl, role_oid: int) -> list[str]:
-    """The lines of the DETAIL of an error that names what depends on a role
+    """Return the lines of the DETAIL of an error that names what depends on a role
     (checkSharedDependencies)."""
     here = (0, ddl.catalog.database_oid)
     dependencies = role_dependencies(ddl, role_oid)
@@ -108,7 +108,7 @@ def _owned_and_granted(ddl: Ddl, role_oid: int) -> Iterator[RoleDependency]:
 
 
 def _goes_with_another(class_name: str, values: Any) -> bool:
-    """Whether an object is only a part of one: an index, a row type, a type of arrays."""
+    """Return whether an object is only a part of one: an index, a row type, a type of arrays."""
     if class_name == "pg_class":
         return values["relkind"] in ("i", "I")
     return class_name == "pg_type" and values["typtype"] != "e"

@@ -133,7 +133,7 @@ def _insert(ddl: Ddl, place: Schema, name: str, sequence: Sequence) -> None:
 def _with_options(
     sequence: Sequence, options: Items[ast.DefElem], column_type: str | None, *, is_identity: bool
 ) -> Sequence:
-    """A new sequence with its options (init_params).
+    """Return a new sequence with its options (init_params).
 
     Args:
         column_type: the type, if the sequence is a column's.

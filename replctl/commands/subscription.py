@@ -325,7 +325,7 @@ def _change_publications(
 
 
 def _merged(subscription: Subscription, statement: ast.AlterSubscription) -> tuple[str, ...]:
-    """The new list of publications (merge_publications)."""
+    """Return the new list of publications (merge_publications)."""
     old = subscription.publications
     match statement.action:
         case "add_publication":
@@ -562,7 +562,7 @@ def _found(catalog: Catalog, name: str) -> Subscription:
 
 
 def _target(session: Session, table: RemoteRelation) -> int:
-    """The OID of the table that a published one is written into."""
+    """Return the OID of the table that a published one is written into."""
     with session.read() as catalog:
         schema_oid = find_schema(catalog, table.schema)
         if schema_oid is None:
@@ -586,7 +586,8 @@ def _check_publication_list(names: Sequence[str]) -> None:
 
 
 def _check_no_batch(session: Session, subscription: Subscription) -> None:
-    """What a crash has left half written is finished first, or the tables would stay so."""
+    """Check that a crash has left no batch half written: it is finished first, or the tables would
+    stay so."""
     with session.read() as catalog:
         if get_apply_batch(catalog, subscription.oid) is not None:
             raise ObjectNotInPrerequisiteState(

@@ -24,7 +24,7 @@ _HIDDEN_SYNCHRONOUS_COMMIT = ("true", "yes", "1", "false", "no", "0")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOptions:
-    """What a WITH list says; what it does not say has its default.
+    """The options of a WITH list; those that are not given have their defaults.
 
     Attributes:
         copies_by: what `copy_data` says of rows that are there; REPLACE is `replace`'s.
@@ -55,7 +55,7 @@ class SubscriptionOptions:
     resync_max_delete: int = RESYNC_MAX_DELETE
 
     def has(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Return whether an option was given."""
         return name in self.given
 
     def check_combinations(self) -> None:
@@ -96,7 +96,7 @@ class SubscriptionOptions:
         )
 
     def applied(self, subscription: Subscription) -> Subscription:
-        """A subscription with those of the options that are simply kept in it."""
+        """Return a subscription with those of the options that are simply kept in it."""
         names = (
             "synchronous_commit", "binary", "streaming", "disable_on_error", "password_required",
             "run_as_owner", "failover", "origin", "resync", "resync_max_delete",
@@ -106,7 +106,7 @@ class SubscriptionOptions:
 
 
 def parse_options(options: Sequence[ast.DefElem], known: Sequence[str]) -> SubscriptionOptions:
-    """The options of a list, of which only those that are `known` may stand in it.
+    """Return the options of a list, of which only those that are `known` may stand in it.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, InvalidName: an option or its value is wrong.

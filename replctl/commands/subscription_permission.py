@@ -9,7 +9,7 @@ from replctl.open_node import check_password
 
 
 def check_creation(privileges: Privileges, database: str, subscription: Subscription) -> None:
-    """Whether a role may make a subscription.
+    """Check whether a role may make a subscription.
 
     Raises:
         InsufficientPrivilege: it may make none, not in this database, or not without a password.

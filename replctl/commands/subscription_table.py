@@ -299,7 +299,7 @@ def leave_subscription(
 def table_slot_names(
     session: Session, subscription: Subscription, relids: Collection[int] | None = None
 ) -> list[str]:
-    """The slots that tables that are being synchronized may have, of all or of some."""
+    """Return the slots that tables that are being synchronized may have, of all or of some."""
     identifier = session.cluster.system_identifier
     return [
         subscription.table_slot_name(relation.relid, identifier)

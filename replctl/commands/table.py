@@ -63,7 +63,7 @@ _TAG = "CREATE TABLE"
 
 @dataclass(frozen=True, slots=True)
 class _Elements:
-    """What stands between the parentheses: columns in order, constraints, and tables that are
+    """The list between the parentheses: columns in order, constraints, and tables that are
     copied."""
 
     columns: tuple[ColumnDraft, ...]
@@ -132,7 +132,7 @@ def _create_table(ddl: Ddl, statement: ast.CreateTable) -> str:
 
 
 def _check_persistence(place: Schema, parent: Relation, *, is_partition: bool) -> None:
-    """Whether a table may have a parent that goes, or stays, when it does not."""
+    """Check whether a table may have a parent that goes, or stays, when it does not."""
     was, now = parent.persistence == "t", place.is_temporary
     if not is_partition and was and not now:
         raise WrongObjectType(f'cannot inherit from temporary relation "{parent.name}"')
@@ -165,7 +165,8 @@ def make_table(ddl: Ddl, statement: ast.CreateTable, columns: Sequence[Column]) 
 
 
 def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
-    """The schema that a table is made in; None if it is there and IF NOT EXISTS says to leave it.
+    """Return the schema that a table is made in; None if it is there and IF NOT EXISTS says to
+    leave it.
 
     Raises:
         InvalidSchemaName: there is no such schema.
@@ -188,7 +189,7 @@ def table_place(ddl: Ddl, statement: ast.CreateTable) -> Schema | None:
 
 
 def check_relation_name(ddl: Ddl, place: Schema, name: str) -> None:
-    """Whether a name is free for a table and its row type.
+    """Check whether a name is free for a table and its row type.
 
     Raises:
         DuplicateTable, DuplicateObject: it is not.
@@ -300,7 +301,7 @@ def _with_defaults(ddl: Ddl, relation: Relation, drafts: Sequence[ColumnDraft]) 
 def define_columns(
     ddl: Ddl, relation: Relation, statement: ast.CreateTable
 ) -> tuple[Relation, list[ast.Constraint]]:
-    """A new relation with the columns that a statement defines, and their constraints.
+    """Return a new relation with the columns that a statement defines, and their constraints.
 
     Raises:
         PostgresError: what PostgreSQL finds wrong with them.
@@ -317,7 +318,7 @@ def define_columns(
 
 
 def new_relation(ddl: Ddl, place: Schema, name: str, kind: RelKind) -> Relation:
-    """A relation that is not entered yet, but has its OID and its row type."""
+    """Return a relation that is not entered yet, but has its OID and its row type."""
     oid = ddl.catalog.new_oid()
     ddl.made.add(oid)
     owner = ddl.session.role_oid

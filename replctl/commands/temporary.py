@@ -15,15 +15,16 @@ from replctl.session import Session
 
 
 def is_temporary(ddl: Ddl, statement: ast.CreateTable) -> bool:
-    """Whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is pg_temp."""
+    """Return whether a relation is going to be temporary: CREATE TEMPORARY, or its schema is
+    pg_temp."""
     name = statement.relation.schema
     is_named = name is not None and name in ("pg_temp", ddl.session.temporary_schema)
     return statement.persistence == "temporary" or is_named
 
 
 def temporary_place(ddl: Ddl, target: ast.RangeVar) -> Schema:
-    """The schema that a temporary relation is made in; the first one of a session makes it, and
-    drops what sessions have left whose processes have died (InitTempTableNamespace).
+    """Return the schema that a temporary relation is made in; the first one of a session makes it,
+    and drops what sessions have left whose processes have died (InitTempTableNamespace).
 
     Raises:
         InvalidTableDefinition: the name says another schema (42P16).

@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT and its like; SET TRANSACTION (xact.c)."""
+"""BEGIN, COMMIT, ROLLBACK, SAVEPOINT and similar statements; SET TRANSACTION (xact.c)."""
 
 from __future__ import annotations
 

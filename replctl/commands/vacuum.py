@@ -51,7 +51,7 @@ _MAX_WORKERS = 1024  # MAX_PARALLEL_WORKER_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """What the options say, as far as it means something here."""
+    """The parsed options, as far as it means something here."""
 
     is_full: bool = False
     is_verbose: bool = False
@@ -195,7 +195,7 @@ def _is_on(option: ast.DefElem) -> bool:
 
 
 def _relation_of(session: Session, catalog: Catalog, item: ast.VacuumRelation) -> Relation | None:
-    """The relation of that name; None for a catalog, which is no table of anybody's."""
+    """Return the relation of that name; None for a catalog, which is no table of anybody's."""
     name = item.relation
     environment = session.environment(catalog)
     schema_name = schema_of_relation(environment, name)

@@ -12,7 +12,7 @@ from replctl.types import text
 
 
 def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str | None:
-    """The value of an expression without columns, in canonical text.
+    """Return the value of an expression without columns, in canonical text.
 
     Args:
         place: where it stands, for the error.

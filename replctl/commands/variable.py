@@ -52,7 +52,7 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
 
 
 def joined(setting: Setting, values: tuple[str, ...]) -> str:
-    """The values of a list as one; names in quotes where they need them.
+    """Return the values of a list as one; names in quotes where they need them.
 
     Raises:
         InvalidParameterValue: there are several for what is no list.
@@ -127,7 +127,7 @@ def _configured(session: Session, setting: Setting, values: tuple[str, ...]) -> 
 
 
 def show(session: Session, statement: ast.VariableShow) -> Result:
-    """The value of a setting, or of all.
+    """Return the value of a setting, or of all.
 
     Raises:
         UndefinedObject: there is no such setting (42704).

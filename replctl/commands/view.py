@@ -75,7 +75,8 @@ def _create_view(ddl: Ddl, statement: ast.CreateView) -> str:
 
 
 def _view_place(ddl: Ddl, statement: ast.CreateView, query: Query) -> Schema:
-    """The schema that a view is made in; one that reads temporary relations goes with them."""
+    """Return the schema that a view is made in; one that reads temporary relations goes with
+    them."""
     if statement.persistence == "temporary":
         return temporary_place(ddl, statement.relation)
     read = load_relations(ddl.catalog, used_relations(query))
@@ -90,7 +91,7 @@ def _place(ddl: Ddl, name: ast.RangeVar) -> Schema:
 
 
 def named_columns(found: Sequence[OutputColumn], names: Sequence[str]) -> list[Column]:
-    """The columns of a relation that a query gives; the first ones are called as is said."""
+    """Return the columns of a relation that a query gives; the first ones are called as is said."""
     given = [*names, *(column.name for column in found[len(names) :])]
     return [
         Column(0, name, column.type, column.typmod, column.collation)
@@ -107,7 +108,7 @@ def _make(
     *,
     options: dict[str, str] | None = None,
 ) -> Relation:
-    """A relation of a query's columns, which is not entered yet."""
+    """Return a relation of a query's columns, which is not entered yet."""
     check_relation_name(ddl, place, name)
     check_own_columns([ColumnDraft(column) for column in columns])
     for column in columns:

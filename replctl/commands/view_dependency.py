@@ -1,5 +1,5 @@
-"""What the queries of views, and the conditions of policies, depend on (the rows of pg_depend that
-DefineRule() and CreatePolicy() make)."""
+"""The objects on which queries of views, and conditions of policies, depend (the rows of pg_depend
+that DefineRule() and CreatePolicy() make)."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ from replctl.query.tree import FromTable, Query, tables_of, transform
 
 
 def views_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """The OIDs of the views that read a relation."""
+    """Return the OIDs of the views that read a relation."""
     return _users(_views(catalog), _reads(relid))
 
 
 def policies_of_relation(catalog: Catalog, relid: int) -> list[int]:
-    """The OIDs of the policies of other relations that read a relation."""
+    """Return the OIDs of the policies of other relations that read a relation."""
     policies = [item for item in _policies(catalog) if item[1].from_[0].relation.oid != relid]  # type: ignore[union-attr]
     return _users(policies, _reads(relid))
 
 
 def views_of_column(catalog: Catalog, relid: int, attnum: int) -> list[int]:
-    """The OIDs of the views that use a column of a relation."""
+    """Return the OIDs of the views that use a column of a relation."""
     return _users(_views(catalog), _uses_column(relid, attnum))
 
 
 def policies_of_column(catalog: Catalog, relid: int, attnum: int) -> list[int]:
-    """The OIDs of the policies that use a column of a relation."""
+    """Return the OIDs of the policies that use a column of a relation."""
     return _users(_policies(catalog), _uses_column(relid, attnum))
 
 
 def views_of_function(catalog: Catalog, oid: int) -> list[int]:
-    """The OIDs of the views that call a function."""
+    """Return the OIDs of the views that call a function."""
     return _users(_views(catalog), _has_field("function_oid", oid))
 
 
 def policies_of_function(catalog: Catalog, oid: int) -> list[int]:
-    """The OIDs of the policies that call a function."""
+    """Return the OIDs of the policies that call a function."""
     return _users(_policies(catalog), _has_field("function_oid", oid))
 
 
 def views_of_operator(catalog: Catalog, oid: int) -> list[int]:
-    """The OIDs of the views that use an operator."""
+    """Return the OIDs of the views that use an operator."""
     return _users(_views(catalog), _has_field("operator_oid", oid))
 
 
 def policies_of_operator(catalog: Catalog, oid: int) -> list[int]:
-    """The OIDs of the policies that use an operator."""
+    """Return the OIDs of the policies that use an operator."""
     return _users(_policies(catalog), _has_field("operator_oid", oid))
 
 
 def views_of_types(catalog: Catalog, names: Collection[str | None]) -> list[int]:
-    """The OIDs of the views that name a type; columns of a relation that they read are not
+    """Return the OIDs of the views that name a type; columns of a relation that they read are not
     named."""
     return _users(_views(catalog), _names_type(names))
 
 
 def policies_of_types(catalog: Catalog, names: Collection[str | None]) -> list[int]:
-    """The OIDs of the policies that name a type."""
+    """Return the OIDs of the policies that name a type."""
     return _users(_policies(catalog), _names_type(names))
 
 
 def used_relations(query: Query) -> list[int]:
-    """The OIDs of the relations that a query reads."""
+    """Return the OIDs of the relations that a query reads."""
     return list(_relids(query).values())
 
 
@@ -91,7 +91,7 @@ def _views(catalog: Catalog) -> Iterator[tuple[int, Query]]:
 
 
 def _policies(catalog: Catalog) -> Iterator[tuple[int, Query]]:
-    """Each condition of a policy, as a query of its table."""
+    """Yield each condition of a policy, as a query of its table."""
     for policy in list_policies(catalog):
         relation = get_relation(catalog, policy.relid)
         assert relation is not None
@@ -135,7 +135,7 @@ def _names_type(names: Collection[str | None]) -> Callable[[Query], bool]:
 
 
 def _relids(query: Query) -> dict[int, int]:
-    """The relations that a query reads, by their numbers in FROM, which are unique in it."""
+    """Return the relations that a query reads, by their numbers in FROM, which are unique in it."""
     tables: list[FromTable] = list(tables_of(query))
     return {table.varno: table.relation.oid for table in tables}
 

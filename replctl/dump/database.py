@@ -41,7 +41,7 @@ _OUTPUT_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What of a database is dumped.
+    """The part of a database that is dumped.
 
     Attributes:
         publications, subscriptions: these alone; if neither is asked for, everything.
@@ -58,7 +58,7 @@ class DumpOptions:
 
 
 def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
-    """The script that makes the session's database again, in parts.
+    """Yield the script that makes the session's database again, in parts.
 
     Raises:
         PostgresError: something of it cannot be read, or is not dumped.
@@ -90,7 +90,8 @@ def dump_database(session: Session, options: DumpOptions) -> Iterator[str]:
 def _entries(
     session: Session, catalog: Catalog, options: DumpOptions
 ) -> tuple[list[Entry], dict[int, Relation]]:
-    """All entries in order, those of rows without their rows; and the relations of the database."""
+    """Return all entries in order, those of rows without their rows; and the relations of the
+    database."""
     environment = CatalogEnvironment(catalog, session.database_name, (), session.role_oid)
     source = Source(environment)
     loaded = load_relations(catalog, relation_oids(catalog, "rpvmS"))

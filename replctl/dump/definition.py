@@ -29,7 +29,7 @@ _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 
 
 def schemas(source: Source) -> Iterator[Entry]:
-    """All schemas; `public` as far as it is not as initdb makes it (dumpNamespace)."""
+    """Yield all schemas; `public` as far as it is not as initdb makes it (dumpNamespace)."""
     table = schema.pg_namespace
     for row in source.catalog.select(table, order_by=[table.c.nspname]):
         if row.nspname in ("pg_catalog", "information_schema"):
@@ -57,7 +57,7 @@ def schemas(source: Source) -> Iterator[Entry]:
 
 
 def types(source: Source) -> Iterator[Entry]:
-    """The types that users made, but for the row types of tables (dumpType).
+    """Yield the types that users made, except for the row types of tables (dumpType).
 
     Raises:
         FeatureNotSupported: one of them is of a kind that is not dumped.
@@ -93,7 +93,7 @@ def _enum(source: Source, row: Any) -> Entry:
 
 
 def functions(source: Source) -> Iterator[Entry]:
-    """The functions (dumpFunc)."""
+    """Yield the functions (dumpFunc)."""
     for function in list_functions(source.catalog):
         schema_name = source.schema_name(function.schema_oid)
         types_shown = ", ".join(map(source.environment.format_type, function.arguments))
@@ -139,7 +139,7 @@ def dollar_quoted(text: str) -> str:
 
 
 def operators(source: Source) -> Iterator[Entry]:
-    """The operators (dumpOpr)."""
+    """Yield the operators (dumpOpr)."""
     for operator in list_operators(source.catalog):
         schema_name = source.schema_name(operator.schema_oid)
         function = source.environment.function(operator.function_oid)

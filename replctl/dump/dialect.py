@@ -20,14 +20,14 @@ IF_REPLCTL, ELSE, END = "\\if :is_replctl\n", "\\else\n", "\\endif\n"
 
 
 def is_adopted(table: Relation) -> bool:
-    """Whether a table is a Delta table that was there before it."""
+    """Return whether a table is a Delta table that was there before it."""
     return table.storage is not None and table.storage.is_adopted
 
 
 def created(
     source: Source, table: Relation, checks: Sequence[Constraint], head: str, tail: str
 ) -> str:
-    """CREATE TABLE, for replctl beside PostgreSQL's where they are not the same.
+    """CREATE TABLE, for replctl next to PostgreSQL's where they are not the same.
 
     Args:
         head: CREATE TABLE up to WITH.
@@ -44,8 +44,8 @@ def created(
         assert table.storage is not None
         location = " ".join(quote_string(table.storage.location).split("\n"))
         comment = f"-- The table is the Delta table at {location}: replctl reads it there.\n"
-        return comment + beside(_adopting(source, table, checks), portable)
-    return beside(with_(table.options), portable)
+        return comment + both_dialects(_adopting(source, table, checks), portable)
+    return both_dialects(with_(table.options), portable)
 
 
 def added(constraint: Constraint, text: str) -> str:
@@ -53,7 +53,7 @@ def added(constraint: Constraint, text: str) -> str:
 
     replctl takes a key that is not enforced in CREATE TABLE: later statements look at the rows.
     """
-    return text if constraint.is_enforced else beside("", text)
+    return text if constraint.is_enforced else both_dialects("", text)
 
 
 def _believed_keys(table: Relation) -> Iterator[str]:
@@ -76,8 +76,8 @@ def _believed_keys(table: Relation) -> Iterator[str]:
             )
 
 
-def beside(own: str, text: str) -> str:
-    """Return what replctl gets, beside what PostgreSQL gets if that differs."""
+def both_dialects(own: str, text: str) -> str:
+    """Return what replctl gets, next to what PostgreSQL gets if that differs."""
     return text if own == text else f"{IF_REPLCTL}{own}{ELSE}{text}{END}"
 
 

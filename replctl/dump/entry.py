@@ -42,7 +42,7 @@ _PRIORITIES = {kind: i for i, kinds in enumerate(_ORDER) for kind in kinds}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What makes one object, or a part of one (TocEntry).
+    """The statements that make one object, or a part of one (TocEntry).
 
     Attributes:
         kind: one of _ORDER, or COMMENT, which stands behind its object.
@@ -69,7 +69,7 @@ class Entry:
     comments: tuple[Entry, ...] = field(default=())
 
     def shown(self) -> str:
-        """The entry under its heading."""
+        """Return the entry under its heading."""
         label = "Data for Name" if self.kind == "TABLE DATA" else "Name"
         heading = (
             f"{label}: {_on_one_line(self.name)}; Type: {self.kind};"
@@ -84,7 +84,7 @@ class Entry:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries by kind, schema and name, but for what others need: that stands before them.
+    """Entries by kind, schema and name, except for what others need: that stands before them.
 
     As TopoSort(): from the last to the first, each time the last one that nothing left needs; what
     needs itself in a circle keeps its place.

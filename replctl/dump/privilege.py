@@ -36,7 +36,7 @@ def acl_entries(
     column: str | None = None,
     base: Acl | None = None,
 ) -> Iterator[Entry]:
-    """What makes an access list; nothing where it is the one that an object begins with.
+    """Yield what makes an access list; nothing where it is the one that an object begins with.
 
     Args:
         name: of the object, as statements have it.
@@ -64,7 +64,7 @@ def acl_statements(
     base: Acl,
     column: str | None = None,
 ) -> list[str]:
-    """What makes an access list out of another.
+    """Return what makes an access list out of another.
 
     Args:
         objects: `TABLE public.t`, or `TABLES`.

@@ -18,7 +18,7 @@ from replctl.catalog.pg_subscription import (
     list_subscriptions,
 )
 from replctl.catalog.ruleutils import column_names, get_expr
-from replctl.dump.dialect import beside
+from replctl.dump.dialect import both_dialects
 from replctl.dump.entry import Entry
 from replctl.dump.source import Source, full_name
 from replctl.types.quote import quote_identifier, quote_string
@@ -28,7 +28,7 @@ _STREAMING = {"t": ", streaming = on", "p": ", streaming = parallel"}
 
 
 def publications(source: Source) -> Iterator[Entry]:
-    """The publications, and what is in them (dumpPublication)."""
+    """Yield the publications, and what is in them (dumpPublication)."""
     for publication in list_publications(source.catalog):
         name = quote_identifier(publication.name)
         scope = " FOR ALL TABLES" if publication.all_tables else ""
@@ -85,7 +85,8 @@ def _schemas(source: Source, publication: Publication) -> Iterator[Entry]:
 
 
 def subscriptions(source: Source) -> Iterator[Entry]:
-    """The subscriptions, which nobody connects to while they are loaded (dumpSubscription)."""
+    """Yield the subscriptions, which nobody connects to while they are loaded
+    (dumpSubscription)."""
     for subscription in list_subscriptions(source.catalog):
         name = quote_identifier(subscription.name)
         names = ", ".join(map(quote_identifier, subscription.publications))
@@ -96,7 +97,7 @@ def subscriptions(source: Source) -> Iterator[Entry]:
         entry = Entry(
             "SUBSCRIPTION",
             subscription.name,
-            beside(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
+            both_dialects(f"{head}{_own_options(subscription)});\n", f"{head});\n"),
             owner=source.role_name(subscription.owner),
             owned=f"SUBSCRIPTION {name}",
         )
@@ -104,7 +105,7 @@ def subscriptions(source: Source) -> Iterator[Entry]:
 
 
 def _own_options(subscription: Subscription) -> str:
-    """Those that PostgreSQL does not have."""
+    """Return those that PostgreSQL does not have."""
     text = ""
     if subscription.resync is not Resync.MANUAL:
         text += f", resync = {subscription.resync.value}"
@@ -114,7 +115,7 @@ def _own_options(subscription: Subscription) -> str:
 
 
 def _options(subscription: Subscription) -> str:
-    """Those that are not what they are by default, in pg_dump's order."""
+    """Return those that are not what they are by default, in pg_dump's order."""
     slot = "NONE" if subscription.slot_name is None else quote_string(subscription.slot_name)
     text = f"connect = false, slot_name = {slot}"
     if subscription.binary:

@@ -23,7 +23,7 @@ _BOOLEANS = {"t": "true", "f": "false"}
 
 
 def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """Where sequences go on (dumpSequenceData)."""
+    """Yield where sequences go on (dumpSequenceData)."""
     for relation in relations.values():
         if relation.kind != "S" or get_sequence(source.catalog, relation.oid) is None:
             continue
@@ -39,7 +39,7 @@ def sequence_values(source: Source, relations: Mapping[int, Relation]) -> Iterat
 
 
 def table_rows(session: Session, table: Relation, owner: str) -> Entry:
-    """The rows that a table has itself.
+    """Return the rows that a table has itself.
 
     Raises:
         InsufficientPrivilege: the session's role may not read them.

@@ -1,4 +1,5 @@
-"""What the parts of a dump share: the catalog as it is read, names with their schemas, comments."""
+"""The shared source of the parts of a dump: the catalog as it is read, names with their schemas,
+comments."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Source:
     def commented(
         self, entry: Entry, class_name: str, oid: int, what: str, name: str, number: int = 0
     ) -> Entry:
-        """An entry with the comment on an object of it, if there is one.
+        """Return an entry with the comment on an object of it, if there is one.
 
         Args:
             what: `TABLE`, `COLUMN`, ...
@@ -67,13 +68,13 @@ def full_name(relation: Relation) -> str:
 
 
 def type_key(name: str) -> Iterator[ObjectKey]:
-    """What a type needs: itself, if a user made it."""
+    """Yield what a type needs: itself, if a user made it."""
     if name.startswith("@"):
         yield "pg_type", type_oid(name)
 
 
 def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
-    """The functions, operators, types and sequences that expressions name."""
+    """Yield the functions, operators, types and sequences that expressions name."""
     for expr in exprs:
         if expr is None:
             continue
@@ -83,7 +84,7 @@ def expression_keys(exprs: Iterable[nodes.Expr | None]) -> Iterator[ObjectKey]:
 
 
 def node_keys(node: object) -> Iterator[ObjectKey]:
-    """What a node of an expression names."""
+    """Yield what a node of an expression names."""
     function, operator = getattr(node, "function_oid", 0), getattr(node, "operator_oid", 0)
     if function >= FIRST_USER_OID:
         yield "pg_proc", function

@@ -30,7 +30,8 @@ _BITS = {"int2": 15, "int4": 31, "int8": 63}
 
 
 def tables(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """The entries of tables, those of their columns, constraints, indexes and rights included."""
+    """Yield the entries of tables, those of their columns, constraints, indexes and rights
+    included."""
     for table in relations.values():
         if table.kind not in ("r", "p"):
             continue
@@ -60,7 +61,7 @@ def privileges(source: Source, relation: Relation) -> Iterator[Entry]:
 
 
 def with_column_comments(source: Source, entry: Entry, relation: Relation) -> Entry:
-    """An entry with the comments on the columns of its relation."""
+    """Return an entry with the comments on the columns of its relation."""
     for column in relation.columns:
         name = f"{full_name(relation)}.{quote_identifier(column.name)}"
         entry = source.commented(entry, "pg_class", relation.oid, "COLUMN", name, column.attnum)
@@ -126,7 +127,7 @@ def _table(source: Source, table: Relation, relations: Mapping[int, Relation]) -
 
 
 def _own_columns(table: Relation) -> list[Column]:
-    """Those that CREATE TABLE has to name (shouldPrintColumn)."""
+    """Return those that CREATE TABLE has to name (shouldPrintColumn)."""
     return [column for column in table.columns if column.is_local or table.is_partition]
 
 
@@ -136,7 +137,7 @@ def _is_not_null_above(column: Column, parents: list[Relation]) -> bool:
 
 
 def _element(source: Source, name: str) -> str:
-    """A type, or what it is an array of."""
+    """Return a type, or what it is an array of."""
     return source.environment.type(name).element or name
 
 
@@ -158,8 +159,8 @@ def _column(source: Source, table: Relation, column: Column) -> str:
 
 
 def _is_apart(source: Source, table: Relation, column: Column) -> bool:
-    """Whether a default comes behind the table: it takes values from a sequence of the table's
-    own, which is made behind the table, or the column is the parent's."""
+    """Return whether a default comes behind the table: it takes values from a sequence of the
+    table's own, which is made behind the table, or the column is the parent's."""
     if column.default is None or column.identity:
         return column.identity != ""
     if not column.is_local and not table.is_partition:
@@ -222,7 +223,7 @@ def _attachment(source: Source, table: Relation, relations: Mapping[int, Relatio
 def _index(
     source: Source, table: Relation, index: Index, relations: Mapping[int, Relation]
 ) -> Entry:
-    """An index, or the constraint that it is for.
+    """Return an index, or the constraint that it is for.
 
     That of a partitioned table comes behind those of its partitions, which it makes its own: there
     is no ALTER INDEX ... ATTACH PARTITION to write.
@@ -289,7 +290,7 @@ def _with_constraint_comment(
 
 
 def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """The sequences but for those of identity columns, which CREATE TABLE makes.
+    """Yield the sequences except for those of identity columns, which CREATE TABLE makes.
 
     A sequence that goes with a table has to have its owner: the table gets another one behind the
     last of them, and they with it.
@@ -321,7 +322,7 @@ def sequences(source: Source, relations: Mapping[int, Relation]) -> Iterator[Ent
 def _last_sequence(
     source: Source, table: Relation, relations: Mapping[int, Relation]
 ) -> Relation | None:
-    """The sequence of a table that a dump has behind its others."""
+    """Return the sequence of a table that a dump has behind its others."""
     own = [
         relations[sequence.relid]
         for sequence in owned_sequences(source.catalog, table.oid)

@@ -14,7 +14,7 @@ from replctl.query.view_definition import view_definition
 
 
 def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """The views; materialized ones without rows, which come last of all."""
+    """Yield the views; materialized ones without rows, which come last of all."""
     for view in relations.values():
         if view.kind not in ("v", "m"):
             continue
@@ -32,7 +32,7 @@ def views(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
 
 
 def refreshes(source: Source, relations: Mapping[int, Relation]) -> Iterator[Entry]:
-    """What fills the materialized views that have rows."""
+    """Yield what fills the materialized views that have rows."""
     for view in relations.values():
         if view.kind == "m" and view.is_populated:
             yield Entry(

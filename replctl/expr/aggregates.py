@@ -52,7 +52,7 @@ ORDERED_SET_AGGREGATES = {
 
 
 def make_aggregate(analyzer: Analyzer, call: ResolvedCall) -> nodes.Aggref:
-    """The call of an aggregate function.
+    """Return the call of an aggregate function.
 
     Raises:
         GroupingError: it stands where no aggregate may, or has another one in its arguments.
@@ -153,7 +153,8 @@ def check_ordered_set_call(
 def unify_hypothetical_args(
     coercion: Coercion, function: Function, args: Sequence[nodes.Expr], aggregated: int
 ) -> Sequence[nodes.Expr]:
-    """The hypothetical row's values and the columns that it is compared with, of the same types.
+    """Return the hypothetical row's values and the columns that it is compared with, of the same
+    types.
 
     Args:
         aggregated: how many of the arguments are columns.
@@ -192,7 +193,8 @@ def _check_distinct(
 
 
 def _at_its_level(analyzer: Analyzer, aggregate: nodes.Aggref) -> nodes.Aggref:
-    """The aggregate with the query level that it belongs to: the innermost of its columns'."""
+    """Return the aggregate with the query level that it belongs to: the innermost of its
+    columns'."""
     exprs = (*aggregate.args, *(key.expr for key in aggregate.order_by))
     level = _level_of_args(aggregate.direct_args, exprs, aggregate.filter)
     owner = analyzer.at_level(level)

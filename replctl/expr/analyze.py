@@ -108,7 +108,7 @@ class Analyzer:
             self.context = previous
 
     def at_level(self, levels_up: int) -> Analyzer:
-        """The analyzer of the query so many levels out."""
+        """Return the analyzer of the query so many levels out."""
         owner = self
         for _ in range(levels_up):
             assert owner.parent is not None
@@ -118,7 +118,7 @@ class Analyzer:
     # -- whole expressions
 
     def boolean(self, raw: ast.RawExpr, construct: str) -> nodes.Expr:
-        """A condition: the argument of WHERE, of CHECK.
+        """Return a condition: the argument of WHERE, of CHECK.
 
         Raises:
             DatatypeMismatch: `argument of WHERE must be type boolean, not type integer`.
@@ -172,7 +172,7 @@ class Analyzer:
     # -- one expression
 
     def expr(self, raw: ast.RawExpr) -> nodes.Expr:
-        """The typed form of a raw expression; collations are assigned later, to the whole.
+        """Return the typed form of a raw expression; collations are assigned later, to the whole.
 
         Raises:
             PostgresError: what PostgreSQL finds wrong with it, with its position.
@@ -295,7 +295,7 @@ class Analyzer:
         return nodes.CollateExpr(arg, self.collation(raw.name, raw.pos), arg.type, pos=raw.pos)
 
     def collation(self, name: tuple[str, ...], pos: int) -> str:
-        """The internal name of the collation that COLLATE names.
+        """Return the internal name of the collation that COLLATE names.
 
         Raises:
             UndefinedObject: there is none for the encoding.

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> list[C]:
-    """Those that take arguments of the types `given`, after implicit casts."""
+    """Return those that take arguments of the types `given`, after implicit casts."""
     return [
         candidate
         for candidate in candidates
@@ -32,7 +32,7 @@ def callable_candidates(paths: CastPaths, given: Sequence[str], candidates: Sequ
 
 
 def best_candidate(paths: CastPaths, given: Sequence[str], candidates: Sequence[C]) -> C | None:
-    """The one that fits best of several callable ones, None if it cannot be told.
+    """Return the one that fits best of several callable ones, None if it cannot be told.
 
     Each rule keeps the candidates that fit best by it, until one is left: most exact matches; most
     exact matches and preferred types; for unknown literals a string type, or the category that all
@@ -84,7 +84,8 @@ def _is_preferred(paths: CastPaths, category: str, type_: str) -> bool:
 def _matching_categories(
     paths: CastPaths, positions: Sequence[int], candidates: Sequence[C]
 ) -> Sequence[C]:
-    """The candidates in the right category at each of `positions`, all of them if there is none.
+    """Return the candidates in the right category at each of `positions`, all of them if there is
+    none.
 
     If the candidates do not agree on a category at one position, nothing is decided.
     """

@@ -47,7 +47,7 @@ class CastPaths:
         self.types = TypeFacts(environment)
 
     def path(self, target: str, source: str, context: CastContext) -> CastPath | None:
-        """How `source` becomes `target`, None if it cannot."""
+        """Return how `source` becomes `target`, None if it cannot."""
         target, source = self.types.base(target), self.types.base(source)
         if source == target:
             return CastPath("relabel")
@@ -65,7 +65,7 @@ class CastPaths:
                 return CastPath("relabel")
 
     def length_path(self, target: str) -> CastPath | None:
-        """How a value of `target` gets a modifier (find_typmod_coercion_function)."""
+        """Return how a value of `target` gets a modifier (find_typmod_coercion_function)."""
         element = self.types.element(target)
         cast = self.environment.cast(element or target, element or target)
         if cast is None or cast.method != "f":

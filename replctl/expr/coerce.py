@@ -47,7 +47,7 @@ class Coercion(CastPaths):
     # -- what constructs require
 
     def cast(self, expr: nodes.Expr, target: str, typmod: int, pos: int) -> nodes.Expr:
-        """An explicit cast.
+        """Return an explicit cast.
 
         Raises:
             CannotCoerce: there is none between the types.
@@ -62,7 +62,7 @@ class Coercion(CastPaths):
     def to_specific(
         self, expr: nodes.Expr, target: str, construct: str, typmod: int = -1
     ) -> nodes.Expr:
-        """What `construct` wants as `target`: a boolean as the argument of AND, say.
+        """Return what `construct` wants as `target`: a boolean as the argument of AND, say.
 
         Raises:
             DatatypeMismatch: the types differ too much, or it returns a set.
@@ -83,7 +83,7 @@ class Coercion(CastPaths):
         return result
 
     def to_common(self, expr: nodes.Expr, target: str, construct: str) -> nodes.Expr:
-        """One of several expressions as their common type (coerce_to_common_type).
+        """Return one of several expressions as their common type (coerce_to_common_type).
 
         Raises:
             CannotCoerce: there is no implicit cast.
@@ -101,7 +101,8 @@ class Coercion(CastPaths):
     def arguments(
         self, args: Sequence[nodes.Expr], declared: Sequence[str]
     ) -> tuple[nodes.Expr, ...]:
-        """The arguments of an operator or a function as it declares them (make_fn_arguments)."""
+        """Return the arguments of an operator or a function as it declares them
+        (make_fn_arguments)."""
         result: list[nodes.Expr] = []
         for arg, target in zip(args, declared, strict=True):
             if isinstance(arg, nodes.NamedArgExpr) and arg.type != target:
@@ -172,7 +173,8 @@ class Coercion(CastPaths):
     def _literal(
         self, literal: nodes.Const, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """A string constant whose type is only now known: its value by the type's input function.
+        """Return a string constant whose type is only now known: its value by the type's input
+        function.
 
         The length is left to a coercion above it, for input functions refuse what a cast cuts.
         """
@@ -210,7 +212,7 @@ class Coercion(CastPaths):
     def _conversion(
         self, path: CastPath, expr: nodes.Expr, target: str, typmod: int, manner: Manner
     ) -> nodes.Expr:
-        """The call that converts (build_coercion_expression)."""
+        """Return the call that converts (build_coercion_expression)."""
         match path.kind:
             case "function":
                 assert path.cast is not None
@@ -294,7 +296,7 @@ class Coercion(CastPaths):
     def _no_cast(
         self, expr: nodes.Expr, source: str, target: str, pos: int, detail: str | None = None
     ) -> CannotCoerce:
-        """The error points at the cast or, if it was not written, at the expression."""
+        """Return the error points at the cast or, if it was not written, at the expression."""
         return CannotCoerce(
             f"cannot cast type {self.types.format(source)} to {self.types.format(target)}",
             detail=detail,
@@ -324,7 +326,7 @@ def _relabel(expr: nodes.Expr, target: str, typmod: int, manner: Manner) -> node
 
 
 def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
-    """A cast as one that is not shown (hide_coercion_node)."""
+    """Return a cast as one that is not shown (hide_coercion_node)."""
     match expr:
         case (
             nodes.FuncExpr()
@@ -340,7 +342,7 @@ def _hide_cast(expr: nodes.Expr) -> nodes.Expr:
 
 
 def stripped_implicit(expr: nodes.Expr) -> nodes.Expr:
-    """An expression without the casts around it that nobody has written
+    """Return an expression without the casts around it that nobody has written
     (strip_implicit_coercions)."""
     while True:
         match expr:

@@ -72,14 +72,15 @@ def assign_collations(environment: Environment, expr: nodes.Expr) -> nodes.Expr:
 def _common(
     environment: Environment, exprs: Iterable[nodes.Expr]
 ) -> tuple[tuple[nodes.Expr, ...], str | None]:
-    """The expressions with collations, and the one in which they are compared, if there is one."""
+    """Return the expressions with collations, and the one in which they are compared, if there is
+    one."""
     state = _State()
     visited = _visit_all(environment, exprs, state)
     return visited, state.chosen
 
 
 def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
-    """The node with collations, and what it means for the node above it."""
+    """Return the node with collations, and what it means for the node above it."""
     inner = _State()
     match node:
         case nodes.Var() | nodes.Const() | nodes.Param() | nodes.SetToDefault():
@@ -123,7 +124,7 @@ def _visit(environment: Environment, node: Any) -> tuple[Any, _State]:
 
 
 def _assigned(environment: Environment, node: Any, inner: _State) -> tuple[Any, _State]:
-    """The node with the collation that its arguments give it: the most common case."""
+    """Return the node with the collation that its arguments give it: the most common case."""
     own = environment.type(node.type).collation
     if own is None:
         outer = _State()
@@ -181,7 +182,7 @@ def _row_comparison(environment: Environment, node: nodes.RowCompareExpr) -> nod
 
 
 def _case(environment: Environment, node: nodes.CaseExpr, state: _State) -> nodes.CaseExpr:
-    """The operand got its collations when the CASE was analysed."""
+    """Return the operand got its collations when the CASE was analysed."""
     whens = tuple(
         dataclasses.replace(
             when,

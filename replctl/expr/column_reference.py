@@ -1,4 +1,4 @@
-"""What a dotted name means: a column, a row, or a function of a row.  PostgreSQL's
+"""The meaning of a dotted name: a column, a row, or a function of a row.  PostgreSQL's
 transformColumnRef() and transformIndirection() in parse_expr.c; `*` as in parse_target.c.
 """
 
@@ -115,7 +115,8 @@ def indirection(analyzer: Analyzer, raw: ast.Indirection) -> nodes.Expr:
 
 
 def expression_list(analyzer: Analyzer, raws: tuple[ast.RawExpr, ...]) -> tuple[nodes.Expr, ...]:
-    """The items of ROW(..) or VALUES, in which `t.*` and `(row).*` stand for all their columns."""
+    """Return the items of ROW(..) or VALUES, in which `t.*` and `(row).*` stand for all their
+    columns."""
     result: list[nodes.Expr] = []
     for raw in raws:
         if isinstance(raw, ast.ColumnRef) and raw.is_star:
@@ -159,7 +160,7 @@ def expand_row(analyzer: Analyzer, raw: ast.Indirection) -> tuple[tuple[str, nod
 
 
 def _qualifier(analyzer: Analyzer, raw: ast.ColumnRef) -> tuple[ScopeRelation, str]:
-    """The relation that `raw` names before its last part, and that part."""
+    """Return the relation that `raw` names before its last part, and that part."""
     *qualifiers, name = raw.fields
     shown = ".".join(raw.fields)
     if len(qualifiers) > 3:

@@ -39,7 +39,7 @@ def common_type(paths: CastPaths, exprs: Sequence[nodes.Expr], construct: str) -
 
 
 def common_type_of(paths: CastPaths, types: Sequence[str]) -> str | None:
-    """The common type of `types`, to which all of them can be cast, or None."""
+    """Return the common type of `types`, to which all of them can be cast, or None."""
     chosen = _choose(paths, types)
     if not isinstance(chosen, str):
         return None
@@ -49,13 +49,14 @@ def common_type_of(paths: CastPaths, types: Sequence[str]) -> str | None:
 
 
 def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
-    """The modifier that all of them have, if they are of the common type already; else -1."""
+    """Return the modifier that all of them have, if they are of the common type already; else
+    -1."""
     typmods = {nodes.typmod(expr) if expr.type == type_ else -1 for expr in exprs}
     return typmods.pop() if len(typmods) == 1 else -1
 
 
 def _choose(paths: CastPaths, types: Sequence[str]) -> str | tuple[str, int]:
-    """The type, or the type so far and the index of the first one in another category."""
+    """Return the type, or the type so far and the index of the first one in another category."""
     facts = paths.types
     if types[0] != _UNKNOWN and all(type_ == types[0] for type_ in types):
         return types[0]

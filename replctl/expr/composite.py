@@ -47,7 +47,8 @@ def _quoted(value: str) -> str:
 
 
 def _field(text: str, position: int) -> tuple[str | None, int]:
-    """The field that begins at `position`, None if nothing stands there, and where it ends."""
+    """Return the field that begins at `position`, None if nothing stands there, and where it
+    ends."""
     if text[position : position + 1] in (",", ")"):
         return None, position
     chars: list[str] = []

@@ -17,7 +17,8 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What a place allows.  `name` is how messages call it; `phrase` follows `not allowed in`.
+    """The kinds of expression that a place allows.  `name` is how messages call it; `phrase`
+    follows `not allowed in`.
 
     `subquery` and `column` are whole messages, None where such things are allowed.
     """
@@ -113,7 +114,7 @@ class ExprContext(Enum):
         return self.value.name
 
     def aggregate_error(self, pos: int, *, grouping: bool = False) -> PostgresError | None:
-        """The error of an aggregate, or of GROUPING, that belongs to this query level."""
+        """Return the error of an aggregate, or of GROUPING, that belongs to this query level."""
         if self.value.aggregates:
             return None
         what = "grouping operations" if grouping else "aggregate functions"
@@ -121,14 +122,14 @@ class ExprContext(Enum):
         return GroupingError(f"{what} are not allowed in {phrase}", position=pos)
 
     def window_error(self, pos: int) -> PostgresError | None:
-        """The error of a call with OVER."""
+        """Return the error of a call with OVER."""
         if self.value.windows:
             return None
         phrase = self.value.window_phrase or self.value.phrase or self.title
         return WindowingError(f"window functions are not allowed in {phrase}", position=pos)
 
     def set_error(self, pos: int) -> PostgresError | None:
-        """The error of a function that returns a set."""
+        """Return the error of a function that returns a set."""
         if self.value.sets:
             return None
         phrase = self.value.phrase or self.title
@@ -137,13 +138,13 @@ class ExprContext(Enum):
         )
 
     def subquery_error(self, pos: int) -> PostgresError | None:
-        """The error of a subquery."""
+        """Return the error of a subquery."""
         if self.value.subquery is None:
             return None
         return FeatureNotSupported(self.value.subquery, position=pos)
 
     def column_error(self, pos: int) -> PostgresError | None:
-        """The error of a column reference."""
+        """Return the error of a column reference."""
         if self.value.column is None:
             return None
         return FeatureNotSupported(self.value.column, position=pos)

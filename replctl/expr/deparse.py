@@ -26,7 +26,7 @@ _INDENT_LIMIT = 40  # PRETTYINDENT_LIMIT
 
 @dataclass(frozen=True)
 class DeparseContext:
-    """What the printed names depend on.
+    """The context on which printed names depend.
 
     Args:
         environment: the catalog that tells names, and which of them need a schema.
@@ -49,7 +49,7 @@ class DeparseContext:
 
     @classmethod
     def of_relation(cls, environment: Environment, scope: RelationScope) -> DeparseContext:
-        """The names of one relation, as in its row filters and constraints."""
+        """Return the names of one relation, as in its row filters and constraints."""
         columns = {column.attnum: column.name for column in scope.columns}
         return cls(environment, scope.name, columns)
 
@@ -60,12 +60,12 @@ def deparse(expr: nodes.Expr, context: DeparseContext) -> str:
 
 
 def deparse_output(expr: nodes.Expr, context: DeparseContext) -> str:
-    """An output column of a query, with the casts that nobody wrote."""
+    """Return an output column of a query, with the casts that nobody wrote."""
     return _printed(context, lambda printer: printer.top_level(expr))
 
 
 def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | None = None) -> str:
-    """An item of ORDER BY.
+    """Return an item of ORDER BY.
 
     Args:
         column: the number that stands for it, where columns can only be counted.
@@ -74,7 +74,7 @@ def deparse_sort_key(key: nodes.SortKey, context: DeparseContext, column: int | 
 
 
 def deparse_group_key(expr: nodes.Expr, context: DeparseContext) -> str:
-    """An item of GROUP BY or DISTINCT ON."""
+    """Return an item of GROUP BY or DISTINCT ON."""
     return _printed(context, lambda printer: printer.sort_expr(expr))
 
 

@@ -42,7 +42,7 @@ def is_bare_under_cast(const: nodes.Const, type_: str) -> bool:
 
 
 def _literal(environment: Environment, const: nodes.Const) -> tuple[str, bool]:
-    """The value, and whether the parser gives it this type without a label."""
+    """Return the value, and whether the parser gives it this type without a label."""
     assert const.value is not None
     type_ = environment.type(const.type)
     text = environment.output(type_, const.value)

@@ -31,13 +31,13 @@ class NamePrinter:
         return self._operator_name(expr.operator_oid, left[0] if left else None, right)
 
     def array_operator(self, expr: nodes.ScalarArrayOpExpr) -> str:
-        """The operator of `x op ANY (array)`."""
+        """Return the operator of `x op ANY (array)`."""
         left, right = expr.args
         element = self.types.base_element(right.type)
         return self._operator_name(expr.operator_oid, left.type, element or UNKNOWN)
 
     def row_operator(self, expr: nodes.RowCompareExpr) -> str:
-        """The operator of the first columns, printed for all."""
+        """Return the operator of the first columns, printed for all."""
         return self._operator_name(expr.operator_oids[0], expr.left[0].type, expr.right[0].type)
 
     def function(self, expr: nodes.FuncExpr) -> str:
@@ -46,12 +46,12 @@ class NamePrinter:
         return self._function_name(expr.function_oid, expr.args, names, expr.is_variadic)
 
     def aggregate(self, expr: nodes.Aggref) -> str:
-        """The name of an aggregate."""
+        """Return the name of an aggregate."""
         args = (*expr.direct_args, *expr.args)
         return self._function_name(expr.function_oid, args, (), expr.is_variadic)
 
     def window_function(self, expr: nodes.WindowFunc) -> str:
-        """The name of a window function."""
+        """Return the name of a window function."""
         return self._function_name(expr.function_oid, expr.args, (), expr.is_variadic)
 
     def _operator_name(self, oid: int, left: str | None, right: str) -> str:

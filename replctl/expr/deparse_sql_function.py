@@ -62,6 +62,6 @@ def sql_template(expr: nodes.FuncExpr) -> tuple[str, Sequence[nodes.Expr]] | Non
 
 
 def _keyword(expr: nodes.Expr) -> str:
-    """The text of a constant that stands for a keyword: of EXTRACT, of NORMALIZE."""
+    """Return the text of a constant that stands for a keyword: of EXTRACT, of NORMALIZE."""
     assert isinstance(expr, nodes.Const)
     return expr.value or ""

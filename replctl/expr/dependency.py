@@ -1,4 +1,5 @@
-"""What a stored expression may not depend on.  find_expr_references_walker() in dependency.c."""
+"""The objects that a stored expression may not depend on.  find_expr_references_walker() in
+dependency.c."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the analysis and the printing of expressions ask of a catalog, and the answers of a database
-in which nobody has made anything yet.
+"""The questions that analysis and printing of expressions ask a catalog, and the answers of a
+database in which nobody has made anything yet.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Routine:
 
 
 def user_collation(oid: int) -> str:
-    """The internal name of a collation that a user made, as a type's."""
+    """Return the internal name of a collation that a user made, as a type's."""
     return f"@{oid}"
 
 
 def is_user_collation(name: str | None) -> bool:
-    """Whether an internal name is that of a collation that a user made."""
+    """Return whether an internal name is that of a collation that a user made."""
     return name is not None and name.startswith("@")
 
 
@@ -70,57 +70,60 @@ class Environment(Protocol):
         """Is there a schema of this name?"""
 
     def type(self, name: str) -> Type:
-        """The type with this internal name."""
+        """Return the type with this internal name."""
 
     def find_type(self, schema: str | None, name: str) -> Type | None:
-        """The type that a statement means by `schema.name`."""
+        """Return the type that a statement means by `schema.name`."""
 
     def domain_base(self, domain: Type) -> tuple[str, int]:
-        """The type under a domain, which may be a domain too, and its modifier."""
+        """Return the type under a domain, which may be a domain too, and its modifier."""
 
     def columns(self, composite: Type) -> tuple[Column, ...] | None:
-        """The fields of a composite type, in order; None if the type is no composite type."""
+        """Return the fields of a composite type, in order; None if the type is no composite
+        type."""
 
     def functions(self, schema: str | None, name: str) -> Sequence[tuple[int, Function]]:
-        """The functions of this name, each with the place of its schema in the search path."""
+        """Return the functions of this name, each with the place of its schema in the search
+        path."""
 
     def operators(self, schema: str | None, name: str) -> Sequence[tuple[int, Operator]]:
-        """The operators of this name, each with the place of its schema in the search path."""
+        """Return the operators of this name, each with the place of its schema in the search
+        path."""
 
     def function(self, oid: int) -> Function:
-        """The function with this OID."""
+        """Return the function with this OID."""
 
     def operator(self, oid: int) -> Operator:
-        """The operator with this OID."""
+        """Return the operator with this OID."""
 
     def function_schema(self, oid: int) -> str:
-        """The schema of a function."""
+        """Return the schema of a function."""
 
     def operator_schema(self, oid: int) -> str:
-        """The schema of an operator."""
+        """Return the schema of an operator."""
 
     def cast(self, source: str, target: str) -> Cast | None:
-        """The row of pg_cast for two internal type names."""
+        """Return the row of pg_cast for two internal type names."""
 
     def collation(self, schema: str | None, name: str) -> str | None:
-        """The internal name of a collation, None if there is none."""
+        """Return the internal name of a collation, None if there is none."""
 
     def format_type(self, name: str, typmod: int | None = None) -> str:
         """format_type() of an internal name; None means no modifier at all, -1 an unset one."""
 
     def input(self, type_: Type, value: str, typmod: int, now: datetime | None) -> str:
-        """The canonical text of a value: the type's input function.
+        """Return the canonical text of a value: the type's input function.
 
         Raises:
             PostgresError: what PostgreSQL raises if the type does not hold `value`.
         """
 
     def output(self, type_: Type, value: str) -> str:
-        """The text that shows a canonical value; another one only for names of objects."""
+        """Return the text that shows a canonical value; another one only for names of objects."""
 
 
 class BuiltinEnvironment:
-    """What initdb makes, found through the search path `pg_catalog`.
+    """The objects that initdb makes, found through the search path `pg_catalog`.
 
     A catalog extends it: the methods at its end are about relations, roles and schemas.
     """
@@ -241,35 +244,35 @@ class BuiltinEnvironment:
     # What only a catalog knows: an OID or None, a name or None
 
     def enum_labels(self, enum: Type) -> tuple[str, ...]:
-        """The labels of an enum, in order."""
+        """Return the labels of an enum, in order."""
         return ()
 
     def relation_oid(self, schema: str | None, name: str) -> int | None:
-        """The OID of a relation."""
+        """Return the OID of a relation."""
         return None
 
     def relation_name(self, oid: int) -> str | None:
-        """How regclass shows a relation, quoted and, where needed, with its schema."""
+        """Return how regclass shows a relation, quoted and, where needed, with its schema."""
         return None
 
     def role_oid(self, name: str) -> int | None:
-        """The OID of a role."""
+        """Return the OID of a role."""
         return None
 
     def role_name(self, oid: int) -> str | None:
-        """The name of a role."""
+        """Return the name of a role."""
         return None
 
     def schema_oid(self, name: str) -> int | None:
-        """The OID of a schema."""
+        """Return the OID of a schema."""
         return {SYSTEM_SCHEMA: 11}.get(name)
 
     def schema_name(self, oid: int) -> str | None:
-        """The name of a schema."""
+        """Return the name of a schema."""
         return {11: SYSTEM_SCHEMA}.get(oid)
 
     def type_by_oid(self, oid: int) -> Type | None:
-        """The type with this OID."""
+        """Return the type with this OID."""
         return builtin.types_by_oid().get(oid)
 
 
@@ -288,7 +291,7 @@ _WITHOUT_INPUT = frozenset(
 
 
 def element_of(type_: Type) -> str | None:
-    """The element type of a true array, int2vector and oidvector included."""
+    """Return the element type of a true array, int2vector and oidvector included."""
     # record[] is a true array, too, but a pseudo-type, whose category is not that of arrays.
     return "record" if type_.name == "_record" else type_.element
 

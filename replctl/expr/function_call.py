@@ -49,7 +49,7 @@ _PLAIN = ast.FuncCall((), ())
 
 
 def function_call(analyzer: Analyzer, raw: ast.FuncCall) -> nodes.Expr:
-    """A call as written.
+    """Return a call as written.
 
     Raises:
         PostgresError: there is no such function, its arguments or its place are wrong.
@@ -204,7 +204,7 @@ def _apply(
     condition: nodes.Expr | None,
     last_set: nodes.Expr | None,
 ) -> nodes.Expr:
-    """The expression of a call whose meaning is known."""
+    """Return the expression of a call whose meaning is known."""
     if isinstance(found, NoFunction):
         _check_plain(raw)
         manner = Manner(CastContext.EXPLICIT, "call", raw.pos)
@@ -243,7 +243,7 @@ def _resolve(
     args: Sequence[nodes.Expr],
     condition: nodes.Expr | None,
 ) -> ResolvedCall:
-    """The arguments cast, those of a VARIADIC parameter gathered in an array."""
+    """Return the arguments cast, those of a VARIADIC parameter gathered in an array."""
     function = found.function
     given = (*(arg.type for arg in args), *found.default_types)
     declared, result = resolve(
@@ -266,7 +266,7 @@ def _resolve(
 def _gathered(
     analyzer: Analyzer, args: tuple[nodes.Expr, ...], count: int
 ) -> tuple[nodes.Expr, ...]:
-    """The last `count` arguments as the array that a variadic function gets."""
+    """Return the last `count` arguments as the array that a variadic function gets."""
     items = args[-count:]
     location = list_location(items)
     element = items[0].type
@@ -369,7 +369,7 @@ def _may_be_field(raw: ast.FuncCall, args: Sequence[nodes.Expr]) -> bool:
 
 
 def _field(analyzer: Analyzer, name: str, row: nodes.Expr, pos: int) -> nodes.Expr | None:
-    """A field of a row, None if the row has none of this name (ParseComplexProjection)."""
+    """Return a field of a row, None if the row has none of this name (ParseComplexProjection)."""
     if not analyzer.coercion.types.is_row(row.type):
         return None
     if isinstance(row, nodes.Var) and row.attnum == 0:

@@ -97,7 +97,7 @@ class _Candidate:
 
 
 def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
-    """The function that `call` means.
+    """Return the function that `call` means.
 
     Raises:
         InvalidSchemaName, FeatureNotSupported, SqlSyntaxError: its qualified name is wrong.
@@ -124,8 +124,9 @@ def find_function(paths: CastPaths, call: Call) -> FoundFunction | NoFunction:
 
 
 def _cast_target(paths: CastPaths, call: Call) -> str | None:
-    """The type of a call like `text(v)`, which is a cast where the types are binary compatible or
-    converted by their text; a cast function has the name of its type and is found as a function."""
+    """Return the type of a call like `text(v)`, which is a cast where the types are binary
+    compatible or converted by their text; a cast function has the name of its type and is found as
+    a function."""
     if not call.may_cast or len(call.types) != 1 or call.names:
         return None
     type_ = paths.environment.find_type(*split_name(paths.environment, call.name))
@@ -143,7 +144,7 @@ def _cast_target(paths: CastPaths, call: Call) -> str | None:
 
 
 def _candidates(paths: CastPaths, call: Call) -> list[_Candidate]:
-    """The functions that the call may mean by its name and the number of its arguments.
+    """Return the functions that the call may mean by its name and the number of its arguments.
 
     Of two that would be called alike, the one in the earlier schema counts, then the one that is
     not variadic; otherwise the call is ambiguous.
@@ -177,7 +178,7 @@ def _candidate(function: Function, place: int, call: Call) -> _Candidate | None:
 
 
 def _named_candidate(function: Function, place: int, call: Call) -> _Candidate | None:
-    """The arguments given by name, put in the call's order (MatchNamedCall)."""
+    """Return the arguments given by name, put in the call's order (MatchNamedCall)."""
     declared = function.argument_types
     count = len(call.types)
     if function.variadic is not None and call.expand_variadic:

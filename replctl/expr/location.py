@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 def leftmost(*positions: int) -> int:
-    """The smallest known offset, -1 if none is known."""
+    """Return the smallest known offset, -1 if none is known."""
     return min((pos for pos in positions if pos >= 0), default=-1)
 
 
 def expr_location(expr: nodes.Expr) -> int:
-    """The offset of the leftmost part of a typed expression, -1 where nothing of it was written."""
+    """Return the offset of the leftmost part of a typed expression, -1 where nothing of it was
+    written."""
     match expr:
         case (
             nodes.FuncExpr(args=args)
@@ -60,7 +61,7 @@ def expr_location(expr: nodes.Expr) -> int:
 
 
 def list_location(exprs: Iterable[nodes.Expr]) -> int:
-    """The location of the first expression that has one."""
+    """Return the location of the first expression that has one."""
     for expr in exprs:
         location = expr_location(expr)
         if location >= 0:
@@ -69,7 +70,7 @@ def list_location(exprs: Iterable[nodes.Expr]) -> int:
 
 
 def raw_location(raw: ast.RawExpr | ast.NamedArg) -> int:
-    """The offset of the leftmost part of an expression that is not analysed yet."""
+    """Return the offset of the leftmost part of an expression that is not analysed yet."""
     from replctl.parser import ast  # printing needs this module, but no parser
 
     match raw:

@@ -187,7 +187,7 @@ class MinMaxExpr(Node):
 
 @dataclass(frozen=True, slots=True)
 class SqlValueFunction(Node):
-    """CURRENT_DATE and its like; `name` is the keyword in lower case."""
+    """CURRENT_DATE and similar functions; `name` is the keyword in lower case."""
 
     name: str
     type: str
@@ -383,7 +383,7 @@ class WindowFunc(Node):
     input_collation: str | None = None
 
     def as_aggregate(self) -> Aggref:
-        """The aggregate that it calls."""
+        """Return the aggregate that it calls."""
         return Aggref(
             self.function_oid,
             self.name,
@@ -394,7 +394,7 @@ class WindowFunc(Node):
         )
 
     def over(self, partition_by: Iterable[str], order_by: Iterable[str]) -> str:
-        """Its OVER, from the texts of what it partitions and orders by."""
+        """Return its OVER, from the texts of what it partitions and orders by."""
         partition, order = ", ".join(partition_by), ", ".join(order_by)
         parts = (
             f"PARTITION BY {partition}" if partition else "",
@@ -468,7 +468,7 @@ Expr: TypeAlias = Union[  # noqa: UP007  (the classes are named before they are 
 
 
 def typmod(expr: Expr) -> int:
-    """The type modifier of an expression's value, -1 where it has none (exprTypmod)."""
+    """Return the type modifier of an expression's value, -1 where it has none (exprTypmod)."""
     match expr:
         case CaseExpr(type=type_, whens=whens, default=default):
             return _common_typmod(type_, [when.result for when in whens] + [default])
@@ -488,7 +488,7 @@ def typmod(expr: Expr) -> int:
 
 
 def collation(expr: Expr) -> str | None:
-    """The collation of an expression's value (exprCollation in nodeFuncs.c)."""
+    """Return the collation of an expression's value (exprCollation in nodeFuncs.c)."""
     match expr:
         case NamedArgExpr(arg=arg):
             return collation(arg)
@@ -499,12 +499,12 @@ def collation(expr: Expr) -> str | None:
 
 
 def field_names(node: Node) -> tuple[str, ...]:
-    """The names of a node's fields."""
+    """Return the names of a node's fields."""
     return _FIELD_NAMES[type(node)]
 
 
 def without_implicit_casts(expr: Expr) -> Expr:
-    """The expression below casts that were not written (strip_implicit_coercions)."""
+    """Return the expression below casts that were not written (strip_implicit_coercions)."""
     match expr:
         case FuncExpr(form="implicit", args=args):
             return without_implicit_casts(args[0])
@@ -520,7 +520,7 @@ def without_implicit_casts(expr: Expr) -> Expr:
 
 
 def children(node: Node) -> Iterator[Any]:
-    """The expressions directly under `node`, in the order of PostgreSQL's tree walker."""
+    """Yield the expressions directly under `node`, in the order of PostgreSQL's tree walker."""
     for name in field_names(node):
         value = getattr(node, name)
         if isinstance(value, Node):
@@ -539,7 +539,8 @@ def walk(node: Node) -> Iterator[Any]:
 
 
 def transform(node: Any, function: Callable[[Any], Any]) -> Any:
-    """A copy of `node` in which `function` has replaced what it returned a node for, top down.
+    """Return a copy of `node` in which `function` has replaced what it returned a node for, top
+    down.
 
     `function` returns None to leave a node as it is and have its children visited.
     """
@@ -561,7 +562,8 @@ def transform(node: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def renumber(expr: Expr, attnums: Mapping[int, int]) -> Expr:
-    """An expression over one relation as one over another, whose columns have other numbers."""
+    """Return an expression over one relation as one over another, whose columns have other
+    numbers."""
 
     def renumbered(node: Any) -> Any:
         if isinstance(node, Var) and node.attnum > 0:
@@ -578,7 +580,8 @@ def _common_typmod(type_: str, exprs: list[Expr]) -> int:
 
 
 def _length_coercion_typmod(expr: FuncExpr) -> int:
-    """The typmod that a length coercion function applies: its second argument, a constant int4."""
+    """Return the typmod that a length coercion function applies: its second argument, a constant
+    int4."""
     if expr.form not in ("explicit", "implicit") or len(expr.args) not in (2, 3):
         return -1
     second = expr.args[1]

@@ -1,5 +1,5 @@
-"""Values of regclass, regtype, regproc and their like: an OID that is written and shown as a name.
-PostgreSQL's regproc.c.
+"""Values of regclass, regtype, regproc and similar types: an OID that is written and shown as a
+name. PostgreSQL's regproc.c.
 
 A value is the OID as text, so that it survives a renaming; of text search objects, which have no
 catalog here, it is the name.
@@ -249,7 +249,8 @@ def _name_and_arguments(
 
 
 def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
-    """The internal name of the type that `value` names, as a cast would (parseTypeString)."""
+    """Return the internal name of the type that `value` names, as a cast would
+    (parseTypeString)."""
     from replctl.parser import ast  # loads lark, which printing does not need
     from replctl.parser.parse import parse_expression
 
@@ -266,7 +267,7 @@ def _internal_type(environment: BuiltinEnvironment, value: str) -> str:
 
 
 def _visible(found: Sequence[tuple[int, Function]]) -> list[Function]:
-    """The functions that no function with the same arguments hides."""
+    """Return the functions that no function with the same arguments hides."""
     seen: dict[tuple[str, ...], Function] = {}
     for _, function in sorted(found, key=lambda item: item[0]):
         seen.setdefault(function.argument_types, function)

@@ -32,7 +32,7 @@ class _Candidate:
 def find_operator(
     paths: CastPaths, name: tuple[str, ...], left: str | None, right: str
 ) -> Operator:
-    """The operator that `left name right` means; `left` is None for a prefix operator.
+    """Return the operator that `left name right` means; `left` is None for a prefix operator.
 
     Raises:
         UndefinedFunction: no operator takes such arguments.
@@ -139,7 +139,7 @@ def _located(
 def _exact(
     paths: CastPaths, found: Sequence[tuple[int, Operator]], left: str | None, right: str
 ) -> Operator | None:
-    """The operator with these very types; an unknown one is taken to be like the other."""
+    """Return the operator with these very types; an unknown one is taken to be like the other."""
     tries = [(left, right)]
     if left is not None and UNKNOWN in (left, right):
         known = right if left == UNKNOWN else left
@@ -152,7 +152,7 @@ def _exact(
 
 
 def _visible(found: Sequence[tuple[int, Operator]], *, is_prefix: bool) -> list[_Candidate]:
-    """The operators that none of an earlier schema in the search path hides."""
+    """Return the operators that none of an earlier schema in the search path hides."""
     visible: dict[tuple[str, ...], _Candidate] = {}
     for _, operator in sorted(found, key=_place):
         if (operator.left is None) == is_prefix:

@@ -9,7 +9,7 @@ _RANKS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
-    """Whether an operand needs no parentheses (isSimpleNode)."""
+    """Return whether an operand needs no parentheses (isSimpleNode)."""
     match expr:
         case (
             nodes.Var()
@@ -58,7 +58,7 @@ def is_simple(expr: nodes.Expr, parent: nodes.Expr) -> bool:
 
 
 def _separates(parent: nodes.Expr) -> bool:
-    """Whether what a node is made of stands between its own parentheses or keywords."""
+    """Return whether what a node is made of stands between its own parentheses or keywords."""
     if isinstance(parent, nodes.FuncExpr):
         return parent.form == "call"
     return isinstance(

@@ -1,5 +1,6 @@
-"""What anyelement, anyarray, anycompatible and their like stand for in one call.  PostgreSQL's
-check_generic_type_consistency() and enforce_generic_type_consistency() in parse_coerce.c.
+"""The types that anyelement, anyarray, anycompatible and similar ones stand for in one call.
+PostgreSQL's check_generic_type_consistency() and enforce_generic_type_consistency() in
+parse_coerce.c.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ class _Match:
             self._compatible = "text"
 
     def real(self, type_: str) -> str:
-        """The type that a polymorphic one stands for.
+        """Return the type that a polymorphic one stands for.
 
         Raises:
             DatatypeMismatch: it is a range and no argument tells which.

@@ -26,31 +26,31 @@ class ScopeRelation(Protocol):
 
     @property
     def name(self) -> str:
-        """What columns are qualified with: the alias or the relation's name."""
+        """Return what columns are qualified with: the alias or the relation's name."""
 
     @property
     def column_names(self) -> Sequence[str]:
         """The names of its columns, for hints."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """The column `name`, a system column too, or None.
+        """Return the column `name`, a system column too, or None.
 
         Raises:
             InvalidColumnReference: a system column where `context` has none.
         """
 
     def whole_row(self, pos: int) -> nodes.Expr:
-        """The row as one value."""
+        """Return the row as one value."""
 
     def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
-        """All columns with their names: `relation.*`."""
+        """Return all columns with their names: `relation.*`."""
 
 
 class Scope(Protocol):
     """The names of a query level and of those around it."""
 
     def find_column(self, name: str, context: ExprContext, pos: int) -> nodes.Expr | None:
-        """The column that an unqualified name means.
+        """Return the column that an unqualified name means.
 
         Raises:
             AmbiguousColumn: several relations have it.
@@ -58,23 +58,24 @@ class Scope(Protocol):
         """
 
     def find_relation(self, schema: str | None, name: str, pos: int) -> ScopeRelation | None:
-        """The relation that a qualifier means.
+        """Return the relation that a qualifier means.
 
         Raises:
             AmbiguousAlias: several are in scope under this name.
         """
 
     def relation_of(self, row: nodes.Var) -> ScopeRelation | None:
-        """The relation of which `row` is the whole row."""
+        """Return the relation of which `row` is the whole row."""
 
     def missing_column(self, relation: str | None, column: str, pos: int) -> PostgresError:
-        """The error of a column that does not exist, with a hint at one that is spelled alike."""
+        """Return the error of a column that does not exist, with a hint at one that is spelled
+        alike."""
 
     def missing_relation(self, schema: str | None, name: str, pos: int) -> PostgresError:
-        """The error of a qualifier that is no relation in scope."""
+        """Return the error of a qualifier that is no relation in scope."""
 
     def expand(self, pos: int) -> tuple[tuple[str, nodes.Expr], ...]:
-        """All visible columns with their names: `*`."""
+        """Return all visible columns with their names: `*`."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,8 @@ def missing_column(
 def _similar_columns(
     relations: Sequence[ScopeRelation], relation: str | None, column: str
 ) -> list[tuple[str, str]]:
-    """The one or two columns that are spelled most like `relation.column`, () if there are more.
+    """Return the one or two columns that are spelled most like `relation.column`, () if there are
+    more.
 
     As updateFuzzyAttrMatchState: at most half of the letters may differ, and three in all.
     """

@@ -19,7 +19,7 @@ _HINT = "Use an explicit ordering operator or modify the query."
 
 
 def sort_key(coercion: Coercion, expr: nodes.Expr, raw: ast.SortBy) -> nodes.SortKey:
-    """An ORDER BY item of which `expr` is the analysed expression.
+    """Return an ORDER BY item of which `expr` is the analysed expression.
 
     Raises:
         UndefinedFunction: its type has no order.

@@ -105,6 +105,6 @@ def _comparison(
 
 
 def _location(raw: ast.SubLink) -> int:
-    """Where a SubLink begins: of a row that is compared with it, the first field does."""
+    """Return where a SubLink begins: of a row that is compared with it, the first field does."""
     tests = raw.test.args if isinstance(raw.test, ast.RowExpr) else (raw.test,)
     return leftmost(raw.pos, *(raw_location(test) for test in tests if test is not None))

@@ -33,7 +33,7 @@ _FIXED_LENGTH = {
 def subscripting(
     analyzer: Analyzer, arg: nodes.Expr, subscripts: Sequence[ast.Subscript]
 ) -> nodes.SubscriptingRef:
-    """A part of an array or a jsonb value.
+    """Return a part of an array or a jsonb value.
 
     Raises:
         DatatypeMismatch: the type has no subscripts, or not such ones.
@@ -86,7 +86,7 @@ def _array_subscript(analyzer: Analyzer, raw: ast.RawExpr | None) -> nodes.Expr 
 def _jsonb_subscript(
     analyzer: Analyzer, item: ast.Subscript, subscripts: Sequence[ast.Subscript]
 ) -> nodes.Expr:
-    """A key or an index; a type that could be both or neither is refused."""
+    """Return a key or an index; a type that could be both or neither is refused."""
     if any(other.is_slice for other in subscripts):
         bound = item.upper or item.lower
         raise DatatypeMismatch(

@@ -1,4 +1,4 @@
-"""What analysis wants to know of a type, by its internal name.  PostgreSQL's lsyscache.c."""
+"""Facts of a type that analysis needs, by its internal name.  PostgreSQL's lsyscache.c."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TypeFacts:
         self._environment = environment
 
     def get(self, name: str) -> Type:
-        """The type's row."""
+        """Return the type's row."""
         return self._environment.type(name)
 
     def category(self, name: str) -> str:
@@ -33,11 +33,11 @@ class TypeFacts:
         return self.get(name).category
 
     def base(self, name: str) -> str:
-        """The type under a domain, over all levels; the type itself if it is none."""
+        """Return the type under a domain, over all levels; the type itself if it is none."""
         return self.base_and_typmod(name, -1)[0]
 
     def base_and_typmod(self, name: str, typmod: int) -> tuple[str, int]:
-        """The type under a domain and the modifier that the domain gives it."""
+        """Return the type under a domain and the modifier that the domain gives it."""
         type_ = self.get(name)
         while type_.kind == "d":
             name, typmod = self._environment.domain_base(type_)
@@ -45,15 +45,15 @@ class TypeFacts:
         return name, typmod
 
     def element(self, name: str) -> str | None:
-        """The element type of a true array, int2vector and oidvector included."""
+        """Return the element type of a true array, int2vector and oidvector included."""
         return element_of(self.get(name))
 
     def base_element(self, name: str) -> str | None:
-        """The element type of an array or a domain over one."""
+        """Return the element type of an array or a domain over one."""
         return self.element(self.base(name))
 
     def array(self, name: str) -> str | None:
-        """The array type with elements of this type."""
+        """Return the array type with elements of this type."""
         return self.get(name).array
 
     def is_array(self, name: str) -> bool:
@@ -73,24 +73,24 @@ class TypeFacts:
         return name == "record" or self.is_complex(name)
 
     def columns(self, name: str) -> tuple[Column, ...] | None:
-        """The fields of a composite type or a domain over one, None for other types."""
+        """Return the fields of a composite type or a domain over one, None for other types."""
         type_ = self.get(self.base(name))
         return self._environment.columns(type_) if type_.kind == "c" else None
 
     def range_subtype(self, name: str) -> str | None:
-        """The type of a range's bounds."""
+        """Return the type of a range's bounds."""
         return _RANGE_SUBTYPES.get(name)
 
     def multirange_range(self, name: str) -> str | None:
-        """The range type that a multirange is made of."""
+        """Return the range type that a multirange is made of."""
         return _MULTIRANGES.get(name)
 
     def range_multirange(self, name: str) -> str | None:
-        """The multirange type made of this range type."""
+        """Return the multirange type made of this range type."""
         return next((multi for multi, range_ in _MULTIRANGES.items() if range_ == name), None)
 
     def collation(self, name: str) -> str | None:
-        """The collation of the type's values where none is given."""
+        """Return the collation of the type's values where none is given."""
         return self.get(name).collation
 
     def is_collatable(self, name: str) -> bool:
@@ -98,5 +98,5 @@ class TypeFacts:
         return self.get(name).collation is not None
 
     def format(self, name: str) -> str:
-        """The name that messages have for it (format_type_be)."""
+        """Return the name that messages have for it (format_type_be)."""
         return self._environment.format_type(name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def type_of(environment: Environment, type_name: ast.TypeName) -> tuple[Type, int]:
-    """The type that `type_name` means, and its modifier (-1: none).
+    """Return the type that `type_name` means, and its modifier (-1: none).
 
     Raises:
         UndefinedObject: there is no such type.
@@ -72,7 +72,7 @@ def split_relation_name(
 def schema_of_relation(
     environment: Environment, name: ast.RangeVar, position: int = -1
 ) -> str | None:
-    """The schema that a relation's name gives.
+    """Return the schema that a relation's name gives.
 
     Raises:
         FeatureNotSupported: it is another database's, at `position`.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def make_window_function(
     analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr | None
 ) -> nodes.WindowFunc:
-    """The call of a window function, or of an aggregate as one.
+    """Return the call of a window function, or of an aggregate as one.
 
     Args:
         last_set: the last set-returning call before the arguments were analysed.
@@ -89,7 +89,7 @@ def _check_clauses(analyzer: Analyzer, call: ResolvedCall, last_set: nodes.Expr 
 
 
 def _definition(analyzer: Analyzer, over: ast.WindowDef) -> ast.WindowDef:
-    """What OVER means: a window by name, or one made of another (OVER (w ORDER BY ...))."""
+    """Return what OVER means: a window by name, or one made of another (OVER (w ORDER BY ...))."""
     if over.name is not None:
         return _named(analyzer, over.name, over.pos)
     if over.ref_name is None:

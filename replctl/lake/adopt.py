@@ -56,7 +56,7 @@ def delta_settings(location: str) -> dict[str, str]:
 
 
 def collation_of(type_name: str) -> str | None:
-    """The collation that a column of a type has unless one is asked for."""
+    """Return the collation that a column of a type has unless one is asked for."""
     return (
         "default"
         if type_name in ("text", "varchar", "bpchar", "_text", "_varchar", "_bpchar")
@@ -101,7 +101,7 @@ def stored_physical_name(field: Mapping[str, Any]) -> str | None:
 
 
 def _type(declared: Any) -> tuple[str, int] | None:
-    """A Delta type as (type name, typmod)."""
+    """Return a Delta type as (type name, typmod)."""
     if isinstance(declared, dict):
         if declared.get("type") != "array":
             return None

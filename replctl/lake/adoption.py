@@ -33,7 +33,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NewestVersion:
-    """What a Delta table is at its newest version.
+    """A Delta table at its newest version.
 
     Attributes:
         commit: of that version.

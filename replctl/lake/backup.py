@@ -37,8 +37,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What was copied: how many tables and files; and tables with a LOCATION, as (name, location),
-    which are not."""
+    """The result of a backup: how many tables and files; and tables with a LOCATION, as (name,
+    location), which are not."""
 
     tables: int
     files: int
@@ -162,7 +162,7 @@ _ELSEWHERE = f"""
 
 
 def _tables(catalog: Path) -> tuple[list[_Table], list[tuple[str, str]]]:
-    """The cluster's own tables, and those that lie elsewhere."""
+    """Return the cluster's own tables, and those that lie elsewhere."""
     with closing(sqlite3.connect(f"{catalog.as_uri()}?mode=ro", uri=True)) as connection:
         known = [_Table(*row) for row in connection.execute(_KNOWN)]
         elsewhere = [(str(name), str(place)) for name, place in connection.execute(_ELSEWHERE)]
@@ -200,7 +200,7 @@ def _copy_table(source: Path, target: Path, version: int) -> int:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All files below a folder; links are not followed."""
+    """Yield all files below a folder; links are not followed."""
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path))

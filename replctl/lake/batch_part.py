@@ -36,7 +36,8 @@ from replctl.spark import cancel_jobs
 
 @dataclass(frozen=True, slots=True)
 class TableWork:
-    """What is going to be written into a table, where that is done, and what has found no row."""
+    """A part of a batch: what is going to be written into a table, where that is done, and what has
+    found no row."""
 
     lane: Lane
     outcome: TableOutcome
@@ -101,7 +102,7 @@ class BatchPart:
         }
 
     def applied_filters(self) -> dict[int, tuple[AppliedFilter, ...]]:
-        """The row filters that the changes have passed, by the table's OID."""
+        """Return the row filters that the changes have passed, by the table's OID."""
         return {
             self.families[name][0].oid: item.relation.filters
             for item, _start in self._changes
@@ -109,7 +110,7 @@ class BatchPart:
         }
 
     def works(self, done: Mapping[int, int | None], stack: ExitStack) -> list[TableWork]:
-        """What is going to be written into each table.
+        """Return what is going to be written into each table.
 
         Args:
             done: tables into which it is written already, each with its version before that.
@@ -169,7 +170,8 @@ class BatchPart:
 
 
 class _Problems:
-    """What the tables of a batch do not take: of several problems the first is reported."""
+    """The changes that the tables of a batch do not take: of several problems the first is
+    reported."""
 
     def __init__(self) -> None:
         self._found: list[ReplicationConflict] = []
@@ -178,8 +180,8 @@ class _Problems:
     def of(
         self, changes: RelationChanges, first_action: Callable[[], tuple[int, str] | None]
     ) -> Iterator[None]:
-        """What fails here concerns changes of one relation; if nothing else is known, the first of
-        them.  It is no problem if nothing is sent.
+        """Around work: an error concerns changes of one relation; if nothing else is known, the
+        first of them.  It is no problem if nothing is sent.
 
         Args:
             first_action: finds that change's position and action.
@@ -205,7 +207,7 @@ class _Problems:
 
     @contextmanager
     def of_truncation(self, truncation: Truncation) -> Iterator[None]:
-        """What fails here concerns a TRUNCATE."""
+        """Around work: an error concerns a TRUNCATE."""
         try:
             yield
         except PostgresError as error:
@@ -221,8 +223,8 @@ class _Problems:
 def _after_truncations(
     batch: ChangeBatch, truncations: tuple[Truncation, ...], first: int, last: int
 ) -> Iterator[tuple[RelationChanges, int]]:
-    """The changes of a batch at positions from `first` to `last`, for each relation those behind
-    its last TRUNCATE, with the position that they start from."""
+    """Yield the changes of a batch at positions from `first` to `last`, for each relation those
+    behind its last TRUNCATE, with the position that they start from."""
     starts = {name: t.position + 1 for t in truncations for name in t.relations}
     for item in batch.changes:
         start = starts.get((item.relation.schema, item.relation.name), first)

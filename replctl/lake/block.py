@@ -169,7 +169,7 @@ def _place(block: TransactionBlock, name: str) -> int:
 
 
 def _versions(session: Session, block: TransactionBlock) -> dict[int, int]:
-    """The versions of the tables that the block may have written."""
+    """Return the versions of the tables that the block may have written."""
     with session.read() as catalog:
         relations = load_relations(catalog, block.locked)
     found = {

@@ -1,5 +1,5 @@
-"""What others change of the columns of a relation's Delta table: they add some, rename, drop or put
-back others.
+"""Changes that others make to the columns of a relation's Delta table: they add some, rename, drop
+or put back others.
 
 With column mapping a column is known by its physical name, which stays when it is renamed (Delta's
 protocol, section "Column Mapping").  Without it, and where a version replaces the whole schema, a

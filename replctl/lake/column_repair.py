@@ -45,7 +45,7 @@ class ColumnFault:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What ends a fault.
+    """The statements that end a fault.
 
     Attributes:
         database: of the publisher.
@@ -61,11 +61,11 @@ class Repair:
 
     @property
     def hint(self) -> str | None:
-        """What is to be done at the publisher."""
+        """Return what is to be done at the publisher."""
         return self._use(self.statements) if self.statements else None
 
     def hint_for_slot(self, name: str) -> str:
-        """What is to be done so that a slot's later changes can be listed."""
+        """Return what is to be done so that a slot's later changes can be listed."""
         skip = f"SELECT pg_replication_slot_advance({quote_literal(name)}, pg_current_wal_lsn());"
         return self._use([*self.statements, skip])
 
@@ -73,7 +73,7 @@ class Repair:
         return f'In database "{self.database}", use {" ".join(statements)}'
 
     def hint_for(self, subscription: Subscription) -> str:
-        """What is to be done, at the publisher and at a subscription."""
+        """Return what is to be done, at the publisher and at a subscription."""
         if self.leaves:
             then = publication_refresh(subscription)
         else:

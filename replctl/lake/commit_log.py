@@ -92,8 +92,8 @@ UNREADABLE = (
 
 
 def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
-    """Whether Delta's log of a relation has versions that are not in ours, or not those any more
-    that ours has: a listing, and a look at the newest one that we know.
+    """Return whether Delta's log of a relation has versions that are not in ours, or not those any
+    more that ours has: a listing, and a look at the newest one that we know.
 
     Raises:
         UndefinedFile: it is not there (58P01).
@@ -106,7 +106,8 @@ def has_unlogged_versions(catalog: Catalog, relation: Relation) -> bool:
 
 
 def tables_behind(catalog: Catalog, relids: Collection[int] | None = None) -> list[int]:
-    """The tables of the database, all or some, of which that is so, or that cannot be listed."""
+    """Return the tables of the database, all or some, of which that is so, or that cannot be
+    listed."""
     behind = []
     for table in logged_tables(catalog, relids):
         try:
@@ -192,7 +193,7 @@ def put_back_hint(relation: Relation) -> str:
 
 
 def unlogged_commits(catalog: Catalog, cluster: Cluster, relation: Relation) -> list[DeltaCommit]:
-    """What Delta's log of a relation has and ours has not, as `commits_since`."""
+    """Return what Delta's log of a relation has and ours has not, as `commits_since`."""
     return commits_since(
         catalog, cluster, relation, last_logged_version(catalog.connection, relation.oid)
     )
@@ -399,7 +400,7 @@ def check_written(
 
 
 def not_carried_out(relation: Relation) -> DataCorrupted:
-    """The error of a write that Delta has taken for one that was done already."""
+    """Return the error of a write that Delta has taken for one that was done already."""
     assert relation.storage is not None
     return DataCorrupted(
         f'a write into table "{relation.qualified_name}" was not carried out',
@@ -555,8 +556,8 @@ def _enter(
 
 
 def _action(location: str, commit: DeltaCommit) -> str:
-    """What a commit does to rows; of what replctl has not marked itself, its actions say it: one
-    that is called TRUNCATE is one only if it leaves nothing."""
+    """Return what a commit does to rows; of what replctl has not marked itself, its actions say it:
+    one that is called TRUNCATE is one only if it leaves nothing."""
     if not commit.changes_data:
         return NONE
     if commit.mark is not None:
@@ -566,8 +567,8 @@ def _action(location: str, commit: DeltaCommit) -> str:
 
 
 def _detail(commit: DeltaCommit) -> dict[str, object] | None:
-    """How its changes are read: whether images of updates have to be paired by row id, as ours say,
-    and others' may need it; and whether versions have to be compared."""
+    """Return how its changes are read: whether images of updates have to be paired by row id, as
+    ours say, and others' may need it; and whether versions have to be compared."""
     may_change_keys = (
         commit.operation in ("UPDATE", "MERGE") if commit.mark is None else commit.mark.changes_keys
     )

@@ -22,7 +22,7 @@ _LONGEST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CommitMark:
-    """What replctl says of one of its commits.
+    """The mark that replctl gives one of its commits.
 
     Attributes:
         nonce: of the intent to write the relation.
@@ -52,7 +52,7 @@ class CommitMark:
 
     @property
     def place(self) -> str:
-        """What only one commit of a relation bears: nonce and number."""
+        """Return what only one commit of a relation bears: nonce and number."""
         return f"{self.nonce}/{self.number}"
 
 
@@ -96,7 +96,7 @@ def mark_of(user_metadata: object, key: bytes, relid: int) -> CommitMark | None:
 
 
 def _mark(body: Mapping[str, Any]) -> CommitMark:
-    """The mark of a body that is signed, and so as `signed_text` has made it."""
+    """Return the mark of a body that is signed, and so as `signed_text` has made it."""
     known = {field.name for field in fields(CommitMark)}
     said = {name: value for name, value in body.items() if name in known}
     for name in ("undoes", "origin_at"):

@@ -14,7 +14,7 @@ from replctl.session import Session
 
 @contextmanager
 def changing_definitions(session: Session) -> Iterator[Catalog]:
-    """The catalogs to change by DDL, as one transaction.
+    """Yield the catalogs to change by DDL, as one transaction.
 
     What others have committed to tables so far enters the log first, so that it is decoded under
     the definitions that were in force then: a listing of each table's log, no Spark.  What blocks

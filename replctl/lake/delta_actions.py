@@ -30,7 +30,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class BrokenLogError(ValueError):
-    """What is wrong with a file of a log, as the end of a sentence."""
+    """A fault of a file of a log, as the end of a sentence."""
 
 
 def parse_actions(content: bytes) -> list[dict[str, Any]]:

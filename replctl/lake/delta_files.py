@@ -118,7 +118,7 @@ def _list(files: Iterator[tuple[str, float]], location: str) -> list[tuple[str, 
 
 
 def table_size(location: str) -> int:
-    """Bytes of the files that a table consists of now; 0, where there is no table.
+    """Return bytes of the files that a table consists of now; 0, where there is no table.
 
     Raises:
         ObjectNotInPrerequisiteState: as `unneeded_files`.
@@ -167,7 +167,7 @@ def has_files_elsewhere(location: str) -> bool:
 
 
 def is_empty_at(location: str, version: int) -> bool:
-    """Whether a table has no files at a version; not, where the log does not say it."""
+    """Return whether a table has no files at a version; not, where the log does not say it."""
     try:
         return not files_at(location, version)
     except ObjectNotInPrerequisiteState:

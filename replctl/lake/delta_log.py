@@ -113,7 +113,7 @@ class DeltaCommit:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it is replctl's own and changes no row for anybody."""
+        """Return whether it is replctl's own and changes no row for anybody."""
         return self.mark is not None and self.mark.silent
 
     @property
@@ -122,7 +122,7 @@ class DeltaCommit:
         return () if self.mark is None else self.mark.undoes
 
     def is_of(self, xid: int) -> bool:
-        """Whether it is replctl's own, of this transaction."""
+        """Return whether it is replctl's own, of this transaction."""
         return self.mark is not None and self.mark.xid == xid
 
     @property
@@ -136,7 +136,9 @@ class DeltaCommit:
         counts = [int(self.metrics[name]) for name in names if name in self.metrics]
         if not counts:
             return None
-        if self.operation == "WRITE":  # replaceWhere outputs what lies beside what it replaces, too
+        if (
+            self.operation == "WRITE"
+        ):  # replaceWhere outputs what lies outside of what it replaces, too
             written = sum(counts) - int(self.metrics.get("numCopiedRows", 0))
             return max(written, int(self.metrics.get("numDeletedRows", 0)))
         return sum(counts)
@@ -153,7 +155,8 @@ class DeltaCommit:
 
 
 def latest_version(location: str) -> int | None:
-    """The newest version of the table at `location`, by a listing; None where there is no table."""
+    """Return the newest version of the table at `location`, by a listing; None where there is no
+    table."""
     return max(log_versions(location), default=None)
 
 
@@ -165,7 +168,7 @@ def readable_after(location: str, version: int) -> int:
 
 
 def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
-    """The commits newer than `version`, oldest first.
+    """Yield the commits newer than `version`, oldest first.
 
     Raises:
         UndefinedFile: there is no table, although it had that version: its storage is not there.
@@ -189,7 +192,7 @@ def commits_after(location: str, version: int) -> Iterator[DeltaCommit]:
 
 
 def read_commit(location: str, version: int) -> DeltaCommit:
-    """What one version of a table is.
+    """Return what one version of a table is.
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
@@ -371,7 +374,7 @@ def _digest(folder: TableFolder, name: str, _state: tuple[int, int, int]) -> str
 
 
 def schema_at(location: str) -> dict[str, Any]:
-    """The newest metaData action of the log: schema, partition columns, properties.
+    """Return the newest metaData action of the log: schema, partition columns, properties.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -381,7 +384,7 @@ def schema_at(location: str) -> dict[str, Any]:
 
 
 def stored_columns(location: str) -> list[dict[str, Any]]:
-    """The columns of a table, as Delta describes them: each has a name and a type.
+    """Return the columns of a table, as Delta describes them: each has a name and a type.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -425,7 +428,7 @@ def _newest_action(location: str, kind: str) -> dict[str, Any]:
 
 
 def table_properties(location: str) -> dict[str, str]:
-    """The properties of a table that are set.
+    """Return the properties of a table that are set.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -435,7 +438,7 @@ def table_properties(location: str) -> dict[str, str]:
 
 
 def stored_names(location: str) -> set[str]:
-    """The names of a table's columns, in lower case: Delta does not tell `A` from `a`.
+    """Return the names of a table's columns, in lower case: Delta does not tell `A` from `a`.
 
     Raises:
         UndefinedTable: there is no Delta table.
@@ -459,7 +462,7 @@ def written_step(location: str, application: str) -> int | None:
 
 
 def applied_step(location: str, application: str, version: int) -> int | None:
-    """The transaction version that `application` has written in a version of the table."""
+    """Return the transaction version that `application` has written in a version of the table."""
     for action in read_actions(location, version):
         txn = action.get("txn")
         if txn is not None and txn["appId"] == application:
@@ -468,7 +471,7 @@ def applied_step(location: str, application: str, version: int) -> int | None:
 
 
 def read_actions(location: str, version: int) -> list[dict[str, Any]]:
-    """The actions of one version.
+    """Return the actions of one version.
 
     Raises:
         ObjectNotInPrerequisiteState: it is not in the log.
@@ -509,7 +512,8 @@ def read_checkpoint(
     columns: list[str],
     paths: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows of the checkpoint at a version, or of the newest (None); none, if there is none.
+    """Return the rows of the checkpoint at a version, or of the newest (None); none, if there is
+    none.
 
     Args:
         columns: only these, by their paths: `add.path`.
@@ -558,7 +562,7 @@ def _checkpoint_rows(
 
 
 def checkpoints(names: list[str]) -> dict[int, list[str]]:
-    """The checkpoints of a log that are whole: the files of each, by version."""
+    """Return the checkpoints of a log that are whole: the files of each, by version."""
     parts: dict[tuple[int, int, str], list[str]] = {}
     for name in names:
         match = _CHECKPOINT_FILE.fullmatch(name)
@@ -569,7 +573,7 @@ def checkpoints(names: list[str]) -> dict[int, list[str]]:
 
 
 def log_names(location: str) -> list[str]:
-    """The names of the files of a table's log; none, where there is no table.
+    """Return the names of the files of a table's log; none, where there is no table.
 
     Raises:
         IoError: they cannot be listed.

@@ -1,4 +1,4 @@
-"""What a Delta table asks of those who read and write it (Delta's protocol, section "Protocol
+"""The demands of a Delta table on those who read and write it (Delta's protocol, section "Protocol
 Evolution").
 
 A table with a reader feature that is not known here may keep rows, or commits, where nobody looks
@@ -31,8 +31,8 @@ _READER_FEATURES = frozenset(
         "variantType-preview",
     }
 )
-#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), beside those
-#: that are also reader features.
+#: The writer features that Delta 4.4 writes (TableFeature.allSupportedFeaturesMap), in addition to
+#: those that are also reader features.
 _WRITER_FEATURES = _READER_FEATURES | {
     "allowColumnDefaults",
     "appendOnly",

@@ -1,4 +1,4 @@
-"""What a Delta table asks of its rows: NOT NULL, CHECK, generated and identity columns, whether
+"""The rules of a Delta table for its rows: NOT NULL, CHECK, generated and identity columns, whether
 rows may change, and what partition columns can hold.
 
 Delta's protocol, sections "Column Invariants", "CHECK Constraints", "Append-only Tables",

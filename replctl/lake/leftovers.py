@@ -1,4 +1,4 @@
-"""What a write that failed leaves in a table's directory: files that no commit names.
+"""Leftovers of a failed write in a table's directory: files that no commit names.
 
 Delta removes nothing of a failed write (`DelayedCommitProtocol.abortJob`).
 """

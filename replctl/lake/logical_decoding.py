@@ -62,8 +62,8 @@ def decode(
     publications: Sequence[str] | None = None,
     wanted: int = 0,
 ) -> Iterator[DecodedTransaction | Message]:
-    """What was committed in (from_lsn, to_lsn], in order, and between it messages that belong to no
-    transaction.
+    """Yield what was committed in (from_lsn, to_lsn], in order, and between it messages that belong
+    to no transaction.
 
     Args:
         slot_name: the slot that is read, for hints.
@@ -125,7 +125,7 @@ class _Batch:
             check_readable(catalog, load_relations(catalog, oids).values())
 
     def transactions(self) -> Iterator[DecodedTransaction]:
-        """Each of the transactions with its changes."""
+        """Yield each of the transactions with its changes."""
         rows = self._row_changes()
         for commit in self._commits:
             yield DecodedTransaction(
@@ -179,7 +179,7 @@ class _Batch:
         return publication_set.changes_of(relation)
 
     def _table(self, entry: LogEntry) -> _Table | None:
-        """The table of an entry, unless it is not published."""
+        """Return the table of an entry, unless it is not published."""
         place = self._places.get(entry.lsn)
         return None if place is None else self._tables[place]
 
@@ -211,7 +211,8 @@ class _Batch:
                 yield table.decoded
 
     def _row_changes(self) -> dict[int, list[RowChange]]:
-        """The changed rows of each entry, by its LSN: one query for each table and definition."""
+        """Return the changed rows of each entry, by its LSN: one query for each table and
+        definition."""
         groups: dict[int, list[LogEntry]] = defaultdict(list)
         for commit in self._commits:
             for entry in commit.entries:
@@ -252,7 +253,7 @@ class _Batch:
 
 
 def _as_changed(published: PublishedRelation, entry: LogEntry) -> PublishedRelation:
-    """A table with the types that its columns had when rows changed, in the same transaction
+    """Return a table with the types that its columns had when rows changed, in the same transaction
     perhaps as the types."""
     if entry.version is None:
         return published

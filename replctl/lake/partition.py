@@ -40,7 +40,8 @@ def _children(parent: Relation, descendants: dict[int, Relation]) -> list[Relati
 def partition_rules(
     root: Relation, path: list[Relation], descendants: dict[int, Relation]
 ) -> tuple[PartitionRule, ...]:
-    """Which rows the leaf at the end of a path takes, in the numbering of the root's columns."""
+    """Return which rows the leaf at the end of a path takes, in the numbering of the root's
+    columns."""
     rules = []
     parent = root
     for child in path:
@@ -51,7 +52,7 @@ def partition_rules(
 
 
 def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[PartitionRule, ...]:
-    """Which rows a partition takes, by all the bounds above it; () for what is no partition.
+    """Return which rows a partition takes, by all the bounds above it; () for what is no partition.
 
     Args:
         family: it and all relations of its tree.
@@ -66,8 +67,8 @@ def own_rules(relation: Relation, family: dict[int, Relation]) -> tuple[Partitio
 
 
 def partition_tree(catalog: Catalog, relation: Relation) -> dict[int, Relation]:
-    """A relation with all that is below it and, if it is a partition, the whole tree that it stands
-    in."""
+    """Return a relation with all that is below it and, if it is a partition, the whole tree that it
+    stands in."""
     top = ([relation.oid, *ancestors_of(catalog, relation.oid)])[-1]
     return load_relations(catalog, descendants_of(catalog, top))
 

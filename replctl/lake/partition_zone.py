@@ -37,7 +37,7 @@ _CHECKPOINT = ["add.partitionValues", "remove.partitionValues"]
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a log says of partition values.
+    """Facts of a log about partition values.
 
     Attributes:
         newest, file_state: the version up to which it was read.

@@ -1,4 +1,4 @@
-"""What a publisher had at an LSN of the past."""
+"""The rows that a publisher had at an LSN of the past."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a subscription has not applied yet, from the publisher's log: nothing is decoded, and Spark
-is not needed."""
+"""The changes that a subscription has not applied yet, from the publisher's log: nothing is
+decoded, and Spark is not needed."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _is_wanted(
     starts: Mapping[tuple[str, str], int],
     origin: str,
 ) -> bool:
-    """Whether a subscription takes an entry: of a table that it has, and that is so far."""
+    """Return whether a subscription takes an entry: of a table that it has, and that is so far."""
     start = starts.get(published.get(entry.relid, ("", "")))
     is_of_origin = origin.lower() != "none" or entry.origin is None
     return start is not None and is_of_origin and entry.commit_lsn > start
 
 
 def decoded_rows(entry: LogEntry, relations: Mapping[int, Relation], unknown: int) -> int:
-    """How many changes decoding an entry gives, or `unknown`."""
+    """Return how many changes decoding an entry gives, or `unknown`."""
     relation = relations.get(entry.relid)
     if entry.action == BREAK:
         return unknown

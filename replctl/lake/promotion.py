@@ -39,7 +39,7 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """What a table tells of the end of a lost log.
+    """The end of a lost log, as one table shows it.
 
     Attributes:
         database: its name.
@@ -61,13 +61,13 @@ class FoundTable:
 
     @property
     def is_as_known(self) -> bool:
-        """Whether the catalog knew the table as it is."""
+        """Return whether the catalog knew the table as it is."""
         return self.newest == self.known and not (self.entered or self.undone or self.is_broken)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInStorage:
-    """What the tables tell of the end of a lost log.
+    """The end of a lost log, as all tables together show it.
 
     Attributes:
         entered: versions of tables that are committed transactions now.
@@ -134,7 +134,7 @@ def _look_up(cluster: Cluster, connection: Connection, *, without_tables: bool) 
 
 
 def _missing(catalog: Catalog) -> list[Relation]:
-    """The tables of a database that have been written and are not there."""
+    """Return the tables of a database that have been written and are not there."""
     relations = load_relations(catalog, relation_oids(catalog, "rm"))
     return [relation for relation in relations.values() if _is_missing(relation)]
 

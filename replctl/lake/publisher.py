@@ -142,7 +142,7 @@ class LakePublisher:
     # -- the log and slots
 
     def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
-        """The end of the log; what foreign writers have committed is entered first, without
+        """Return the end of the log; what foreign writers have committed is entered first, without
         Spark.
 
         Raises:
@@ -160,18 +160,18 @@ class LakePublisher:
             return insert_lsn(connection)
 
     def digest_at(self, lsn: int) -> str | None:
-        """The digest of the newest commit at or before an LSN (catalog/commit_digest.py)."""
+        """Return the digest of the newest commit at or before an LSN (catalog/commit_digest.py)."""
         with self._session.cluster.begin(write=False) as connection:
             return digest_at(connection, lsn)
 
     def has_position(self, position: LogPosition) -> bool:
-        """Whether a position that a subscription remembers is one of the log."""
+        """Return whether a position that a subscription remembers is one of the log."""
         with self._session.cluster.begin(write=False) as connection:
             return is_in_log(connection, position)
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
-        slot.
+        """Return how far the subscription of a slot has said to be; 0, if it has not; None, if
+        there is no slot.
 
         Raises:
             SlotInvalidated: it was invalidated (55000).
@@ -184,7 +184,7 @@ class LakePublisher:
         return slot.applied_lsn
 
     def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
-        """The end of the log, or by a failover slot what the standbys that
+        """Return the end of the log, or by a failover slot what the standbys that
         synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
         end = self.current_lsn(needed)
         with self._session.cluster.begin(write=False) as connection:
@@ -284,7 +284,7 @@ class LakePublisher:
         dismiss_walsender(self._session.cluster, slot_name, client)
 
     def slot_position(self, name: str) -> int:
-        """The LSN that a slot has confirmed.
+        """Return the LSN that a slot has confirmed.
 
         Raises:
             UndefinedObject: there is no such slot (42704).
@@ -315,7 +315,7 @@ class LakePublisher:
     # -- what is published
 
     def missing_publications(self, names: Sequence[str]) -> list[str]:
-        """Those of the publications that do not exist, in the order of `names`."""
+        """Return those of the publications that do not exist, in the order of `names`."""
         with self._session.read() as catalog:
             existing = {publication.name for publication in list_publications(catalog)}
         return [name for name in names if name not in existing]
@@ -323,8 +323,8 @@ class LakePublisher:
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[tuple[str, str]]
     ) -> list[str]:
-        """Those of the publications, by name, with tables that subscriptions write into, or parts
-        of which they do, or of which they are parts.
+        """Return those of the publications, by name, with tables that subscriptions write into, or
+        parts of which they do, or of which they are parts.
 
         Args:
             known: tables that do not matter.
@@ -340,7 +340,7 @@ class LakePublisher:
             )
 
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
-        """The relations of the publications.
+        """Return the relations of the publications.
 
         Raises:
             FeatureNotSupported: the publications list different columns of a table, or a row filter
@@ -371,8 +371,8 @@ class LakePublisher:
     def copy(
         self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """The rows to copy: any row filter of the publications lets them pass; `publish` does not
-        matter.
+        """Return the rows to copy: any row filter of the publications lets them pass; `publish`
+        does not matter.
 
         Raises:
             UndefinedTable: the relation is not published, or gone.
@@ -416,7 +416,7 @@ class LakePublisher:
         return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
 
     def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
-        """The conditions that policies put on the rows that a copy reads.
+        """Return the conditions that policies put on the rows that a copy reads.
 
         Raises:
             InsufficientPrivilege: there are some, and row_security is off.
@@ -448,7 +448,7 @@ class LakePublisher:
         return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
 
     def past_snapshot(self, schema_name: str, name: str, lsn: int) -> Snapshot:
-        """The version of each leaf of a relation that an LSN has.
+        """Return the version of each leaf of a relation that an LSN has.
 
         Raises:
             UndefinedTable: there was no such relation.
@@ -456,7 +456,7 @@ class LakePublisher:
         return past_snapshot(self._session, schema_name, name, lsn)
 
     def relation_size(self, schema_name: str, name: str) -> int:
-        """Bytes of the files that a relation's rows are in now."""
+        """Return bytes of the files that a relation's rows are in now."""
         relation = self._relation(schema_name, name)
         with self._session.read() as catalog:
             leaves = leaf_partitions(catalog, relation)
@@ -467,7 +467,7 @@ class LakePublisher:
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """The LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
+        """Return the LSNs in (from_lsn, to_lsn) at which what these publications publish becomes
         another."""
         with self._session.read() as catalog:
             entries = entries_between(catalog, from_lsn, to_lsn)
@@ -485,7 +485,7 @@ class LakePublisher:
         return result
 
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """The LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
+        """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
         with self._session.read() as catalog:
             entries = entries_between(catalog, from_lsn, to_lsn)
         return sorted({entry.commit_lsn for entry in entries})
@@ -499,7 +499,8 @@ class LakePublisher:
         origin: str,
         max_changes: int,
     ) -> list[int]:
-        """The LSNs at which to end batches of so many changes, by the statistics of Delta's log."""
+        """Return the LSNs at which to end batches of so many changes, by the statistics of Delta's
+        log."""
         return batch_ends(
             self._session, publications, from_lsn, to_lsn, starts, origin, max_changes
         )
@@ -511,7 +512,8 @@ class LakePublisher:
         origin: str,
         to_lsn: int,
     ) -> dict[tuple[str, str], PendingChanges]:
-        """What the log has up to an LSN of relations that are published; nothing is decoded."""
+        """Return what the log has up to an LSN of relations that are published; nothing is
+        decoded."""
         return pending_changes(self._session, publications, starts, origin, to_lsn)
 
     @contextmanager
@@ -526,7 +528,7 @@ class LakePublisher:
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
-        """The changes committed in (from_lsn, to_lsn], under the definitions in force there.
+        """Yield the changes committed in (from_lsn, to_lsn], under the definitions in force there.
 
         Raises:
             UndefinedObject: there is no such publication (42704); one that was made later did not
@@ -697,8 +699,8 @@ class LakePublisher:
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """What publications there are of those asked for, and what they send of which table; what is
-    wrong with others."""
+    """The publications that exist of those asked for, and what they send of which table; the faults
+    of others."""
 
     publications: frozenset[str]
     relations: dict[int, PublishedRelation]
@@ -714,7 +716,8 @@ class _Placed:
 
 
 def _is_written(catalog: Catalog, relation: Relation) -> bool:
-    """Whether a subscription writes into a table, or into its partitions or what it is one of."""
+    """Return whether a subscription writes into a table, or into its partitions or what it is one
+    of."""
     family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
     return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
 
@@ -722,7 +725,7 @@ def _is_written(catalog: Catalog, relation: Relation) -> bool:
 def _definitions(
     catalog: Catalog, publications: Sequence[str], relids: Collection[int]
 ) -> _Definitions:
-    """The definitions in force of tables that change; they are found by their own OIDs."""
+    """Return the definitions in force of tables that change; they are found by their own OIDs."""
     publication_set = PublicationSet.of_names(catalog, publications)
     found: dict[int, PublishedRelation] = {}
     problems: list[PostgresError] = []
@@ -773,7 +776,7 @@ def _feed_versions(entries: Sequence[_Placed]) -> tuple[FeedVersion, ...]:
 def _pieces(
     published: PublishedRelation, versions: Sequence[FeedVersion]
 ) -> list[tuple[PublishedRelation, tuple[FeedVersion, ...]]]:
-    """The versions of a table, by the types that its columns had then."""
+    """Return the versions of a table, by the types that its columns had then."""
     relation, pieces = published.relation, []
     for types, group in groupby(versions, key=lambda v: relation_at(relation, v.version).columns):
         own = tuple(group)
@@ -783,13 +786,13 @@ def _pieces(
 
 
 def _changed_types(relation: Relation, other: Relation) -> set[str]:
-    """The names of the columns that have different types."""
+    """Return the names of the columns that have different types."""
     pairs = zip(relation.columns, other.columns, strict=True)
     return {a.name for a, b in pairs if (a.type, a.typmod) != (b.type, b.typmod)}
 
 
 def _with_texts(remote: RemoteRelation, names: Collection[str]) -> RemoteRelation:
-    """A relation whose columns of these names are sent as texts of different types."""
+    """Return a relation whose columns of these names are sent as texts of different types."""
     columns = tuple(
         RemoteColumn(column.name, "text", -1) if column.name in names else column
         for column in remote.columns
@@ -818,7 +821,7 @@ def _text_source(source: ChangeSource, root: Relation, names: Collection[str]) -
 
 
 def feed_version(entry: LogEntry, position: int) -> FeedVersion:
-    """The version of a table that an entry of the log is."""
+    """Return the version of a table that an entry of the log is."""
     assert entry.version is not None
     return FeedVersion(
         entry.version,
@@ -829,7 +832,7 @@ def feed_version(entry: LogEntry, position: int) -> FeedVersion:
 
 
 def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
-    """What is to be decoded of a published table: some of its versions, oldest first."""
+    """Return what is to be decoded of a published table: some of its versions, oldest first."""
     relation, root = published.relation, published.published_as
     key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
     names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
@@ -864,7 +867,7 @@ def _has_other_writers(leaf: Relation) -> bool:
 
 
 def _remote_table(table: TableToCopy) -> RemoteRelation:
-    """A relation as it is copied, and what is published of its changes."""
+    """Return a relation as it is copied, and what is published of its changes."""
     return replace(
         _remote(table.relation, table.columns),
         filters=applied_filters(table.relation, [table.filters]),
@@ -873,7 +876,7 @@ def _remote_table(table: TableToCopy) -> RemoteRelation:
 
 
 def _remote_changes(published: PublishedRelation) -> RemoteRelation:
-    """A relation as its changes are sent; rows come by INSERT and UPDATE."""
+    """Return a relation as its changes are sent; rows come by INSERT and UPDATE."""
     added = [
         filters
         for action, filters in published.filters.items()
@@ -891,7 +894,7 @@ def _sent(remote: RemoteRelation) -> tuple[SentColumn, ...]:
 
 
 def _no_rows(table: TableToCopy) -> str:
-    """A copy of a table that nobody has written yet."""
+    """Return a copy of a table that nobody has written yet."""
     source = replace(numbered_as(table.relation, table.relation), location=None)
     return copied_sql([CopySource(source, table.columns, table.filters)])
 

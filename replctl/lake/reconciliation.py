@@ -1,5 +1,5 @@
-"""What a reconcile has found, kept while it is overtaken by others: only the keys that they have
-changed are compared again."""
+"""The difference that a reconcile has found, kept while it is overtaken by others: only the keys
+that they have changed are compared again."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Reconciliation:
     def _foreign_changes(
         self, table: ReplicatedTable, mending: Mending, relations: Mapping[int, Relation]
     ) -> list[ForeignChanges] | None:
-        """What others have done since the last comparison; None if everything has to be compared
-        again: rows are not matched by a key, or others have changed the schema."""
+        """Return what others have done since the last comparison; None if everything has to be
+        compared again: rows are not matched by a key, or others have changed the schema."""
         found = self._found
         assert found is not None
         if not table.target.key or not _is_narrower(mending, found.mending):

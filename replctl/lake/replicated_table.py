@@ -83,12 +83,12 @@ class ReplicatedTable:
 
     @property
     def has_no_own_columns(self) -> bool:
-        """Whether all columns are sent, or generated."""
+        """Return whether all columns are sent, or generated."""
         columns = self.target.columns
         return all(c.sent is not None or c.generated is not None for c in columns)
 
     def isolated_positions(self, changes: RelationChanges) -> set[int]:
-        """The changes that have to be applied without those of other transactions."""
+        """Return the changes that have to be applied without those of other transactions."""
         if not self.target.key:
             return set(changes.positions)
         sent = [self.target.column(attnum).sent for attnum in self.target.key]
@@ -100,7 +100,7 @@ class ReplicatedTable:
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
-        """What a copy adds, or puts in the place of all rows.
+        """Yield what a copy adds, or puts in the place of all rows.
 
         Args:
             rows: the query of the rows to copy.
@@ -116,7 +116,7 @@ class ReplicatedTable:
 
     @contextmanager
     def reconciled(self, difference: Staged) -> Iterator[TableOutcome]:
-        """What makes the table equal to the published rows.
+        """Yield what makes the table equal to the published rows.
 
         Args:
             difference: where it differs from them.
@@ -138,7 +138,7 @@ class ReplicatedTable:
             yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
 
     def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
-        """How many rows the publisher does not send, those in a scope and all."""
+        """Return how many rows the publisher does not send, those in a scope and all."""
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
         in_scope, total = engine.count_unpublished(self.target, self.sent, cast(str, rows), filters)
@@ -146,7 +146,7 @@ class ReplicatedTable:
 
     @contextmanager
     def changed(self, changes: RelationChanges, first: int, last: int) -> Iterator[TableOutcome]:
-        """What the changes at positions from `first` to `last` do.
+        """Yield what the changes at positions from `first` to `last` do.
 
         Raises:
             ReplicationConflict: one of them does not fit.
@@ -163,7 +163,7 @@ class ReplicatedTable:
     def _outcome(
         self, changes: RelationChanges, first: int, last: int, *, is_prefix: bool = False
     ) -> Iterator[Outcome]:
-        """What changes do, if the table takes them.
+        """Yield what changes do, if the table takes them.
 
         Args:
             is_prefix: they are looked at for the row that the last of them makes.
@@ -187,7 +187,7 @@ class ReplicatedTable:
                 yield outcome
 
     def _check_privileges(self, converted: Staged, first: int, last: int) -> None:
-        """Whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
+        """Check whether the subscription may do all that is to be done (TargetPrivilegesCheck)."""
         if not self.denied_actions:
             return
         denied = "".join(self.denied_actions)
@@ -215,8 +215,8 @@ class ReplicatedTable:
     def _located(
         self, changes: RelationChanges, first: int, last: int, error: DataError
     ) -> ReplicationConflict:
-        """Where a value or an expression fails: the first change that fails without those after
-        it."""
+        """Return where a value or an expression fails: the first change that fails without those
+        after it."""
         positions = sorted(p for p in changes.positions if first <= p <= last)
         low, high = 0, len(positions) - 1
         while low < high:
@@ -237,8 +237,8 @@ class ReplicatedTable:
         return ReplicationConflict(position, error, name, Action(action).name, column)
 
     def _with_taken_values(self, count: Callable[[], int]) -> Target:
-        """The target, with a value for each of `count()` new rows taken from the sequences in its
-        defaults."""
+        """Return the target, with a value for each of `count()` new rows taken from the sequences
+        in its defaults."""
         columns = []
         for column in self.target.columns:
             default = None if column.sent is not None else column.default
@@ -324,7 +324,7 @@ def _as_next_value(node: nodes.Node) -> nodes.Node | None:
 
 @dataclass(frozen=True)
 class TableOutcome:
-    """What is going to be written into a table: its leaves by their number."""
+    """The rows that are going to be written into a table: its leaves by their number."""
 
     table: ReplicatedTable
     outcome: Outcome
@@ -370,11 +370,11 @@ class TableOutcome:
 
     @property
     def changes_keys(self) -> bool:
-        """Whether images of its updates have to be paired by row."""
+        """Return whether images of its updates have to be paired by row."""
         return self.outcome.moves_keys or self.outcome.matching != "key"
 
     def leaf_relid(self, number: int) -> int:
-        """The OID of a leaf."""
+        """Return the OID of a leaf."""
         return self.table.target.leaves[number].relid
 
     def write(self, number: int, relations: Mapping[int, Relation], note: CommitNote) -> None:
@@ -409,7 +409,7 @@ def written_leaves(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> dict[int, int | None]:
-    """Those of a batch's targets that it is written into, with their versions before.
+    """Return those of a batch's targets that it is written into, with their versions before.
 
     Args:
         targets: version before and step by OID.
@@ -425,7 +425,8 @@ def undone_leaves(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> set[int]:
-    """Those that it was written into, and that is undone: another write needs another step."""
+    """Return those that it was written into, and that is undone: another write needs another
+    step."""
     steps = _written_steps(session, tables, targets, application)
     return {relid for relid, is_undone in steps.items() if is_undone}
 
@@ -436,7 +437,7 @@ def _written_steps(
     targets: Mapping[int, tuple[int | None, int]],
     application: Callable[[int], str],
 ) -> dict[int, bool]:
-    """The targets whose step is in the table's log, each with whether it was undone."""
+    """Return the targets whose step is in the table's log, each with whether it was undone."""
     result: dict[int, bool] = {}
     for relid, (version, step) in targets.items():
         storage = tables[relid].storage if relid in tables else None
@@ -464,10 +465,10 @@ def first_action(
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> dict[str, int]:
-    """How many changes of each action are sent in a range."""
+    """Return how many changes of each action are sent in a range."""
     return session.engine().count_actions(_staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:
-    """The changes that a publisher of ours has decoded."""
+    """Return the changes that a publisher of ours has decoded."""
     return cast("Staged", rows)

@@ -51,7 +51,7 @@ class TableRewrite:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTable:
-    """What a rewrite has made.
+    """The table that a rewrite has made.
 
     Attributes:
         names: the names of the new columns in storage, by attnum.
@@ -99,7 +99,7 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
 
 
 def _reserved_name(session: Session, relation: Relation, wanted: str) -> str:
-    """A name for a new column, which no other one gets, whatever becomes of this one."""
+    """Return a name for a new column, which no other one gets, whatever becomes of this one."""
     assert relation.storage is not None
     stored = stored_names(relation.storage.location)
     with session.cluster.write(session.database_oid, session.xids) as catalog:

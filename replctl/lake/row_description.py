@@ -1,4 +1,4 @@
-"""What an error may show of a row to a role (execMain.c, genam.c, ri_triggers.c)."""
+"""The part of a row that an error may show to a role (execMain.c, genam.c, ri_triggers.c)."""
 
 from __future__ import annotations
 

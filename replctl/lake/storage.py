@@ -37,7 +37,7 @@ def give_storage(catalog: Catalog, relation: Relation) -> None:
 
 
 def _free_location(catalog: Catalog, wanted: str) -> str:
-    """A place without a table: a catalog that was restored gives numbers again."""
+    """Return a place without a table: a catalog that was restored gives numbers again."""
     location, number = wanted, 0
     while latest_version(located(catalog.connection, location)) is not None:
         number += 1
@@ -70,7 +70,7 @@ def renew_storage_column(
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """A name like `wanted` that a column can have in storage.
+    """Return a name like `wanted` that a column can have in storage.
 
     Args:
         taken: what it must not be, in lower case.

@@ -180,12 +180,12 @@ class LakeSubscriber:
         return int(self._session.setting("max_parallel_apply_workers_per_subscription"))
 
     def of_table(self, relation: SubscriptionRelation) -> LakeSubscriber:
-        """The same subscription's, for the synchronization of one table."""
+        """Return the same subscription's, for the synchronization of one table."""
         return LakeSubscriber(self._session, self._subscription, relation)
 
     def starts(self) -> dict[tuple[str, str], int]:
-        """The tables whose changes it takes, by (schema, name), each with the LSN after which they
-        count."""
+        """Return the tables whose changes it takes, by (schema, name), each with the LSN after
+        which they count."""
         return {
             name: relation.lsn or 0
             for name, relation in self.relations().items()
@@ -198,8 +198,8 @@ class LakeSubscriber:
         return 0 if self._table is None else self._table.relid
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
-        """The tables of the subscription by (schema, name); tables that were dropped are left
-        out."""
+        """Return the tables of the subscription by (schema, name); tables that were dropped are
+        left out."""
         with self._session.read() as catalog:
             states = subscription_relations(catalog, self._subscription.oid)
             names = relation_names(catalog, [state.relid for state in states])
@@ -213,7 +213,7 @@ class LakeSubscriber:
                 drop_origin(catalog.connection, self.of_table(relation).origin_name)
 
     def progress(self) -> int:
-        """The LSN of the publisher up to which changes are in."""
+        """Return the LSN of the publisher up to which changes are in."""
         with self._session.cluster.begin(write=False) as connection:
             return origin_progress(connection, self.origin_name) or 0
 
@@ -243,7 +243,7 @@ class LakeSubscriber:
         self._check.check_targets(None if self._table is None else self._table.relid)
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """The batch that a crash has left half written."""
+        """Return the batch that a crash has left half written."""
         with self._session.read() as catalog:
             return get_apply_batch(catalog, self._subscription.oid, self._relid)
 
@@ -349,7 +349,7 @@ class LakeSubscriber:
         rows: Rows,
         known: Reconciliation,
     ) -> RowCounts:
-        """A copy; when it is overtaken, a part of it may be written.
+        """Return a copy; when it is overtaken, a part of it may be written.
 
         Args:
             known: what a reconcile has found before it was overtaken.
@@ -421,7 +421,7 @@ class LakeSubscriber:
     def _mending(
         self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
     ) -> tuple[Deletion, Mending]:
-        """Which rows a reconcile deletes, and what else it may do."""
+        """Return which rows a reconcile deletes, and what else it may do."""
         root, remote = table.relation, table.remote
         with self._session.read() as catalog:
             ownership = row_ownership(
@@ -439,7 +439,7 @@ class LakeSubscriber:
     def _renewed_copy(
         self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
     ) -> CopySnapshot:
-        """The copy, with new steps for tables in which it was undone."""
+        """Return the copy, with new steps for tables in which it was undone."""
         undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
         if not undone:
             return copied
@@ -484,7 +484,8 @@ class LakeSubscriber:
     def planned_copy(
         self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
     ) -> RowCounts:
-        """How many rows a copy would write; nothing is written, and only a reconcile looks at them.
+        """Return how many rows a copy would write; nothing is written, and only a reconcile looks
+        at them.
 
         Raises:
             PostgresError: there is no table for them, or it may not be written.
@@ -508,7 +509,7 @@ class LakeSubscriber:
             raise conflict.error from conflict
 
     def pinned(self, name: tuple[str, str]) -> PinnedTarget:
-        """A table as a comparison with its publisher reads it, by (schema, name).
+        """Return a table as a comparison with its publisher reads it, by (schema, name).
 
         Raises:
             PostgresError: it is not synchronized yet, or cannot be read.
@@ -609,15 +610,15 @@ class LakeSubscriber:
                 undo_or_leave(self._session, xid)
 
     def _current(self, catalog: Catalog, relation: SubscriptionRelation) -> SubscriptionRelation:
-        """A table as the catalog has it now."""
+        """Return a table as the catalog has it now."""
         known = subscription_relations(catalog, self._subscription.oid)
         return next((item for item in known if item.relid == relation.relid), relation)
 
     # -- changes
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Whether there is a table that changes of a relation fit; apply asks also for relations
-        that it does not apply, as PostgreSQL's does."""
+        """Return whether there is a table that changes of a relation fit; apply asks also for
+        relations that it does not apply, as PostgreSQL's does."""
         if self._table is not None:
             return True
         try:
@@ -636,8 +637,8 @@ class LakeSubscriber:
         return table.has_no_own_columns
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
-        """The changes that cannot be composed with those of other transactions: they move keys, or
-        their table has no key."""
+        """Return the changes that cannot be composed with those of other transactions: they move
+        keys, or their table has no key."""
         found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
         return set().union(*side_by_side(found, cancel_jobs))
 
@@ -675,7 +676,7 @@ class LakeSubscriber:
     def _apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
     ) -> RowCounts:
-        """A batch; when it is overtaken, it is left unfinished."""
+        """Return a batch; when it is overtaken, it is left unfinished."""
         unfinished = self.unfinished_batch()
         part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
         with self._locked(part.families) as locked, ExitStack() as stack:
@@ -725,7 +726,7 @@ class LakeSubscriber:
 
     @contextmanager
     def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
-        """What `apply` would write now; nothing is locked, and nothing is written.
+        """Yield what `apply` would write now; nothing is locked, and nothing is written.
 
         Raises:
             ReplicationConflict: as `apply`.
@@ -741,13 +742,13 @@ class LakeSubscriber:
             yield [work.outcome for work in part.works(done, stack)]
 
     def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
-        """How many changes of each action (I, U, D) a relation has at some positions."""
+        """Return how many changes of each action (I, U, D) a relation has at some positions."""
         return count_actions(self._session, changes, first, last)
 
     def estimated_paths(
         self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
     ) -> list[str]:
-        """How changes are probably written, if it cannot be known what rows they meet.
+        """Return how changes are probably written, if it cannot be known what rows they meet.
 
         Args:
             counts: as `count_sent` gives them.
@@ -969,8 +970,8 @@ class LakeSubscriber:
                 yield _Locked(current, versions)
 
     def _writer(self, locked: _Locked, xid: int) -> TableWriter:
-        """A transaction that is finished after a crash, not undone: its batch, or its copy, tells
-        how."""
+        """Return a transaction that is finished after a crash, not undone: its batch, or its copy,
+        tells how."""
         with self._writing() as catalog:
             nonces = make_nonces(catalog.connection, xid, locked.relations)
         return TableWriter(
@@ -985,7 +986,7 @@ class LakeSubscriber:
 
     @contextmanager
     def _writing(self) -> Iterator[Catalog]:
-        """The catalog's state tables, which are no definitions."""
+        """Yield the catalog's state tables, which are no definitions."""
         with self._session.cluster.write(self._session.database_oid) as catalog:
             yield catalog
 

@@ -32,7 +32,7 @@ class TableFolder:
 
     @staticmethod
     def of(location: str) -> TableFolder:
-        """The folder of a table at a path or URI."""
+        """Return the folder of a table at a path or URI."""
         parts = urlsplit(location)
         if parts.scheme in ("", "file"):
             path = unquote(parts.path) if parts.scheme else location
@@ -41,14 +41,14 @@ class TableFolder:
 
     @staticmethod
     def absolute(location: str) -> str:
-        """A location that means the same wherever a program runs."""
+        """Return a location that means the same wherever a program runs."""
         parts = urlsplit(location)
         if parts.scheme == "file" and not parts.path.startswith("/"):
             return f"file:{quote(os.path.abspath(unquote(parts.path)))}"
         return location if parts.scheme else os.path.abspath(location)
 
     def names(self, path: str) -> list[str]:
-        """What lies directly in a folder."""
+        """Return what lies directly in a folder."""
         if self.is_local:
             return os.listdir(f"{self.location}/{path}")
         from pyarrow import fs
@@ -57,7 +57,7 @@ class TableFolder:
         return [info.base_name for info in system.get_file_info(fs.FileSelector(place))]
 
     def read(self, path: str) -> bytes:
-        """The content of a regular file."""
+        """Return the content of a regular file."""
         if self.is_local:
             with open(f"{self.location}/{path}", "rb", opener=_open_regular) as file:
                 return bytes(file.read())
@@ -82,7 +82,7 @@ class TableFolder:
     def read_parquet(
         self, path: str, columns: list[str], added: Collection[str] | None = None
     ) -> list[dict[str, Any]]:
-        """The rows of a Parquet file of a log that have something in some columns.
+        """Return the rows of a Parquet file of a log that have something in some columns.
 
         Args:
             added: of rows with an `add`, only those with one of these paths; None for all.
@@ -193,7 +193,7 @@ class TableFolder:
             yield TableFolder(f"{parts.scheme}://{parts.netloc}{path}", is_local=False)
 
     def has(self, path: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether there is a file of that name."""
         if self.is_local:
             return os.path.exists(f"{self.location}/{path}")
         from pyarrow import fs
@@ -202,7 +202,7 @@ class TableFolder:
         return bool(system.get_file_info(place).type != fs.FileType.NotFound)
 
     def delete(self, path: str, *, is_emptied: bool = False) -> None:
-        """Remove a file, and the check sum that Hadoop has put beside it, if they are there.
+        """Remove a file, and the check sum that Hadoop has put next to it, if they are there.
 
         The path is resolved below the folder: a link on the way is an error, not followed.
 
@@ -273,8 +273,8 @@ class TableFolder:
 
 
 def _rows(table: Any, added: Collection[str] | None) -> list[dict[str, Any]]:
-    """The rows of an Arrow table, as TableFolder.read_parquet: a checkpoint has a row for each file
-    of a table, of which few may matter."""
+    """Return the rows of an Arrow table, as TableFolder.read_parquet: a checkpoint has a row for
+    each file of a table, of which few may matter."""
     from pyarrow import array, compute, string
 
     kept = None

@@ -1,5 +1,5 @@
-"""What a table's metadata was at each version: schema, partition columns, and whether writers kept
-a change data feed.
+"""The metadata of a table at each version: schema, partition columns, and whether writers kept a
+change data feed.
 
 Delta's protocol, section "Change Metadata": a metaData action replaces the one before it.
 """
@@ -66,7 +66,7 @@ class TableMetadata:
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether all rows have row ids."""
+        """Return whether all rows have row ids."""
         return has_row_ids(self.action)
 
     @property

@@ -28,7 +28,7 @@ from replctl.spark import TableColumn, TableSource
 def table_source(
     relation: Relation, version: int | None = None, changed_in: Collection[int] = ()
 ) -> TableSource:
-    """A relation as something to read, at a Delta version or at the newest one (None).
+    """Return a relation as something to read, at a Delta version or at the newest one (None).
 
     Args:
         changed_in: versions whose changes are to be read.
@@ -65,8 +65,8 @@ def table_source(
 
 
 def relation_at(relation: Relation, version: int) -> Relation:
-    """A relation with the types, and the columns in storage, that its columns had at a version: a
-    transaction may change the type of a column whose rows it has changed before."""
+    """Return a relation with the types, and the columns in storage, that its columns had at a
+    version: a transaction may change the type of a column whose rows it has changed before."""
     storage = relation.storage
     if storage is None or not storage.former:
         return relation
@@ -91,8 +91,8 @@ def relation_at(relation: Relation, version: int) -> Relation:
 def written_source(
     relation: Relation, version: int, renamed_among: Collection[int] = ()
 ) -> TableSource:
-    """A relation with all the columns that its table had in storage at a version, those that had
-    other types among them, to read or write at the newest one.
+    """Return a relation with all the columns that its table had in storage at a version, those that
+    had other types among them, to read or write at the newest one.
 
     Args:
         renamed_among: versions to read, if others may have renamed or dropped columns since the
@@ -125,7 +125,7 @@ def numbered_as(
     version: int | None = None,
     changed_in: Collection[int] = (),
 ) -> TableSource:
-    """A leaf to read, its columns numbered as those of `root` with the same names.
+    """Return a leaf to read, its columns numbered as those of `root` with the same names.
 
     Args:
         version: the Delta version to read; None for the newest.
@@ -142,8 +142,8 @@ def numbered_as(
 
 
 def visible_versions(catalog: Catalog, relids: Collection[int]) -> dict[int, int | None]:
-    """The versions to read so that a copy, a batch of changes, or the block of another session is
-    seen as a whole or not at all.
+    """Return the versions to read so that a copy, a batch of changes, or the block of another
+    session is seen as a whole or not at all.
 
     Only tables of what is unfinished are in the result; the others are read as they are.  A standby
     reads all tables as they were when its catalog was: the primary goes on writing them.
@@ -191,8 +191,8 @@ def enter_foreign_versions(
 def relation_sources(
     catalog: Catalog, relation: Relation, *, inherit: bool = True
 ) -> list[TableSource]:
-    """The tables that hold a relation's rows, columns numbered as its own: its leaves, or itself
-    and the relations that inherit from it.
+    """Return the tables that hold a relation's rows, columns numbered as its own: its leaves, or
+    itself and the relations that inherit from it.
 
     Args:
         inherit: False for ONLY.

@@ -1,5 +1,5 @@
-"""What a Delta table asks of those who write it now: the protocol and the metadata of its newest
-version.
+"""The demands of a Delta table on those who write it now: the protocol and the metadata of its
+newest version.
 
 Delta's protocol, sections "Protocol Evolution" and "Change Metadata": an action replaces the one
 before it.

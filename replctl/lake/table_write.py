@@ -155,7 +155,7 @@ class TableWriter:
             commit_log.check_written(self.session.cluster, self.relations[relid], mark, before)
 
     def source(self, relid: int) -> TableSource:
-        """The newest state of one of the relations, to read."""
+        """Return the newest state of one of the relations, to read."""
         return table_source(self.relations[relid])
 
     def prepare(self, relid: int) -> TableSource:
@@ -175,12 +175,12 @@ class TableWriter:
         return self.source(relid)
 
     def has_foreign_commits(self, relid: int) -> bool:
-        """Whether somebody else has committed to a relation since this transaction began."""
+        """Return whether somebody else has committed to a relation since this transaction began."""
         commits = self._commits_since(relid, self.base_versions[relid])
         return any(not commit.is_of(self.xid) for commit in commits)
 
     def check_unchanged(self, relid: int) -> None:
-        """Whether nobody else has changed a relation's rows since they were read.
+        """Check whether nobody else has changed a relation's rows since they were read.
 
         Raises:
             SerializationFailure: somebody has (40001).
@@ -272,8 +272,8 @@ class TableWriter:
                 engine.fill_columns(location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
-        """What was made stays, whatever becomes of the transaction: it begins after that, unless
-        it has changed rows before."""
+        """Note storage that was made, which stays, whatever becomes of the transaction: it begins
+        after that, unless it has changed rows before."""
         has_changed_rows = bool(self._pending(relid))
         with self.session.cluster.begin(write=True) as connection:
             note_storage(connection, relid, numbers, version)
@@ -417,7 +417,7 @@ def _begin(
     oids: Sequence[int],
     is_whole: bool,
 ) -> tuple[TableWriter, int]:
-    """The writer, and where the log was."""
+    """Return the writer, and where the log was."""
     cluster, block = session.cluster, session.block
     with cluster.write(session.database_oid, session.xids) as catalog:
         catalog.lock({object_lock(session.database_oid, oid, LockMode.USE) for oid in oids})

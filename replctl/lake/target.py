@@ -35,7 +35,7 @@ from replctl.types.quote import quote_qualified_identifier
 
 
 def local_target(relation: Relation, family: dict[int, Relation]) -> Target:
-    """A table as INSERT, UPDATE and DELETE write it.
+    """Return a table as INSERT, UPDATE and DELETE write it.
 
     Args:
         family: it, all its partitions, and if it is a partition all relations of the tree above.
@@ -77,7 +77,7 @@ def replication_target(
     versions: Mapping[int, int | None] | None = None,
     enums: Mapping[str, EnumType] | None = None,
 ) -> Target:
-    """The target of a published relation's changes.
+    """Return the target of a published relation's changes.
 
     Args:
         relation: the subscriber's table of the same name; a key of it that is not sent is none.
@@ -117,7 +117,7 @@ def replication_target(
 
 
 def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
-    """The enums among a table's column types, by type."""
+    """Return the enums among a table's column types, by type."""
     types = {name: get_type(catalog, name) for name in {c.type for c in relation.columns}}
     return {
         name: EnumType(_qualified_name(catalog, type_), enum_labels(catalog, name))
@@ -127,7 +127,8 @@ def enums_of(catalog: Catalog, relation: Relation) -> dict[str, EnumType]:
 
 
 def _qualified_name(catalog: Catalog, type_: Type) -> str:
-    """The name of a user's type with its schema, for who applies changes has no search path."""
+    """Return the name of a user's type with its schema, for who applies changes has no search
+    path."""
     schema = schema_names(catalog)[type_schema_oid(catalog, type_.name)]
     return quote_qualified_identifier(schema, type_.sql_name)
 
@@ -188,7 +189,7 @@ def _target(
 
 
 def leaves_of(relation: Relation, family: dict[int, Relation]) -> tuple[Leaf, ...]:
-    """The tables that hold a relation's rows, columns numbered as the relation's, with their
+    """Return the tables that hold a relation's rows, columns numbered as the relation's, with their
     rules."""
     if not relation.is_partitioned:
         source = numbered_as(relation, relation)
@@ -272,7 +273,7 @@ def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
 
 
 def _leaf(root: Relation, leaf: Relation, rules: tuple[PartitionRule, ...]) -> Leaf:
-    """A leaf with those constraints that its root does not have."""
+    """Return a leaf with those constraints that its root does not have."""
     attnums = {column.name: column.attnum for column in root.columns}
     not_null = tuple(
         attnums[column.name]
@@ -313,7 +314,7 @@ def _own_unique_keys(root: Relation, leaf: Relation, number: int) -> list[Unique
 
 
 def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint, Reference]]:
-    """The foreign keys of a table, as its new rows have to satisfy them."""
+    """Return the foreign keys of a table, as its new rows have to satisfy them."""
     result = []
     for constraint in relation.foreign_keys():
         other = get_relation(catalog, constraint.ref_relid)
@@ -336,7 +337,8 @@ def references_of(catalog: Catalog, relation: Relation) -> list[tuple[Constraint
 def references_to(
     catalog: Catalog, relation: Relation
 ) -> list[tuple[Relation, Constraint, Reference]]:
-    """The foreign keys that refer to a table, or to the partitioned table that it is a part of.
+    """Return the foreign keys that refer to a table, or to the partitioned table that it is a part
+    of.
 
     Each comes with the table that has it, as rows that go concern it; `ref_columns` are numbered as
     the referenced table's.  Those of partitions are their root's.
@@ -365,7 +367,7 @@ def references_to(
 
 
 def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
-    """The number that a column of `other` has in `relation`."""
+    """Return the number that a column of `other` has in `relation`."""
     column = relation.column(other.column_at(attnum).name)
     assert column is not None
     return column.attnum
@@ -376,7 +378,7 @@ def _attnum_in(relation: Relation, other: Relation, attnum: int) -> int:
 
 
 def check_updatable(target: Target, remote: RemoteRelation, relation: Relation) -> None:
-    """Whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
+    """Check whether UPDATE and DELETE can find their rows in a target (check_relation_updatable in
     worker.c).
 
     Raises:

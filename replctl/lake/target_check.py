@@ -1,4 +1,4 @@
-"""Whether a subscription's targets are as the subscription has left them."""
+"""The check that a subscription's targets are as the subscription has left them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TargetRelations:
         self._subscription = subscription
 
     def families(self, names: Iterable[tuple[str, str]]) -> Families:
-        """The local tables of published relations, with their partition trees.
+        """Return the local tables of published relations, with their partition trees.
 
         Raises:
             ObjectNotInPrerequisiteState: there is none (55000).
@@ -56,7 +56,7 @@ class TargetRelations:
             }
 
     def table(self, remote: RemoteRelation) -> ReplicatedTable:
-        """The local table of one published relation.
+        """Return the local table of one published relation.
 
         Raises:
             ObjectNotInPrerequisiteState: there is none, or it lacks a column that is sent (55000).
@@ -66,13 +66,13 @@ class TargetRelations:
         return ReplicatedTable(self.session, root, family, remote, self.writer_of(root))
 
     def writer_of(self, relation: Relation) -> int:
-        """The OID of the role that writes a table: its owner, or the subscription's."""
+        """Return the OID of the role that writes a table: its owner, or the subscription's."""
         return self._subscription.owner if self._subscription.run_as_owner else relation.owner
 
     def denied_actions(
         self, relation: Relation, family: Mapping[int, Relation] | None = None
     ) -> dict[str, PostgresError]:
-        """What the subscription may not do to a table, of I, U, D and T, and why: with the
+        """Return what the subscription may not do to a table, of I, U, D and T, and why: with the
         privileges of the table's owner, or with its own if it runs as its owner, as TRUNCATE always
         does (SwitchToUntrustedUser, TargetPrivilegesCheck).
 
@@ -107,7 +107,7 @@ class TargetRelations:
         return found
 
     def check_copy(self, relation: Relation) -> None:
-        """Whether the subscription may copy rows into a table.
+        """Check whether the subscription may copy rows into a table.
 
         Raises:
             PostgresError: it may not.
@@ -150,7 +150,7 @@ def _problem_of(
 
 
 def leaves_of_root(root: Relation, family: Mapping[int, Relation]) -> list[Relation]:
-    """The tables that hold a relation's rows."""
+    """Return the tables that hold a relation's rows."""
     if not root.is_partitioned:
         return [root]
     result = []
@@ -161,6 +161,6 @@ def leaves_of_root(root: Relation, family: Mapping[int, Relation]) -> list[Relat
 
 
 def leaves_of_families(families: Families) -> dict[int, Relation]:
-    """The tables that hold the rows of relations, by OID."""
+    """Return the tables that hold the rows of relations, by OID."""
     found = (leaf for entry in families.values() for leaf in leaves_of_root(*entry))
     return {leaf.oid: leaf for leaf in found}

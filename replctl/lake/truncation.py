@@ -1,4 +1,4 @@
-"""What stands in the way of TRUNCATE, of a statement and of a replicated one."""
+"""The obstacles to TRUNCATE, of a statement and of a replicated one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replctl.errors import FeatureNotSupported
 
 
 def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[Relation]]:
-    """The other tables that refer to each of some tables."""
+    """Return the other tables that refer to each of some tables."""
     result: dict[int, list[Relation]] = {}
     for oid in relations:
         rows = catalog.select(
@@ -23,7 +23,7 @@ def referencing(catalog: Catalog, relations: Collection[int]) -> dict[int, list[
 
 
 def check_truncatable(catalog: Catalog, relations: Mapping[int, Relation]) -> None:
-    """Whether tables may be emptied together (heap_truncate_check_FKs).
+    """Check whether tables may be emptied together (heap_truncate_check_FKs).
 
     Args:
         relations: the tables by OID, with their descendants.

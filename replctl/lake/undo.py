@@ -120,7 +120,7 @@ def _feed_version(commit: DeltaCommit) -> FeedVersion:
 
 
 def pending_commits(own: Iterable[DeltaCommit]) -> list[DeltaCommit]:
-    """Those of a transaction's commits that change rows and are not undone."""
+    """Return those of a transaction's commits that change rows and are not undone."""
     commits = list(own)
     undone = {version for commit in commits for version in commit.undoes}
     return [
@@ -169,7 +169,7 @@ def tell_of_undo(session: Session, xid: int, error: PostgresError) -> None:
 
 
 def written_tables(session: Session, xid: int) -> tuple[list[Intent], dict[int, Relation]]:
-    """What a transaction meant to write, and those relations that have storage."""
+    """Return what a transaction meant to write, and those relations that have storage."""
     with session.cluster.begin(write=False) as connection:
         own = BlockXids([xids_of_block(connection, xid)])
     with session.cluster.read(session.database_oid, own) as catalog:
@@ -193,13 +193,13 @@ def storage_of(relation: Relation) -> Storage:
 
 
 def floor_of(version: int | None) -> int:
-    """The version that a transaction starts behind: -1 where there was no table."""
+    """Return the version that a transaction starts behind: -1 where there was no table."""
     return -1 if version is None else version
 
 
 def _write_of_nothing(relation: Relation) -> str:
-    """A statement that writes no row, into any table: one that only takes new rows, too, or whose
-    rows have no replica identity."""
+    """Return a statement that writes no row, into any table: one that only takes new rows, too, or
+    whose rows have no replica identity."""
     name = quote_qualified_identifier(relation.schema, relation.name)
     given = next((c for c in relation.columns if not c.generated and c.identity != "a"), None)
     if given is None:

@@ -55,7 +55,7 @@ _NO_BACKUP = "vacuum"
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What VACUUM has done to a table.
+    """The result of VACUUM for a table.
 
     Attributes:
         version: the oldest Delta version that can still be read; None if nothing could go.
@@ -75,7 +75,7 @@ def vacuum_table(
     """Remove what nobody needs of a table.
 
     Args:
-        is_full: write its files anew before.
+        is_full: write its files again before.
         waits: for those who write it.
 
     Returns:
@@ -140,7 +140,7 @@ def _is_ours(storage: Storage | None) -> bool:
 
 
 def _compact(session: Session, relation: Relation, location: str) -> None:
-    """Write a table's files anew: no row changes, so decoding passes the commit over, and there is
+    """Write a table's files again: no row changes, so decoding passes the commit over, and there is
     nothing to undo.  The commit bears no mark of replctl; it makes nobody else a writer."""
     assert relation.storage is not None
     enter_foreign_versions(session, [relation.oid])
@@ -193,7 +193,7 @@ def _delete(folder: TableFolder, paths: Collection[str], point: str) -> None:
 
 
 def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
-    """The oldest need of the session's database, or of all."""
+    """Return the oldest need of the session's database, or of all."""
     retention = int(session.setting("replctl.vacuum_retention"))
     database_oid = None if is_for_cluster else session.database_oid
     with session.read() as catalog:
@@ -205,8 +205,8 @@ def _horizon(session: Session, *, is_for_cluster: bool = False) -> Horizon:
 
 
 def _oldest_version(catalog: Catalog, oid: int, horizon: Horizon) -> int | None:
-    """The oldest version of a table that somebody may read; None where it cannot be said, or there
-    is none."""
+    """Return the oldest version of a table that somebody may read; None where it cannot be said, or
+    there is none."""
     versions = [oldest_needed_version(catalog, oid, horizon)]
     versions += [
         intent.version for intent in list_intents(catalog.connection) if intent.relid == oid

@@ -111,14 +111,14 @@ def compared(
 
 
 def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:
-    """A leaf with the columns that its table has at its version."""
+    """Return a leaf with the columns that its table has at its version."""
     version = pinned.versions[leaf.relid]
     source = numbered_as(pinned.relation, pinned.family[leaf.relid], version)
     return replace(leaf, source=source if version is not None else replace(source, location=None))
 
 
 def _applied_lsn(catalog: Catalog, subscription: Subscription, root: Relation, home: Path) -> int:
-    """The position of the publisher's log that a table has."""
+    """Return the position of the publisher's log that a table has."""
     members = subscription_relations(catalog, subscription.oid)
     member = next((item for item in members if item.relid == root.oid), None)
     if member is None or not member.state.is_copied:

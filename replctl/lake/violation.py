@@ -29,7 +29,7 @@ def violation(
     problem: Problem,
     reader: RowReader,
 ) -> PostgresError:
-    """The error for a problem of an outcome.
+    """Return the error for a problem of an outcome.
 
     Args:
         reader: whom it is told to.
@@ -80,7 +80,7 @@ def orphan(
     values: Sequence[str | None],
     reader: RowReader,
 ) -> PostgresError:
-    """A row that refers to nothing; `values` are those of the foreign key's columns."""
+    """Return a row that refers to nothing; `values` are those of the foreign key's columns."""
     names = [relation.column_at(attnum).name for attnum in constraint.columns]
     head = (
         f'insert or update on table "{relation.name}" violates foreign key constraint'
@@ -107,7 +107,7 @@ def still_referenced(
     old_values: Sequence[str | None],
     reader: RowReader,
 ) -> PostgresError:
-    """A row that goes although others refer to it."""
+    """Return a row that goes although others refer to it."""
     names = [relation.column_at(attnum).name for attnum in constraint.ref_columns]
     key = _key(reader.key(relation, names, old_values))
     return ForeignKeyViolation(
@@ -121,7 +121,7 @@ def still_referenced(
 def duplicated(
     relation: Relation, index: Index, values: Sequence[str | None], reader: RowReader
 ) -> UniqueViolation:
-    """Rows with equal keys, for which there can be no unique index."""
+    """Return rows with equal keys, for which there can be no unique index."""
     names = [column.name for column in relation.index_columns(index)]
     key = reader.key(relation, names, values)
     return UniqueViolation(

@@ -85,7 +85,7 @@ def _has_dependents(catalog: Catalog, relation: Relation, attnum: int) -> bool:
 
 
 def _expressions(catalog: Catalog, relation: Relation) -> Iterator[nodes.Expr]:
-    """The expressions over a relation's columns."""
+    """Yield the expressions over a relation's columns."""
     parts = [check.check for check in relation.checks()]
     parts += [column.default for column in relation.columns]
     parts += [m.row_filter for m in published_tables(catalog, relids=[relation.oid])]

@@ -14,7 +14,7 @@ from replctl.parser.constraint_attributes import Attribute, with_table_attribute
 
 
 class _KeyAction(NamedTuple):
-    """What happens to a row whose referenced row changes; `word` is the ON before it."""
+    """The action on a row whose referenced row changes; `word` is the ON before it."""
 
     event: str
     effect: str

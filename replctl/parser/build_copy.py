@@ -109,7 +109,7 @@ class CopyBuilder:
 
 
 def _file(file: Token, program: Token | None, pos: int = -1) -> str | None:
-    """The file's name, or the program; None for STDIN and STDOUT, of which either is taken.
+    """Return the file's name, or the program; None for STDIN and STDOUT, of which either is taken.
 
     Raises:
         SqlSyntaxError: STDIN or STDOUT is no program.

@@ -319,7 +319,7 @@ def _kind(words: str) -> ast.ObjectType:
 
 
 def _comment(text: Token) -> str | None:
-    """The text of a comment; NULL and an empty one remove it."""
+    """Return the text of a comment; NULL and an empty one remove it."""
     return None if text.type == "NULL" else str(text) or None
 
 

@@ -1,4 +1,4 @@
-"""What the builders share: positions, names, and functions that SQL's syntax calls."""
+"""The shared parts of the builders: positions, names, and functions that SQL's syntax calls."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def optional_text(token: Token | None) -> str | None:
 
 
 def role_name(role: Token) -> str:
-    """The name of a role, or what stands for one."""
+    """Return the name of a role, or what stands for one."""
     is_special = role.type in ("CURRENT_ROLE", "CURRENT_USER", "SESSION_USER")
     return ast.SpecialRole(role) if is_special else str(role)
 
 
 def start_of(token: Token) -> int:
-    """The offset of a token, -1 if it was not read from a text."""
+    """Return the offset of a token, -1 if it was not read from a text."""
     return -1 if token.start_pos is None else token.start_pos
 
 
@@ -63,17 +63,18 @@ def check_no_keyword(name: Token) -> None:
 
 
 def system_name(name: str) -> tuple[str, str]:
-    """A function or type that SQL's own syntax means, whatever the search path."""
+    """Return a function or type that SQL's own syntax means, whatever the search path."""
     return ("pg_catalog", name)
 
 
 def sql_function(word: Token, name: str, *args: ast.RawExpr) -> ast.FuncCall:
-    """A function that SQL's own syntax calls, which ruleutils.c prints in that syntax again."""
+    """Return a function that SQL's own syntax calls, which ruleutils.c prints in that syntax
+    again."""
     return ast.FuncCall(system_name(name), args, format="sql", pos=start_of(word))
 
 
 def leftmost(expr: ast.RawExpr) -> int:
-    """Where an expression begins, as far as its nodes know: parentheses leave no trace."""
+    """Return where an expression begins, as far as its nodes know: parentheses leave no trace."""
     found = expr.pos
     while True:
         match expr:
@@ -98,7 +99,7 @@ def leftmost(expr: ast.RawExpr) -> int:
 
 
 def names_only(indirection: tuple[ast.Subscript | Token, ...]) -> tuple[Token, ...]:
-    """The parts of a dotted name.
+    """Return the parts of a dotted name.
 
     Raises:
         ErrorAtNextToken: a subscript or `*` is among them (check_func_name in gram.y).

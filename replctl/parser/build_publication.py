@@ -132,7 +132,7 @@ class PublicationBuilder:
         return ast.DefElem("", str(word), is_name=True)
 
     def def_type(self, type_name: ast.TypeName) -> ast.DefElem:
-        """A name that is no keyword, or a type (TypeNameToString in parse_type.c)."""
+        """Return a name that is no keyword, or a type (TypeNameToString in parse_type.c)."""
         text = ".".join(type_name.names) + ("[]" if type_name.array_bounds else "")
         return ast.DefElem("", text, is_name=True)
 

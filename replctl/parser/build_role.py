@@ -269,7 +269,7 @@ class RoleBuilder:
 
 
 def _role(name: Token) -> str:
-    """The name of a role that is to be made.
+    """Return the name of a role that is to be made.
 
     Raises:
         ReservedName: it stands for another.

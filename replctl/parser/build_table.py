@@ -29,7 +29,7 @@ class _TableHead(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """What may follow a table's columns: fields of CreateTable."""
+    """The clauses that may follow a table's columns: fields of CreateTable."""
 
     access_method: str | None
     options: tuple[ast.DefElem, ...]

@@ -53,7 +53,7 @@ class Attribute(NamedTuple):
 def with_table_attributes(
     constraint: ast.Constraint, attributes: Iterable[Attribute]
 ) -> ast.Constraint:
-    """A table constraint with all that follows it (ConstraintAttributeSpec in gram.y).
+    """Return a table constraint with all that follows it (ConstraintAttributeSpec in gram.y).
 
     Raises:
         SqlSyntaxError: attributes that contradict each other.

@@ -1,4 +1,4 @@
-"""What an LALR parser finds out without taking another token."""
+"""Questions that an LALR parser answers without taking another token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHAINS = ("_chain", "_b_chain")
 
 
 def can_follow(parser_state: ParserState[int], kinds: Sequence[str]) -> bool:
-    """Whether the parser would take tokens of these types from its present state on."""
+    """Return whether the parser would take tokens of these types from its present state on."""
     conf, stack = parser_state.parse_conf, parser_state.state_stack
     states, kept = conf.parse_table.states, len(stack)
     pushed: list[int] = []

@@ -29,7 +29,7 @@ _SURELY_SHORT = MAX_BYTES // 4  # characters, each of which has up to four bytes
 def parse(
     text: str, on_notice: Callable[[Notice], None] | None = None
 ) -> tuple[ast.Statement, ...]:
-    """The statements of `text`, which semicolons separate; empty ones are left out.
+    """Return the statements of `text`, which semicolons separate; empty ones are left out.
 
     Args:
         on_notice: called with a notice for each name that is cut.
@@ -45,7 +45,7 @@ def parse(
 
 
 def parse_statement(text: str) -> ast.Statement:
-    """The one statement of `text`.
+    """Return the one statement of `text`.
 
     Raises:
         SqlSyntaxError: as `parse`, or because there is not exactly one.
@@ -57,7 +57,7 @@ def parse_statement(text: str) -> ast.Statement:
 
 
 def parse_expression(text: str) -> ast.RawExpr:
-    """The expression that `text` is.
+    """Return the expression that `text` is.
 
     Raises:
         SqlSyntaxError: as `parse`.
@@ -91,7 +91,7 @@ def _run(
 
 
 def _cut(token: Token, on_notice: Callable[[Notice], None] | None) -> Token:
-    """A name of the length that can be stored."""
+    """Return a name of the length that can be stored."""
     name = clipped_with_notice(str(token), on_notice)
     return token if name == token else Token.new_borrow_pos(token.type, name, token)
 

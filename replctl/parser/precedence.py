@@ -72,7 +72,7 @@ class Postfix(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """LIKE and its like: an infix operator that ESCAPE may follow."""
+    """LIKE and similar operators: an infix operator that ESCAPE may follow."""
 
     token: Token
     build: Callable[[ast.RawExpr, ast.RawExpr, ast.RawExpr | None], ast.RawExpr]
@@ -93,7 +93,7 @@ Operator = Prefix | Infix | Postfix | Pattern | Escape | Junction
 
 
 def operation(items: Iterable[ast.RawExpr | Operator]) -> ast.RawExpr:
-    """The expression that operands and operators, in the order of the text, make.
+    """Return the expression that operands and operators, in the order of the text, make.
 
     Raises:
         MisplacedToken: an operator that is not associative follows one of its kind; an ESCAPE

@@ -28,7 +28,7 @@ _BYTE = 0xDC00  # what surrogateescape adds to a byte that is no character of it
 
 
 def quoted_string(text: str, start: int) -> tuple[str, str, int]:
-    """A string that begins at `start` with ' or with one of E, B, X and '."""
+    """Return a string that begins at `start` with ' or with one of E, B, X and '."""
     prefix = "" if text[start] == "'" else text[start].lower()
     body, end = _string_body(
         text,
@@ -47,7 +47,7 @@ def quoted_string(text: str, start: int) -> tuple[str, str, int]:
 
 
 def quoted_name(text: str, start: int, quote: int) -> tuple[str, int]:
-    """The name between double quotes, the first of them at `quote`, and where it ends."""
+    """Return the name between double quotes, the first of them at `quote`, and where it ends."""
     parts, position = [], quote + 1
     while True:
         close = text.find('"', position)
@@ -82,7 +82,7 @@ def unicode_quoted(text: str, start: int) -> tuple[str, str, int]:
 def _string_body(
     text: str, start: int, quote: int, *, with_escapes: bool, with_quotes: bool = True
 ) -> tuple[str, int]:
-    """The characters between quotes, doubled ones made single, and where the string ends.
+    """Return the characters between quotes, doubled ones made single, and where the string ends.
 
     Strings that only white space with a line break separates are one string.
     """
@@ -110,7 +110,7 @@ def _string_body(
 
 
 def _unescape(body: str, offset: int, text: str, end: int) -> str:
-    """The value of an E string, whose escapes may be single bytes of a character."""
+    """Return the value of an E string, whose escapes may be single bytes of a character."""
     parts, position, high = [], 0, 0
     for match in _ESCAPE.finditer(body):
         between = body[position : match.start()]
@@ -168,7 +168,7 @@ def _joined(high: int, low: int) -> str:
 
 
 def _join_bytes(value: str) -> str:
-    """Bytes given one by one (\\303\\251) make the characters that they encode."""
+    """Return bytes given one by one (\\303\\251) make the characters that they encode."""
     if value.isascii():
         return value
     if "\udc00" in value:
@@ -193,9 +193,8 @@ def check_characters(text: str) -> None:
 
 
 def _uescape(text: str, end: int) -> tuple[str, int]:
-    """The escape character of a UESCAPE clause after `end`, if there is one (base_yylex in
-    parser.c).
-    """
+    """Return the escape character of a UESCAPE clause after `end`, if there is one (base_yylex in
+    parser.c)."""
     clause = _UESCAPE.match(text, end)
     if clause is None:
         return "\\", end
@@ -217,7 +216,8 @@ def _uescape(text: str, end: int) -> tuple[str, int]:
 
 
 def _unescape_unicode(body: str, escape: str, offset: int) -> str:
-    """The value of a U& string or name: \\XXXX, \\+XXXXXX, \\\\ (str_udeescape in parser.c)."""
+    """Return the value of a U& string or name: \\XXXX, \\+XXXXXX, \\\\ (str_udeescape in
+    parser.c)."""
     quoted = re.escape(escape)
     pattern = re.compile(rf"{quoted}(?:({quoted})|([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}})|)")
     parts, position, high = [], 0, 0

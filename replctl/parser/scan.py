@@ -111,7 +111,7 @@ class PostgresLexer(Lexer):
         }
 
     def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:
-        """The tokens of the text, without its end.
+        """Yield the tokens of the text, without its end.
 
         Raises:
             SqlSyntaxError: what begins a token does not end it, or is no token.
@@ -138,9 +138,8 @@ class PostgresLexer(Lexer):
             position = end
 
     def _scan(self, text: str, start: int) -> tuple[str | tuple[str, ...], str, int]:
-        """The token at `start`: its type, or a word's possible types, what it means, where it
-        ends.
-        """
+        """Return the token at `start`: its type, or a word's possible types, what it means, where
+        it ends."""
         punctuation = self._single.get(text[start])
         if punctuation is not None:
             return punctuation, text[start], start + 1
@@ -191,8 +190,8 @@ class PostgresLexer(Lexer):
         return types, name, end
 
     def _choose(self, possible: Sequence[str], parser_state: Any, text: str, end: int) -> str:
-        """Which of a word's types the parser can go on with: the first one that the next token
-        may follow.
+        """Return which of a word's types the parser can go on with: the first one that the next
+        token may follow.
 
         The tables of an LALR parser know only that a token may follow in some context, so that the
         parser is run ahead, on its states alone.
@@ -223,7 +222,7 @@ class PostgresLexer(Lexer):
 def _token_types(
     word: str, category: str, is_bare_label: bool, in_grammar: bool
 ) -> tuple[str, ...]:
-    """The types that a word may have, the keyword first (unreserved_keyword ... in gram.y).
+    """Return the types that a word may have, the keyword first (unreserved_keyword ... in gram.y).
 
     A word that the grammar does not mention keeps its own type, too: what no rule takes is an
     error.
@@ -243,7 +242,7 @@ def _token_types(
 
 
 def _skip(text: str, position: int) -> int:
-    """The offset of what follows white space and comments at `position`."""
+    """Return the offset of what follows white space and comments at `position`."""
     while match := _SPACE.match(text, position):
         position = match.end()
         if match.lastgroup == "comment":
@@ -261,7 +260,7 @@ def _end_of_comment(text: str, start: int) -> int:
 
 
 def _trim_operator(value: str) -> str:
-    """The longest operator at the start of a run of operator characters.
+    """Return the longest operator at the start of a run of operator characters.
 
     A comment ends it; a trailing + or - belongs to it only if it has one of ~ ! @ # % ^ & | ` ?.
     """

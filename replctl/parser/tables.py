@@ -131,20 +131,20 @@ class Parser:
         }
 
     def start(self, text: str, start: str) -> ParserState[int]:
-        """A parser at the start of `text`, whose tokens are `state.lexer.lex(state)`."""
+        """Return a parser at the start of `text`, whose tokens are `state.lexer.lex(state)`."""
         thread = LexerThread.from_text(self._lexer, text)
         return ParserState(self._configurations[start], thread)
 
 
 @cache
 def parser() -> Parser:
-    """The parser of what replctl has; its results are nodes."""
+    """Return the parser of what replctl has; its results are nodes."""
     return _parser(GRAMMAR_FILES, _Callbacks(_Builder()))
 
 
 @cache
 def full_parser() -> Parser:
-    """The parser of what PostgreSQL has; its results are Lark's trees."""
+    """Return the parser of what PostgreSQL has; its results are Lark's trees."""
     return _parser((*GRAMMAR_FILES, UNSUPPORTED_FILE), None)
 
 
@@ -189,7 +189,7 @@ def _make(grammar: str) -> _Tables:
 
 
 def _plain(table: IntParseTable) -> IntParseTable:
-    """The table with names that are plain strings and equal entries that are one.
+    """Return the table with names that are plain strings and equal entries that are one.
 
     A name from the grammar is a Token, which takes Python code to compare.
     """
@@ -237,7 +237,7 @@ def _load(path: Path) -> _Tables | None:
 
 
 def _save(tables: _Tables, path: Path) -> None:
-    """Write the tables beside their place and move them there: no reader sees half of them."""
+    """Write the tables next to their place and move them there: no reader sees half of them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private_directory(path.parent)
@@ -249,7 +249,7 @@ def _save(tables: _Tables, path: Path) -> None:
 
 
 def _grammar_folder() -> Path:
-    """`grammar/`: inside the package when installed, beside it in a checkout."""
+    """`grammar/`: inside the package when installed, next to it in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "grammar"
     return installed if installed.is_dir() else package.parent / "grammar"

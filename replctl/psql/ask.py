@@ -6,7 +6,7 @@ import sys
 
 
 def asked(prompt: str, *, is_secret: bool = False) -> str:
-    """What the user answers to a prompt; without a terminal, the next line of stdin.
+    """Return what the user answers to a prompt; without a terminal, the next line of stdin.
 
     Args:
         is_secret: the answer is not shown.

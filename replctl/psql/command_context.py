@@ -1,4 +1,4 @@
-"""What backslash commands are given, and what they can ask of the loop that calls them."""
+"""The arguments of backslash commands, and what they can ask of the loop that calls them."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class CommandContext:
 
     @property
     def query(self) -> str:
-        """What is in the query buffer or, for want of it, was sent last."""
+        """Return what is in the query buffer or, for want of it, was sent last."""
         return self.scanner.buffer or self.previous_statement
 
 
 def missing_argument(slash: SlashScanner) -> PsqlError:
-    """The complaint about a command that needs more arguments than it has."""
+    """Return the complaint about a command that needs more arguments than it has."""
     return PsqlError(f"\\{slash.command}: missing required argument")

@@ -1,4 +1,5 @@
-"""What Tab offers: backslash commands, keywords, and names from the catalog (tab-complete.c).
+"""Completions that Tab offers: backslash commands, keywords, and names from the catalog
+(tab-complete.c).
 
 The words before the cursor decide: after `ALTER PUBLICATION p` publications, after `FROM t`
 relations, after `\\c ` databases, after `\\pset ` options.
@@ -64,7 +65,7 @@ class SqlCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """What the word before the cursor may become."""
+        """Yield what the word before the cursor may become."""
         line = document.current_line_before_cursor
         match = _LAST_WORD.search(line)
         word = match[0] if match is not None else ""

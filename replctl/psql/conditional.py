@@ -35,12 +35,12 @@ class ConditionStack:
 
     @property
     def is_open(self) -> bool:
-        """Whether an `\\if` waits for its `\\endif`."""
+        """Return whether an `\\if` waits for its `\\endif`."""
         return bool(self._blocks)
 
     @property
     def is_active(self) -> bool:
-        """Whether commands here are carried out."""
+        """Return whether commands here are carried out."""
         return not self._blocks or self._blocks[-1].branch in (_Branch.TRUE, _Branch.ELSE_TRUE)
 
     def close_innermost(self) -> None:

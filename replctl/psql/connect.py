@@ -21,7 +21,7 @@ class Target(NamedTuple):
 
 
 def target_of(name: str) -> Target:
-    """A database's name or, as everywhere in libpq, a connection string in its place.
+    """Return a database's name or, as everywhere in libpq, a connection string in its place.
 
     Raises:
         PsqlError: it is no connection string, or it leads to a server.
@@ -48,7 +48,7 @@ def _directory(host: str | None, port: str | None) -> str | None:
 
 
 def connection_failure(directory: str, error: PostgresError) -> str:
-    """What is said of a connection that could not be made."""
+    """Return what is said of a connection that could not be made."""
     text = f'connection to server on directory "{directory}" failed: FATAL:  {error.message}'
     text += f"\nDETAIL:  {error.detail}" if error.detail else ""
     return text + (f"\nHINT:  {error.hint}" if error.hint else "")

@@ -21,7 +21,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What the arguments say.
+    """The parsed arguments.
 
     Attributes:
         before, after: of COPY, what stands before FROM or TO, and behind the file.
@@ -65,7 +65,7 @@ class _Tokens:
         self._place = 0
 
     def next(self, delimiters: str, quotes: str, *, escapes: bool = False) -> str:
-        """The next word; a delimiter is one by itself, and so is what stands in quotes.
+        """Return the next word; a delimiter is one by itself, and so is what stands in quotes.
 
         Args:
             escapes: E'...' has escapes with backslashes.
@@ -81,7 +81,7 @@ class _Tokens:
         return found[1]
 
     def rest(self) -> str:
-        """What follows, but for the blank that ends the last word."""
+        """Return what follows, except for the blank that ends the last word."""
         text = self._text[self._place :]
         return text[1:] if text[:1].isspace() else text
 

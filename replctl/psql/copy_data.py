@@ -1,4 +1,4 @@
-"""What COPY reads and writes at the client's side (handleCopyIn and handleCopyOut in psql's
+"""Data that COPY reads and writes at the client's side (handleCopyIn and handleCopyOut in psql's
 copy.c)."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CopyData:
 
     @contextmanager
     def offered(self) -> Iterator[None]:
-        """The session's COPYs find their data; what they leave of it is passed over."""
+        """Yield the session's COPYs find their data; what they leave of it is passed over."""
         session = self._settings.session
         assert session is not None
         before = session.on_copy_in, session.on_copy_out
@@ -102,7 +102,7 @@ class CopyData:
         self._has_written_results = output is self._settings.output
 
     def takes_tag(self) -> bool:
-        """Whether the tag of the statement that has just ended is left out: rows went where it
-        would go."""
+        """Return whether the tag of the statement that has just ended is left out: rows went where
+        it would go."""
         was_written, self._has_written_results = self._has_written_results, False
         return was_written

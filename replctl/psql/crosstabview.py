@@ -22,8 +22,8 @@ _MAX_COLUMNS = 1600
 
 @dataclass(frozen=True, slots=True)
 class Crosstab:
-    """What the command says: the columns of row headers, column headers and values, and the column
-    by which the headers of columns are sorted."""
+    """The arguments of the command: the columns of row headers, column headers and values, and the
+    column by which the headers of columns are sorted."""
 
     rows: str | None = None
     columns: str | None = None
@@ -32,7 +32,7 @@ class Crosstab:
 
 
 def crosstab(said: Crosstab, table: Table, null: str) -> Table:
-    """The grid that a result makes.
+    """Return the grid that a result makes.
 
     Args:
         null: what NULL is shown as.
@@ -95,7 +95,7 @@ def _value_field(said: Crosstab, names: Sequence[str], *headers: int) -> int:
 
 
 def _column(said: str, names: Sequence[str]) -> int:
-    """The column that a number or a name means (indexOfColumn)."""
+    """Return the column that a number or a name means (indexOfColumn)."""
     if re.fullmatch(r"[0-9]+", said):
         number = int(said)
         if not 1 <= number <= len(names):
@@ -113,5 +113,5 @@ def _column(said: str, names: Sequence[str]) -> int:
 
 
 def _rank(value: str | None) -> int:
-    """A header's place; what is no number counts as 0."""
+    """Return a header's place; what is no number counts as 0."""
     return int(value) if value is not None and re.fullmatch(r"-?[0-9]+", value) else 0

@@ -52,7 +52,7 @@ SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a `\\d` command looks at.
+    """The objects that a `\\d` command looks at.
 
     Attributes:
         settings: where its table goes.
@@ -73,12 +73,12 @@ class Described:
         self.settings.print(table, self.options)
 
     def is_visible(self, oid: int, name: str) -> bool:
-        """Whether the search path finds a relation by its bare name."""
+        """Return whether the search path finds a relation by its bare name."""
         return self.environment.relation_oid(None, name) == oid
 
 
 def is_describe_command(name: str) -> bool:
-    """Whether `name`, which begins with d, is one of the commands here."""
+    """Return whether `name`, which begins with d, is one of the commands here."""
     return _describer(name) is not None
 
 
@@ -97,7 +97,7 @@ def describe(settings: PsqlSettings, name: str, pattern: str | None) -> bool:
 
 @contextmanager
 def described(settings: PsqlSettings) -> Iterator[Described]:
-    """The connected database, to be looked at.
+    """Yield the connected database, to be looked at.
 
     Raises:
         PsqlError: there is no connection.
@@ -164,7 +164,7 @@ def _describe_relations(
 
 
 def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
-    """The relations of these kinds that a pattern means, by schema and name."""
+    """Return the relations of these kinds that a pattern means, by schema and name."""
     rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
     names = pg_namespace.schema_names(target.catalog)
     oids = [
@@ -179,7 +179,7 @@ def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[
 def find_system_relations(
     target: Described, kinds: str, pattern: NamePattern
 ) -> list[SystemRelation]:
-    """The catalogs and system views of these kinds that a pattern means."""
+    """Return the catalogs and system views of these kinds that a pattern means."""
     return [
         relation
         for relation in system_relations_by_oid().values()
@@ -239,7 +239,7 @@ def _relation_lister(letters: str) -> _Describer:
 
 
 def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
-    """What `\\d` shows of the columns of a relation of a kind."""
+    """Return what `\\d` shows of the columns of a relation of a kind."""
     titles = ["Column", "Type"]
     has_details = kind in WITH_COLUMN_DETAILS
     if has_details:
@@ -256,7 +256,7 @@ def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
 
 
 def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
-    """What stands between an index's name and its definition."""
+    """Return what stands between an index's name and its definition."""
     if is_primary:
         return " PRIMARY KEY,"
     if is_unique:
@@ -265,7 +265,7 @@ def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
 
 
 def access_method(settings: PsqlSettings, kind: str) -> str | None:
-    """What psql shows for one, to readers who know PostgreSQL."""
+    """Return what psql shows for one, to readers who know PostgreSQL."""
     if settings.variables.is_on("HIDE_TABLEAM"):
         return None
     return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
@@ -280,7 +280,8 @@ def _persistence(relation: pg_class.Relation | SystemRelation) -> str:
 
 
 def _size(relation: pg_class.Relation | SystemRelation) -> str | None:
-    """What the rows of a relation take up as they are now; nothing if its log cannot be read."""
+    """Return what the rows of a relation take up as they are now; nothing if its log cannot be
+    read."""
     if isinstance(relation, SystemRelation):
         return "0 bytes"  # the catalogs are one file
     from replctl.adt.dbsize import pretty_size
@@ -318,13 +319,13 @@ def _list_schemas(target: Described, pattern: str | None, verbose: bool, show_sy
 
 
 def shown_acl(target: Described, acl: Acl | None) -> str | None:
-    """An access list, an item on each line (printACLColumn)."""
+    """Return an access list, an item on each line (printACLColumn)."""
     items = acl_items(target.catalog, acl)
     return items if items is None else "\n".join(items) or "(none)"
 
 
 def policy_roles(target: Described, policy: Policy) -> list[str]:
-    """The names of the roles that a policy is for; none where it is for everybody."""
+    """Return the names of the roles that a policy is for; none where it is for everybody."""
     names = role_names(target.catalog)
     return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)
 

@@ -51,7 +51,7 @@ def list_databases(settings: PsqlSettings, pattern: str | None, *, verbose: bool
 
 
 def _size(target: Described, oid: int) -> str:
-    """How large a database is, for those who may connect to it."""
+    """Return how large a database is, for those who may connect to it."""
     from replctl.adt.dbsize import pretty_size
     from replctl.query.size import database_size
 

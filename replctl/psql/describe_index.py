@@ -10,7 +10,7 @@ from replctl.types.quote import quote_identifier
 
 
 def described_index(target: Described, relation: Relation, title: str, verbose: bool) -> Table:
-    """The table that `\\d` prints of an index."""
+    """Return the table that `\\d` prints of an index."""
     table = get_relation(target.catalog, index_table_oid(target.catalog, relation.oid))
     assert table is not None
     index = next(item for item in table.indexes if item.oid == relation.oid)

@@ -29,7 +29,8 @@ class _Key:
 
 
 def partition_constraint(target: Described, relation: Relation) -> str | None:
-    """What must be true of a partition's rows, what its ancestors demand included; None for all."""
+    """Return what must be true of a partition's rows, what its ancestors demand included; None for
+    all."""
     conditions: list[str] = []
     child = relation
     for oid in pg_inherits.ancestors_of(target.catalog, relation.oid):

@@ -221,8 +221,8 @@ def _checks(target: Described, relation: Relation) -> list[str]:
 
 
 def _delta_rules(relation: Relation) -> DeltaRules:
-    """The rules that the Delta table of a relation has by another program; none where its log
-    cannot be read, for the relation is described all the same."""
+    """Return the rules that the Delta table of a relation has by another program; none where its
+    log cannot be read, for the relation is described all the same."""
     try:
         return delta_rules(relation)
     except UNREADABLE:
@@ -230,7 +230,7 @@ def _delta_rules(relation: Relation) -> DeltaRules:
 
 
 def _foreign_keys(target: Described, relation: Relation) -> list[str]:
-    """Its own, and those that it has from the partitioned tables above it."""
+    """Return its own, and those that it has from the partitioned tables above it."""
     lines = []
     own = [key for key in relation.foreign_keys() if not key.parent_oid]
     for key in sorted(own, key=lambda key: key.name):
@@ -303,7 +303,7 @@ def _policies(target: Described, relation: Relation) -> list[str]:
 
 
 def _publications(target: Described, relation: Relation) -> list[str]:
-    """Those that have the table by name, by its schema, or because they have all tables."""
+    """Return those that have the table by name, by its schema, or because they have all tables."""
     catalog = target.catalog
     if not pg_publication.is_publishable(relation):
         return []

@@ -152,8 +152,8 @@ def own_options(subscription: Subscription) -> list[str]:
 
 
 def _changed_tables(target: Described, subscription: Subscription) -> list[str]:
-    """The lines below `\\dRs+` for tables of a subscription; the publisher is only asked where one
-    may have changed since its copy."""
+    """Return the lines below `\\dRs+` for tables of a subscription; the publisher is only asked
+    where one may have changed since its copy."""
     members = pg_subscription.subscription_relations(target.catalog, subscription.oid)
     if not any(member.definition is not None for member in members):
         return []

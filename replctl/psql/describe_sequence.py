@@ -15,7 +15,7 @@ _ALIGNMENTS: tuple[Literal["l", "r"], ...] = ("l", "r", "r", "r", "r", "l", "r")
 
 
 def described_sequence(target: Described, relation: Relation, title: str) -> Table:
-    """The table that `\\d` prints of a sequence."""
+    """Return the table that `\\d` prints of a sequence."""
     sequence = get_sequence(target.catalog, relation.oid)
     assert sequence is not None
     numbers = (sequence.start, sequence.minimum, sequence.maximum, sequence.increment)

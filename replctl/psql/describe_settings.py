@@ -59,5 +59,6 @@ def list_role_settings(settings: PsqlSettings, role: str | None, database: str |
 
 
 def _is_meant(text: str | None, pattern: NamePattern, name: str | None) -> bool:
-    """Whether a pattern means a name; where there is none, only one that means everything does."""
+    """Return whether a pattern means a name; where there is none, only one that means everything
+    does."""
     return text in (None, "*") or (name is not None and pattern.matches("", name))

@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 
 def display_lines(value: str, width: int | None = None) -> list[Line]:
-    """The lines of `value`, none wider than `width` (but one character always fits)."""
+    """Return the lines of `value`, none wider than `width` (but one character always fits)."""
     if _PLAIN.fullmatch(value):
         lines = [Line(value, len(value))]
     else:
@@ -42,7 +42,7 @@ def display_lines(value: str, width: int | None = None) -> list[Line]:
 
 
 def display_width(value: str) -> int:
-    """The width of the widest line of `value`."""
+    """Return the width of the widest line of `value`."""
     if _PLAIN.fullmatch(value):
         return len(value)
     return max(_visible(line).width for line in value.split("\n"))
@@ -50,7 +50,7 @@ def display_width(value: str) -> int:
 
 @cache
 def character_width(character: str) -> int:
-    """Columns that a character takes on a terminal; -1 for a control character."""
+    """Return columns that a character takes on a terminal; -1 for a control character."""
     code = ord(character)
     if code < 0x20 or 0x7F <= code < 0xA0:
         return -1

@@ -1,4 +1,4 @@
-"""What the command ends with (psql's EXIT_* in settings.h)."""
+"""The exit codes of the command (psql's EXIT_* in settings.h)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def show_plan(settings: PsqlSettings, names: Sequence[str], *, as_json: bool) ->
 
 
 def _rows(plan: SubscriptionPlan) -> list[list[str | None]]:
-    """A row for each run of each table; one that says so if there is nothing to do."""
+    """Return a row for each run of each table; one that says so if there is nothing to do."""
     if not plan.tables:
         nothing = "nothing to do" if plan.error is None else None
         return [[plan.name, plan.database, *[None] * 8, nothing]]
@@ -73,7 +73,7 @@ def _number(value: int | None) -> str | None:
 
 
 def _fields(plan: SubscriptionPlan) -> dict[str, object]:
-    """The same, under names for programs."""
+    """Return the same, under names for programs."""
     error = plan.error
     return {
         "subscription": plan.name,

@@ -154,7 +154,7 @@ Usage:
 
 
 def slash_commands(settings: PsqlSettings | None) -> str:
-    """What `\\?` prints, with the state of what it can switch."""
+    """Return what `\\?` prints, with the state of what it can switch."""
     options = settings.print_options if settings is not None else None
     html = "on" if options is not None and options.format == "html" else "off"
     tuples_only = "on" if options is not None and options.tuples_only else "off"
@@ -394,7 +394,7 @@ where action is one of:
 
 
 def sql_help(topic: str) -> str:
-    """What `\\h TOPIC` prints; without a topic the list of commands."""
+    """Return what `\\h TOPIC` prints; without a topic the list of commands."""
     if not topic:
         names = "".join(f"  {name}\n" for name in sorted(_SQL))
         return f"Available help:\n{names}"

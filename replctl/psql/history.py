@@ -110,13 +110,13 @@ def _can_be_kept(path: Path) -> bool:
 
 
 def history_path(settings: PsqlSettings) -> Path:
-    """Where the history is: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
+    """Return where the history is: HISTFILE, $REPLCTL_HISTORY, or a file of the user's."""
     named = settings.variables.get("HISTFILE") or os.environ.get("REPLCTL_HISTORY")
     return Path(os.path.expanduser(named or "~/.replctl_history"))
 
 
 def history_text(settings: PsqlSettings) -> str:
-    """The lines of the history, oldest first."""
+    """Return the lines of the history, oldest first."""
     path = history_path(settings)
     if not os.access(path, os.R_OK):
         return ""

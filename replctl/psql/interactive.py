@@ -57,7 +57,7 @@ def _read_plain_line(loop: MainLoop) -> str | None:
 
 
 def _data_line(loop: MainLoop) -> str | None:
-    """A line of what COPY reads, at a prompt of its own."""
+    """Return a line of what COPY reads, at a prompt of its own."""
     print(prompt_text(loop.context, "PROMPT3"), end="", flush=True)
     return sys.stdin.readline() or None
 

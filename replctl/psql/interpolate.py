@@ -25,7 +25,7 @@ REFERENCE = rf"""
 
 
 class Interpolation:
-    """What a reference to a variable is replaced by, and how psql says that something is odd.
+    """The replacement of references to variables, and how psql says that something is odd.
 
     Args:
         complain: is called with "error" or "warning" and a message, where psql reports something
@@ -42,11 +42,12 @@ class Interpolation:
         self.is_active = True
 
     def lookup(self, name: str) -> str | None:
-        """The value of a variable, unless variables do not count here."""
+        """Return the value of a variable, unless variables do not count here."""
         return self.variables.get(name) if self.is_active else None
 
     def substitute(self, kind: str, reference: str) -> str:
-        """What stands for `reference`, a form of `REFERENCE`; itself without such a variable."""
+        """Return what stands for `reference`, a form of `REFERENCE`; itself without such a
+        variable."""
         if kind == "is_set":
             return "FALSE" if self.lookup(reference[3:-1]) is None else "TRUE"
         value = self.lookup(reference[1:] if kind == "variable" else reference[2:-1])
@@ -74,7 +75,7 @@ class Input:
         self._sources = [_Source(line)]
 
     def current(self) -> _Source | None:
-        """Where to read on; None at the end of the line."""
+        """Return where to read on; None at the end of the line."""
         while self._sources[-1].pos == len(self._sources[-1].text):
             if len(self._sources) == 1:
                 return None
@@ -94,7 +95,7 @@ class Input:
         self._sources[-1].pos = token.start()
 
     def is_expanding(self, variable: str) -> bool:
-        """Whether the text being read belongs, at any depth, to the value of `variable`."""
+        """Return whether the text being read belongs, at any depth, to the value of `variable`."""
         return any(source.variable == variable for source in self._sources)
 
     def expand(self, variable: str, value: str) -> None:

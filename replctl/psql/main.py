@@ -116,7 +116,7 @@ def _subcommand(name: str, argv: list[str], variables: Variables, messages: Mess
 def _settings(
     options: Options, variables: Variables, messages: Messages, *, makes_clusters: bool = True
 ) -> PsqlSettings:
-    """The state that the options ask for.
+    """Return the state that the options ask for.
 
     Args:
         makes_clusters: a cluster that is not there is made when it is connected to.
@@ -204,8 +204,8 @@ class _Connector:
             return open_engine(self._spark)
 
     def _choose_spark(self, cluster: Cluster) -> SparkConf:
-        """What the command line asks for, else the cluster's own server if it runs, else Spark in
-        this process."""
+        """Return what the command line asks for, else the cluster's own server if it runs, else
+        Spark in this process."""
         from replctl.spark import SparkConf, attach_server
 
         options = self._options

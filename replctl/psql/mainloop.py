@@ -294,7 +294,7 @@ class _LineReader:
         return line.removeprefix("\ufeff") if self._number == 1 else line
 
     def data_line(self) -> str | None:
-        """The next line as it is, for COPY."""
+        """Return the next line as it is, for COPY."""
         line = self._stream.readline()
         if not line:
             return None

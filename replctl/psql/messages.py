@@ -1,4 +1,4 @@
-"""What psql says on stderr: the server's reports, and complaints of its own.
+"""Messages on stderr: the server's reports, and complaints of its own.
 
 A server's report and a complaint about line 3 of a script:
 
@@ -72,7 +72,7 @@ class Messages:
             self.warning(text)
 
     def report(self, report: PostgresError | Notice, statement: str | None = None) -> None:
-        """What the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
+        """Print what the server says of a statement, as VERBOSITY and SHOW_CONTEXT want it."""
         verbosity = self._variables.choice("VERBOSITY")
         self.write_report(
             report_text(report, statement, verbosity, self._variables.choice("SHOW_CONTEXT"))
@@ -98,7 +98,7 @@ def report_text(
     verbosity: str = "default",
     show_context: str = "errors",
 ) -> str:
-    """An error or notice with its fields, one to a line (pqBuildErrorMessage3).
+    """Return an error or notice with its fields, one to a line (pqBuildErrorMessage3).
 
     Args:
         statement: what its position counts in; None leaves the extract away.

@@ -1,4 +1,4 @@
-"""What `replctl sync --watch --metrics-port N` tells Prometheus."""
+"""The metrics of `replctl sync --watch --metrics-port N` for Prometheus."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _LagCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """What `replctl status` shows."""
+        """Yield what `replctl status` shows."""
         gauges = {
             name: GaugeMetricFamily(f"replctl_{name}", text, labels=_LABELS)
             for name, text in (

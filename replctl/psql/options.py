@@ -18,7 +18,7 @@ class UsageError(Exception):
 
 
 class Action(Enum):
-    """What the command line asks to run."""
+    """A kind of action of the command line."""
 
     COMMAND = auto()
     FILE = auto()
@@ -26,7 +26,7 @@ class Action(Enum):
 
 @dataclass
 class Options:
-    """What the command line says.
+    """The parsed command line.
 
     Attributes:
         database: a name or a connection string.
@@ -58,7 +58,7 @@ class Options:
     keeps_running: bool = False
 
 
-#: Commands beside the SQL; a database of such a name takes -d.
+#: Commands in addition to the SQL; a database of such a name takes -d.
 SUBCOMMANDS = ("sync", "status", "verify", "vacuum", "dump", "standby", "spark", "cluster")
 
 #: Long option -> short one, where it has one; a colon marks those with a value.
@@ -125,7 +125,8 @@ def parse_options(argv: list[str]) -> Options:
 
 
 def find_subcommand(argv: list[str]) -> tuple[str, list[str]] | None:
-    """A subcommand and its own arguments, if the first argument that is no option names one."""
+    """Return a subcommand and its own arguments, if the first argument that is no option names
+    one."""
     try:
         _found, rest = getopt.getopt(argv, _SHORT, [n.replace(":", "=") for n in _LONG])
     except getopt.GetoptError:

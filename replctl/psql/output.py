@@ -81,7 +81,7 @@ class Output:
 
     @property
     def stream(self) -> TextIO:
-        """What to write to."""
+        """Return what to write to."""
         if self._file is not None:
             return self._file
         if self._process is not None:

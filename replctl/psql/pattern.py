@@ -28,7 +28,7 @@ class NamePattern:
     has_schema: bool = False
 
     def matches(self, schema: str, name: str) -> bool:
-        """Whether an object of that name in that schema is meant, visibility apart."""
+        """Return whether an object of that name in that schema is meant, visibility apart."""
         if self.schema is not None and not self.schema.search(schema):
             return False
         return self.name is None or self.name.search(name) is not None
@@ -62,7 +62,8 @@ def _check_database(part: tuple[str, str], database: str, pattern: str) -> None:
 
 
 def _parts(pattern: str, max_parts: int) -> list[tuple[str, str]]:
-    """The parts between dots: each as a regular expression, and literally (patternToSQLRegex)."""
+    """Return the parts between dots: each as a regular expression, and literally
+    (patternToSQLRegex)."""
     parts: list[tuple[list[str], list[str]]] = [([], [])]
     in_quotes = False
     position = 0

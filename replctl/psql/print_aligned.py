@@ -42,7 +42,8 @@ _MIN_VALUE_WIDTH = 3
 
 
 def aligned(content: Content) -> Iterator[str]:
-    """A line for each row, in columns; records instead, if expanded "auto" finds that too wide.
+    """Yield a line for each row, in columns; records instead, if expanded "auto" finds that too
+    wide.
 
      n  | t
     ----+---
@@ -139,7 +140,7 @@ class _Grid:
     def _cell(
         self, column: int, lines: Sequence[Line], number: int, *, is_null: bool
     ) -> Iterator[str]:
-        """What stands in a column on the line `number` of a row."""
+        """Yield what stands in a column on the line `number` of a row."""
         width = self._widths[column]
         is_padded = self.border == 2 or column < len(self._widths) - 1
         if number >= len(lines):
@@ -189,7 +190,7 @@ def _shrink(
 
 
 def expanded(content: Content) -> Iterator[str]:
-    """A block of lines for each row, with the names of the columns on the left.
+    """Yield a block of lines for each row, with the names of the columns on the left.
 
     -[ RECORD 1 ]
     n | 22
@@ -262,7 +263,7 @@ class _Block:
             self._value_width = self._wrap_width = value_width
 
     def rule(self, crossings: tuple[str, str, str], number: int | None = None) -> Iterator[str]:
-        """The line above a record, with its number, or below the last one."""
+        """Yield the line above a record, with its number, or below the last one."""
         left, crossing, right = crossings
         dash = self.style.horizontal
         if self.border == 0:

@@ -27,7 +27,7 @@ _ASCIIDOC_FRAMES = {
 
 
 def html(content: Content) -> Iterator[str]:
-    """A <table> with a line for each value."""
+    """Yield a <table> with a line for each value."""
     options = content.options
     yield from _html_start(content)
     if not options.tuples_only:
@@ -44,7 +44,7 @@ def html(content: Content) -> Iterator[str]:
 
 
 def html_expanded(content: Content) -> Iterator[str]:
-    """A <table> with a table row for each value, and one with a number before each record."""
+    """Yield a <table> with a table row for each value, and one with a number before each record."""
     yield from _html_start(content)
     for number, row in enumerate(content.rows if content.columns else (), start=1):
         if content.options.tuples_only:
@@ -86,7 +86,7 @@ def _html(text: str) -> str:
 
 
 def latex(content: Content) -> Iterator[str]:
-    """A tabular environment with a line for each row."""
+    """Yield a tabular environment with a line for each row."""
     options = content.options
     border = options.border
     yield from _latex_title(content)
@@ -106,7 +106,8 @@ def latex(content: Content) -> Iterator[str]:
 
 
 def latex_expanded(content: Content) -> Iterator[str]:
-    """A tabular environment with a line for each value, and one with a number for each record."""
+    """Yield a tabular environment with a line for each value, and one with a number for each
+    record."""
     options = content.options
     border = min(options.border, 2)
     yield from _latex_title(content)
@@ -136,7 +137,7 @@ def _latex_end(footers: Sequence[str]) -> Iterator[str]:
 
 
 def longtable(content: Content) -> Iterator[str]:
-    """A longtable environment, whose header comes again on each page."""
+    """Yield a longtable environment, whose header comes again on each page."""
     options = content.options
     border = min(options.border, 3)
     columns = (" | " if border else "").join(_longtable_columns(content))
@@ -176,7 +177,7 @@ def _longtable_feet(title: str | None, border: int) -> Iterator[str]:
 
 
 def troff(content: Content) -> Iterator[str]:
-    """A table for tbl and the macros ms, with a line for each row."""
+    """Yield a table for tbl and the macros ms, with a line for each row."""
     options = content.options
     yield from _troff_start(content)
     yield (" | " if options.border else "").join(content.alignments) + ".\n"
@@ -226,7 +227,7 @@ def _latex(text: str) -> str:
 
 
 def asciidoc(content: Content) -> Iterator[str]:
-    """A table block with a line for each row."""
+    """Yield a table block with a line for each row."""
     options = content.options
     columns = ",".join(f"{_asciidoc_alignment(a)}" for a in content.alignments)
     header = "" if options.tuples_only else 'options="header",'
@@ -241,7 +242,7 @@ def asciidoc(content: Content) -> Iterator[str]:
 
 
 def asciidoc_expanded(content: Content) -> Iterator[str]:
-    """A table block with a line for each value, and one with a number for each record."""
+    """Yield a table block with a line for each value, and one with a number for each record."""
     yield from _asciidoc_start(content, 'cols="h,l"')
     for number, row in enumerate(content.rows if content.columns else (), start=1):
         yield "2+|\n" if content.options.tuples_only else f"2+^|Record {number}\n"

@@ -12,7 +12,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?
 
 
 def unaligned(content: Content) -> Iterator[str]:
-    """A line for each row: `n|t`, `22|x`, `(1 row)`, with any separators."""
+    """Yield a line for each row: `n|t`, `22|x`, `(1 row)`, with any separators."""
     separator = content.options.record_separator
     is_first = True
     for record in _records(content):
@@ -44,7 +44,7 @@ def _interleaved(values: Sequence[str], separator: str) -> Sequence[str]:
 
 
 def unaligned_expanded(content: Content) -> Iterator[str]:
-    """A line for each value, `n|22`, `t|x`, and an empty one between rows."""
+    """Yield a line for each value, `n|22`, `t|x`, and an empty one between rows."""
     options = content.options
     separator = options.record_separator
     is_first = content.title is None
@@ -71,7 +71,7 @@ def _end(record_separator: str) -> str:
 
 
 def csv(content: Content) -> Iterator[str]:
-    """A line for each row: `n,t`, `22,"a ""b"", c"`.  Neither title nor footers."""
+    """Yield a line for each row: `n,t`, `22,"a ""b"", c"`.  Neither title nor footers."""
     separator = content.options.csv_field_separator
     if not content.options.tuples_only:
         yield separator.join(_csv_field(name, separator) for name in content.columns) + "\n"
@@ -81,7 +81,7 @@ def csv(content: Content) -> Iterator[str]:
 
 
 def csv_expanded(content: Content) -> Iterator[str]:
-    """A line for each value: `n,22`, `t,"a ""b"", c"`."""
+    """Yield a line for each value: `n,22`, `t,"a ""b"", c"`."""
     separator = content.options.csv_field_separator
     names = [_csv_field(name, separator) for name in content.columns]
     for row in content.rows:
@@ -97,7 +97,7 @@ def _csv_field(value: str, separator: str) -> str:
 
 
 def json(content: Content) -> Iterator[str]:
-    """An array with a line for each row: `{"n": 22, "t": "x"}`.  Neither title nor footers.
+    """Yield an array with a line for each row: `{"n": 22, "t": "x"}`.  Neither title nor footers.
 
     Values of right-aligned columns become numbers, digit by digit as PostgreSQL prints them, unless
     JSON has no such number (NaN, money); everything else is a string, booleans (`"t"`) included.

@@ -38,7 +38,7 @@ Alignment: TypeAlias = Literal["l", "r"]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What is printed.
+    """The table to print.
 
     Args:
         columns: their names; newlines are possible in them.
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class PrintOptions:
-    """What `\\pset` can set, with psql's defaults.
+    """The options of `\\pset`, with psql's defaults.
 
     Args:
         columns: the width that wrapped and expanded "auto" keep to; 0 for no limit (psql takes the

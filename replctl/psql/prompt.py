@@ -1,4 +1,4 @@
-"""What a prompt shows: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
+"""The text of a prompt: the `%` escapes of PROMPT1 and PROMPT2 (psql's prompt.c).
 
 `%/%R%x%# ` becomes `postgres=# `, in an open block `postgres=*# `, within parentheses
 `postgres(# `.
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(
 
 
 def prompt_text(context: CommandContext, variable: str | None = None) -> str:
-    """The prompt before the next line.
+    """Return the prompt before the next line.
 
     Args:
         variable: that has it; None: PROMPT1 or PROMPT2, as the line begins a statement or not.

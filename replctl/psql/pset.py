@@ -98,7 +98,7 @@ def _boolean(name: str, attribute: str) -> Callable[[PrintOptions, str | None], 
 
 
 def _text(attribute: str, empty: str | None) -> Callable[[PrintOptions, str | None], PrintOptions]:
-    """A text; without a value it is only shown, unless the option can be unset."""
+    """Return a text; without a value it is only shown, unless the option can be unset."""
 
     def set_value(options: PrintOptions, value: str | None) -> PrintOptions:
         if value is None and empty is not None:

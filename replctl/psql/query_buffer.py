@@ -41,7 +41,7 @@ def go(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _options(slash: SlashScanner, first: str, options: PrintOptions) -> PrintOptions:
-    """The options of `(format=csv null=x)`, over those of the session."""
+    """Return the options of `(format=csv null=x)`, over those of the session."""
     word: str | None = first
     while word is not None:
         is_last = word.endswith(")") and slash.quote is None

@@ -1,5 +1,5 @@
-"""What the owners of published tables do to changes that a subscription has still to apply, as
-lines below a table."""
+"""The effect of the owners of published tables on changes that a subscription has still to apply,
+as lines below a table."""
 
 from __future__ import annotations
 

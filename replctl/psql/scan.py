@@ -24,7 +24,7 @@ from replctl.record import dataclass
 
 
 class Prompt(Enum):
-    """What the next line continues; the value is what `%R` shows in a prompt."""
+    """The construct that the next line continues; the value is what `%R` shows in a prompt."""
 
     READY = "="
     CONTINUE = "-"
@@ -159,7 +159,7 @@ class StatementScanner:
 
     @property
     def prompt(self) -> Prompt:
-        """What a next line would continue."""
+        """Return what a next line would continue."""
         if self._state in _PROMPTS:
             return _PROMPTS[self._state]
         if self._paren_depth > 0:
@@ -177,7 +177,7 @@ class StatementScanner:
         return text
 
     def save(self) -> SavedBuffer:
-        """The state of the query buffer at an `\\if`, for `restore`."""
+        """Return the state of the query buffer at an `\\if`, for `restore`."""
         return SavedBuffer(len(self.buffer), self._paren_depth)
 
     def restore(self, saved: SavedBuffer) -> None:
@@ -236,7 +236,8 @@ class StatementScanner:
             self._buffer.append(text)
 
     def _end_of_literal(self, text: str, pos: int) -> int:
-        """Where the part of `text` ends that belongs to the quote or comment, with its end mark."""
+        """Return where the part of `text` ends that belongs to the quote or comment, with its end
+        mark."""
         match self._state:
             case _State.ESCAPE_QUOTE:
                 escaped = _ESCAPED.match(text, pos)

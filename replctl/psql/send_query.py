@@ -33,7 +33,7 @@ _READ_ONLY_TAGS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a backslash command wants done with the result of the query that it sends.
+    """The wish of a backslash command for the result of the query that it sends.
 
     Attributes:
         target: a file, or `|` and a program, instead of where results go.
@@ -100,7 +100,7 @@ def run_silently(settings: PsqlSettings, text: str) -> bool:
 def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
     """Run a block, and report what it raises as a failure of `statement` (None: of a command).
 
-    What is raised unforeseen, but for a full disk, is reported as an internal error, and its
+    What is raised unforeseen, except for a full disk, is reported as an internal error, and its
     traceback written to the cluster's log.  The list that is yielded is empty after a failure,
     else holds True.
     """
@@ -184,7 +184,7 @@ def _run(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
 
 
 def _describe(settings: PsqlSettings, text: str, delivery: Delivery) -> bool:
-    """The columns that a query would return."""
+    """Return the columns that a query would return."""
     from replctl.execute import describe
 
     assert settings.session is not None

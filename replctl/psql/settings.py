@@ -19,7 +19,7 @@ from replctl.session import Session
 
 
 class TransactionStatus(Enum):
-    """Whether a block is open; the value is what `%x` shows in a prompt."""
+    """The state of the transaction block; the value is what `%x` shows in a prompt."""
 
     IDLE = ""
     IN_BLOCK = "*"
@@ -28,7 +28,7 @@ class TransactionStatus(Enum):
 
 @dataclass
 class PsqlSettings:
-    """What commands read and change.
+    """The state that commands read and change.
 
     Attributes:
         connect: opens a session for (database, role, directory of the cluster or None).
@@ -69,7 +69,7 @@ class PsqlSettings:
 
     @property
     def transaction_status(self) -> TransactionStatus:
-        """Whether a block is open."""
+        """Return whether a block is open."""
         block = None if self.session is None else self.session.block
         if block is None:
             return TransactionStatus.IDLE

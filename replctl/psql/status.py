@@ -64,7 +64,7 @@ class Limit:
         raise ValueError(f'"{text}" is no limit: it needs a number and one of {units}')
 
     def is_exceeded(self, lag: Lag) -> bool:
-        """Whether that is more; what is not known is not."""
+        """Return whether that is more; what is not known is not."""
         value = getattr(lag, self.measure)
         return value is not None and value > self.most
 
@@ -126,7 +126,7 @@ def _retention(status: SubscriptionStatus) -> list[str]:
 
 
 def _changed(status: SubscriptionStatus) -> list[str]:
-    """The lines for tables whose row filter or column list has changed since their copy."""
+    """Return the lines for tables whose row filter or column list has changed since their copy."""
     changed = [(table.schema, table.name) for table in status.tables if table.is_changed]
     return changed_lines(status.name, changed)
 
@@ -143,7 +143,7 @@ def _lag(lag: Lag) -> list[str | None]:
 
 
 def _fields(status: SubscriptionStatus) -> dict[str, object]:
-    """The same, under names for programs."""
+    """Return the same, under names for programs."""
     fields: dict[str, object] = {
         "subscription": status.name,
         "database": status.database,
@@ -177,6 +177,6 @@ def _table_fields(table: TableStatus) -> dict[str, object]:
 
 
 def _time(microseconds: int) -> str:
-    """A time of the catalog in ISO 8601: 2024-02-29T12:00:00.000+00:00"""
+    """Return a time of the catalog in ISO 8601: 2024-02-29T12:00:00.000+00:00"""
     at = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
     return at.isoformat(timespec="milliseconds")

@@ -1,5 +1,5 @@
-"""Subcommands beside the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl vacuum`
-and `replctl dump`, read by typer."""
+"""Subcommands in addition to the SQL, `replctl sync`, `replctl status`, `replctl verify`, `replctl
+vacuum` and `replctl dump`, read by typer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """What the command line asks to do.
+    """The action that the command line asks for.
 
     Attributes:
         options: where to connect, and which Spark to use.

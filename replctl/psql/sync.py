@@ -128,7 +128,8 @@ def _watch(
 def _metrics(
     session: Session, names: Sequence[str], at: tuple[str, int] | None, stack: ExitStack
 ) -> Metrics | None:
-    """What counts for Prometheus, if that is wanted; it is answered until `stack` is closed."""
+    """Return what counts for Prometheus, if that is wanted; it is answered until `stack` is
+    closed."""
     if at is None:
         return None
     from replctl.psql.metrics import Metrics, serving
@@ -178,7 +179,7 @@ def report_failures(settings: PsqlSettings, failures: Sequence[SyncFailure]) -> 
 
 
 def with_subscription(error: PostgresError, subscription: str) -> PostgresError:
-    """The error with a line of context that says whose it is."""
+    """Return the error with a line of context that says whose it is."""
     shown = copy.copy(error)
     line = f'subscription "{subscription}"'
     shown.context = line if error.context is None else f"{error.context}\n{line}"

@@ -1,4 +1,4 @@
-"""What `replctl sync` prints of the subscriptions that it has run: a line for each, or JSON."""
+"""The report of `replctl sync` on the subscriptions that it has run: a line for each, or JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What has become of a subscription.
+    """The result for a subscription.
 
     Attributes:
         lsn: where it is in the publisher's log; None if that is not known.
@@ -50,7 +50,7 @@ class _Outcome:
         return "up to date" if self.is_enabled else "disabled"
 
     def line(self, *, is_qualified: bool) -> str:
-        """What is printed.
+        """Return what is printed.
 
         Args:
             is_qualified: another database has a subscription of that name, too.
@@ -71,7 +71,7 @@ class _Outcome:
         return f"{shown}: {failed}{', '.join(parts)}"
 
     def fields(self) -> dict[str, object]:
-        """The same, under names for programs."""
+        """Return the same, under names for programs."""
         error = self.error
         return {
             "subscription": self.name,
@@ -141,8 +141,8 @@ class SyncReport:
             self._settings.say(outcome.line(is_qualified=count[outcome.name] > 1))
 
     def _outcomes(self, failures: Sequence[SyncFailure]) -> list[_Outcome]:
-        """All subscriptions of the cluster, by database and name; none on a standby, where none
-        runs."""
+        """Return all subscriptions of the cluster, by database and name; none on a standby, where
+        none runs."""
         cluster = self._session.cluster
         if cluster.is_in_recovery:
             return []

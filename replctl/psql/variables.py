@@ -80,7 +80,7 @@ class Variables:
         self._values = {name: special.initial for name, special in _SPECIAL.items()}
 
     def get(self, name: str) -> str | None:
-        """The value of `name`, None where it is not set."""
+        """Return the value of `name`, None where it is not set."""
         return self._values.get(name)
 
     def set(self, name: str, value: str) -> None:
@@ -104,25 +104,26 @@ class Variables:
             self._values[name] = "off" if special.kind == "boolean" else special.initial
 
     def listing(self) -> str:
-        """What `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
+        """Return what `\\set` prints: a line `NAME = 'value'` for each variable, in C order."""
         return "".join(f"{name} = '{value}'\n" for name, value in sorted(self._values.items()))
 
     def is_special(self, name: str) -> bool:
-        """Whether setting `name` changes how psql behaves."""
+        """Return whether setting `name` changes how psql behaves."""
         return name in _SPECIAL
 
     def is_on(self, name: str) -> bool:
-        """The value of a special variable that is a boolean."""
+        """Return the value of a special variable that is a boolean."""
         return parse_bool(self._values[name], name)
 
     def integer(self, name: str) -> int:
-        """The value of a special variable that is a number."""
+        """Return the value of a special variable that is a number."""
         number = _parse_integer(self._values[name])
         assert number is not None, name
         return number
 
     def choice(self, name: str) -> str:
-        """The value of a special variable that has a list of them, spelled as in that list."""
+        """Return the value of a special variable that has a list of them, spelled as in that
+        list."""
         word = _chosen(self._values[name], _SPECIAL[name].choices)
         assert word is not None, name
         return word
@@ -148,7 +149,8 @@ class Variables:
 
 
 def parse_bool(value: str, name: str) -> bool:
-    """A boolean as psql reads it: on, off, 1, 0, or a prefix of true, false, yes, no; any case.
+    """Return a boolean as psql reads it: on, off, 1, 0, or a prefix of true, false, yes, no; any
+    case.
 
     Args:
         name: whose value it is, for the message: a variable, `\\if expression`, ...
@@ -175,7 +177,7 @@ def _truth(value: str) -> bool | None:
 
 
 def _parse_integer(value: str) -> int | None:
-    """A C int in any of C's notations (12, -1, 0x1f, 017); None for anything else."""
+    """Return a C int in any of C's notations (12, -1, 0x1f, 017); None for anything else."""
     match = _C_INTEGER.fullmatch(value)
     if match is None:
         return None
@@ -195,7 +197,7 @@ def _chosen(value: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _checked(name: str, special: _Special, value: str) -> str:
-    """The value that the special variable `name` gets when a user sets it to `value`."""
+    """Return the value that the special variable `name` gets when a user sets it to `value`."""
     match special.kind:
         case "boolean":
             value = value or "on"

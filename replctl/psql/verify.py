@@ -116,7 +116,7 @@ def _lsn(table: VerifiedTable) -> str | None:
 
 
 def _fields(found: VerifiedSubscription) -> dict[str, object]:
-    """The same, under names for programs."""
+    """Return the same, under names for programs."""
     return {
         "subscription": found.name,
         "database": found.database,

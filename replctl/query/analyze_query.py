@@ -84,7 +84,7 @@ class QueryAnalyzer:
         *,
         keep_unknown: bool = False,
     ) -> Query:
-        """The tree of a SELECT.
+        """Return the tree of a SELECT.
 
         Args:
             parent: the analyzer of the query around it.
@@ -114,7 +114,7 @@ class QueryAnalyzer:
         parent: Analyzer | None = None,
         windows: dict[str, ast.WindowDef] | None = None,
     ) -> Analyzer:
-        """An analyzer of expressions that may hold subqueries."""
+        """Return an analyzer of expressions that may hold subqueries."""
         return Analyzer(
             self.environment,
             scope,
@@ -126,7 +126,7 @@ class QueryAnalyzer:
         )
 
     def finished(self, expr: nodes.Expr) -> nodes.Expr:
-        """An expression with its collations."""
+        """Return an expression with its collations."""
         return assign_collations(self.environment, expr)
 
     def subquery(
@@ -252,7 +252,7 @@ class QueryAnalyzer:
         return with_tail(Query(outputs, set_operation=operation), statement, analyzer)
 
     def with_outputs(self, query: Query, exprs: Sequence[nodes.Expr]) -> Query:
-        """A query whose visible columns are these expressions over its own."""
+        """Return a query whose visible columns are these expressions over its own."""
         current = [output.expr for output in query.outputs if not output.is_junk]
         if list(exprs) == current:
             return query
@@ -307,7 +307,7 @@ class QueryAnalyzer:
         return check_grouping(query, analyzer.scope) if query.is_aggregated else query
 
     def _hoist_set(self, query: Query) -> Query:
-        """A set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1,
+        """Return a set-returning call in the SELECT list as one in FROM: `SELECT generate_series(1,
         3)`."""
         calls = {
             node: None
@@ -319,7 +319,7 @@ class QueryAnalyzer:
             return query
         if len(calls) > 1 or query.is_aggregated or query.group_by:
             raise FeatureNotSupported(
-                "several set-returning functions, or one beside aggregates, are not supported in"
+                "several set-returning functions, or one with aggregates, are not supported in"
                 " SELECT"
             )
         (call,) = calls
@@ -334,7 +334,7 @@ class QueryAnalyzer:
         return replace(query, outputs=outputs, from_=(*query.from_, item))
 
     def targets(self, raws: Sequence[ast.ResTarget], analyzer: Analyzer) -> list[Output]:
-        """The output columns of a SELECT list, with * expanded."""
+        """Return the output columns of a SELECT list, with * expanded."""
         result: list[Output] = []
         for raw in raws:
             value = raw.value
@@ -365,13 +365,13 @@ class QueryAnalyzer:
             return self.finished(analyzer.boolean(raw, construct))
 
     def where(self, raw: ast.RawExpr | None, analyzer: Analyzer) -> nodes.Expr | None:
-        """The condition of a WHERE clause."""
+        """Return the condition of a WHERE clause."""
         return self._condition(raw, analyzer, ExprContext.WHERE, "WHERE")
 
     # -- FROM
 
     def from_clause(self, items: Sequence[ast.FromItem], analyzer: Analyzer) -> list[FromNode]:
-        """The items of FROM or USING; what they offer joins the analyzer's scope."""
+        """Return the items of FROM or USING; what they offer joins the analyzer's scope."""
         result = []
         for item in items:
             node, scope = self._from_item(item, analyzer)
@@ -446,7 +446,8 @@ class QueryAnalyzer:
     def _function_columns(
         self, function: nodes.Expr, name: str, alias: ast.Alias | None
     ) -> tuple[OutputColumn, ...]:
-        """The columns of a function in FROM: its OUT arguments, or one that is named after it."""
+        """Return the columns of a function in FROM: its OUT arguments, or one that is named after
+        it."""
         if isinstance(function, nodes.FuncExpr):
             declared = self.environment.function(function.function_oid).columns
             if declared:
@@ -499,7 +500,7 @@ class QueryAnalyzer:
     def _merged_column(
         self, left: nodes.Expr, right: nodes.Expr, kind: str, analyzer: Analyzer
     ) -> nodes.Expr:
-        """The column that stands for both sides of USING."""
+        """Return the column that stands for both sides of USING."""
         (a, b), type_, _typmod = analyzer.common_type((left, right), "JOIN/USING")
         if kind == "full":
             return self.finished(nodes.CoalesceExpr(type_, (a, b)))
@@ -556,7 +557,7 @@ def _first_position(statement: ast.SelectStmt) -> int:
 
 
 def _mentions(statement: Any, name: str) -> bool:
-    """Whether a statement reads a relation of that name."""
+    """Return whether a statement reads a relation of that name."""
     if isinstance(statement, ast.RangeVar):
         return statement.name == name and statement.schema is None
     if isinstance(statement, tuple):

@@ -27,8 +27,8 @@ _Part = TypeVar("_Part")
 
 
 def with_answers(part: _Part, context: FunctionContext) -> _Part:
-    """A query in which subqueries of catalogs alone are their rows, and the other references to
-    catalogs know which columns are asked for.
+    """Return a query in which subqueries of catalogs alone are their rows, and the other references
+    to catalogs know which columns are asked for.
 
     Raises:
         CardinalityViolation: a subquery that is one value has several rows (21000).
@@ -55,15 +55,15 @@ def with_answers(part: _Part, context: FunctionContext) -> _Part:
 
 
 def _asks_catalogs(query: Query, context: FunctionContext) -> bool:
-    """Whether a query reads catalogs, and nothing but what they have."""
+    """Return whether a query reads catalogs, and nothing but what they have."""
     tables = list(tables_of(query))
     is_catalogs = bool(tables) and all(table.is_catalog for table in tables)
     return is_catalogs and is_closed(query) and is_answerable(query, context.environment)
 
 
 def _columns_asked(part: Any) -> defaultdict[int, frozenset[int]]:
-    """The numbers of the columns that are used somewhere, by varno: too many where queries within
-    each other have the same one.  Whole rows ask for all, which is None."""
+    """Return the numbers of the columns that are used somewhere, by varno: too many where queries
+    within each other have the same one.  Whole rows ask for all, which is None."""
     asked: defaultdict[int, Any] = defaultdict(frozenset)
 
     def note(node: Any) -> None:
@@ -94,7 +94,7 @@ def _answer_of(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
-    """The comparison with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
+    """Return the comparison with every row: `x > ANY (...)` becomes `x > 1 OR x > 2`."""
     columns = link.query.columns
 
     def of_row(row: list[str | None]) -> nodes.Expr:
@@ -112,7 +112,7 @@ def _each(link: nodes.SubLink, rows: list[list[str | None]]) -> nodes.Expr:
 
 
 def _query_of(query: Query, rows: list[list[str | None]]) -> Query:
-    """A query that has the rows which another one has given."""
+    """Return a query that has the rows which another one has given."""
     columns = query.columns
     if not rows:
         nothing = (

@@ -1,4 +1,4 @@
-"""What a column of a result is called that nobody named: FigureColname() in parse_target.c."""
+"""The name of a result's column that nobody named: FigureColname() in parse_target.c."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def column_name(raw: ast.RawExpr) -> str:
 
 
 def _figure(raw: ast.RawExpr | ast.NamedArg) -> tuple[str | None, int]:
-    """A name, and how good it is: 2 is a column or function, 1 a type or a keyword."""
+    """Return a name, and how good it is: 2 is a column or function, 1 a type or a keyword."""
     match raw:
         case ast.ColumnRef(fields=fields):
             return (None, 0) if fields[-1] == "*" else (fields[-1], 2)

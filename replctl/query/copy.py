@@ -1,4 +1,4 @@
-"""What both directions of COPY have in common (copy.c)."""
+"""The common part of both directions of COPY (copy.c)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _check_privilege(session: Session, statement: ast.Copy) -> None:
 
 
 def copied_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation | SystemRelation:
-    """The relation that a statement names.
+    """Return the relation that a statement names.
 
     Raises:
         InvalidSchemaName, UndefinedTable: there is none.
@@ -94,7 +94,7 @@ def column_numbers(
     copied: Sequence[int] | None = None,
     option: str = "",
 ) -> list[int]:
-    """The columns that are listed, all that are not generated if none are (CopyGetAttnums).
+    """Return the columns that are listed, all that are not generated if none are (CopyGetAttnums).
 
     Args:
         copied: those that COPY copies, if it is an option that lists them.
@@ -125,12 +125,12 @@ def column_numbers(
 
 
 def not_referenced(option: str, name: str) -> InvalidColumnReference:
-    """The complaint about an option for a column that is not copied."""
+    """Return the complaint about an option for a column that is not copied."""
     return InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
 
 
 def file_error(name: str, error: OSError, *, is_from: bool) -> PostgresError:
-    """A file that cannot be opened."""
+    """Return a file that cannot be opened."""
     purpose, words = ("reading", "FROM instructs the PostgreSQL server process to read")
     if not is_from:
         purpose, words = ("writing", "TO instructs the PostgreSQL server process to write")

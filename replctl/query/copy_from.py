@@ -66,7 +66,7 @@ def _check_kind(relation: Relation) -> None:
 
 @contextmanager
 def _opened(session: Session, statement: ast.Copy) -> Iterator[Iterator[bytes]]:
-    """The file, or what the client sends, in pieces that end with newlines."""
+    """Yield the file, or what the client sends, in pieces that end with newlines."""
     if statement.file is None:
         yield session.on_copy_in()
         return
@@ -86,7 +86,7 @@ def _opened(session: Session, statement: ast.Copy) -> Iterator[Iterator[bytes]]:
 
 
 def _may_fail(plan: CopyPlan, rows: CopiedRows) -> bool:
-    """Whether the table may refuse one of the rows for what is in it."""
+    """Return whether the table may refuse one of the rows for what is in it."""
     relation = plan.relation
     if not rows.numbers:
         return False
@@ -143,7 +143,7 @@ def _definition(relation: Relation) -> Relation:
 
 
 def _source(plan: CopyPlan, dialect: LakeDialect) -> str:
-    """SQL of the rows to write: place, w<attnum>; of `{view}`, which has what was read."""
+    """Return SQL of the rows to write: place, w<attnum>; of `{view}`, which has what was read."""
     writer = QueryWriter(dialect)
     values, columns = ["place"], ["place"]
     for item in plan.stored:

@@ -16,7 +16,7 @@ from replctl.parser import ast
 from replctl.record import dataclass
 
 Header: TypeAlias = Literal["no", "yes", "match"]
-#: Of FORCE_QUOTE and its like: `*`, or names.
+#: Of FORCE_QUOTE and similar options: `*`, or names.
 Columns: TypeAlias = Literal["*"] | tuple[str, ...]
 
 #: No delimiters of the text format: they mean something behind a backslash.
@@ -52,7 +52,7 @@ class CopyFormat:
 
 
 def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFormat:
-    """What the options say.
+    """Return what the options say.
 
     Raises:
         SqlSyntaxError, InvalidParameterValue, FeatureNotSupported: what PostgreSQL finds wrong with
@@ -106,7 +106,7 @@ def copy_format(options: tuple[ast.CopyOption, ...], *, is_from: bool) -> CopyFo
 
 
 def _text(option: ast.CopyOption, is_from: bool = True) -> str:
-    """Its value as a string (defGetString)."""
+    """Return its value as a string (defGetString)."""
     if option.is_star:
         return "*"
     if option.columns is not None:
@@ -117,7 +117,7 @@ def _text(option: ast.CopyOption, is_from: bool = True) -> str:
 
 
 def _boolean(option: ast.CopyOption, is_from: bool = True) -> bool:
-    """Its value as a Boolean, which a missing one means as well (defGetBoolean)."""
+    """Return its value as a Boolean, which a missing one means as well (defGetBoolean)."""
     value = _boolean_or_none(option)
     if value is None:
         raise SqlSyntaxError(f"{option.name} requires a Boolean value")
@@ -225,7 +225,7 @@ def _check_characters(format_: CopyFormat) -> None:
 
 
 def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """What goes with the CSV format alone, and in one direction alone."""
+    """Check the options that go with the CSV format alone, and in one direction alone."""
 
     def check_mode(name: str) -> None:
         if name in given and not format_.is_csv:
@@ -248,7 +248,7 @@ def _check_csv(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> Non
 
 
 def _check_markers(format_: CopyFormat, given: dict[str, Any], is_from: bool) -> None:
-    """Whether what stands for NULL, and for a default, can be told from data."""
+    """Check whether what stands for NULL, and for a default, can be told from data."""
     if format_.delimiter in format_.null:
         raise InvalidParameterValue(
             "COPY delimiter character must not appear in the NULL specification"

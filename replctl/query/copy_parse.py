@@ -17,7 +17,7 @@ _LINE_ENDS = {"\n": "newline", "\r": "carriage return"}
 
 
 class Default:
-    """What a field says that is to be the default of its column."""
+    """The mark of a field that stands for the default of its column."""
 
 
 DEFAULT: Final = Default()
@@ -59,12 +59,12 @@ class LineReader:
             yield line
 
     def header(self) -> str:
-        """The first line, whatever it is, if it is the only one, too."""
+        """Return the first line, whatever it is, if it is the only one, too."""
         self.number += 1
         return self._line()
 
     def _line(self) -> str:
-        """The next line without its end.
+        """Return the next line without its end.
 
         Raises:
             BadCopyFileFormat: it does not end as the others do.
@@ -117,7 +117,7 @@ class LineReader:
                 place += 1  # what follows a backslash has no meaning of its own
 
     def _end_of_line(self, text: str, char: str, place: int) -> str:
-        """The end of a line, which has to be that of the lines before."""
+        """Return the end of a line, which has to be that of the lines before."""
         end = char
         if char == "\r" and self._eol in (None, "\r\n") and text[place : place + 1] == "\n":
             end = "\r\n"
@@ -136,7 +136,8 @@ class LineReader:
         return end
 
     def _is_end_marker(self, text: str, place: int) -> bool:
-        r"""Whether `\.`, behind which `place` is, ends the data: in CSV only alone on its line."""
+        r"""Return whether `\.`, behind which `place` is, ends the data: in CSV only alone on its
+        line."""
         end = text[place : place + 2] if self._eol == "\r\n" else text[place : place + 1]
         if self._eol == "\r\n" and end != "\r\n":
             if end[:1] == "\n" and not self._is_csv:
@@ -150,7 +151,7 @@ class LineReader:
         raise BadCopyFileFormat("end-of-copy marker corrupt")
 
     def _next(self) -> str:
-        """The next piece; nothing at the end."""
+        """Return the next piece; nothing at the end."""
         piece = next(self._data, b"")
         try:
             text = piece.decode(self._codec)
@@ -167,7 +168,7 @@ def _wrong_end_marker() -> BadCopyFileFormat:
 
 
 class FieldReader:
-    """What splits a line into its fields."""
+    """Splits a line into its fields."""
 
     def __init__(self, format_: CopyFormat) -> None:
         self._format = format_
@@ -177,7 +178,7 @@ class FieldReader:
         self._quoted_special = re.compile(f"[{re.escape(format_.quote + format_.escape)}]")
 
     def fields(self, line: str) -> list[Field]:
-        """The fields of a line: None for NULL.
+        """Return the fields of a line: None for NULL.
 
         Raises:
             BadCopyFileFormat: a quoted field does not end.
@@ -234,7 +235,7 @@ class FieldReader:
             place = found.end()
 
     def _quoted(self, line: str, place: int) -> tuple[str, int]:
-        """What stands between quotes, and where it goes on behind them."""
+        """Return what stands between quotes, and where it goes on behind them."""
         quote, escape = self._format.quote, self._format.escape
         parts = []
         while (found := self._quoted_special.search(line, place)) is not None:

@@ -1,4 +1,4 @@
-"""What a COPY FROM statement says: which columns the file has, and what the others have."""
+"""The plan of a COPY FROM statement: which columns the file has, and what the others have."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """What a statement says.
+    """The options of a statement.
 
     Attributes:
         given: the columns that the file has, in its order.
-        stored: those that rows have in the end, but for generated ones.
+        stored: those that rows have in the end, except for generated ones.
     """
 
     relation: Relation
@@ -76,7 +76,7 @@ class CopyPlan:
         return columns + [StagedColumn(f"c{number}", "int8") for number in numbers]
 
     def has_markers(self, item: CopiedColumn) -> bool:
-        """Whether the file may say that a value is to be the default."""
+        """Return whether the file may say that a value is to be the default."""
         return self.format.default is not None and item.default is not None
 
 

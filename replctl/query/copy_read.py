@@ -52,13 +52,13 @@ class CopiedRows:
         self.lines.append("\0".join(lines))
 
     def line(self, place: int) -> str:
-        """The line of a row."""
+        """Return the line of a row."""
         chunk = max(i for i, start in enumerate(self.starts) if start <= place)
         return self.lines[chunk].split("\0")[place - self.starts[chunk]]
 
 
 def read_rows(session: Session, plan: CopyPlan, data: Iterator[bytes]) -> CopiedRows:
-    """All rows of a file, or those up to the first that is wrong."""
+    """Return all rows of a file, or those up to the first that is wrong."""
     rows = CopiedRows(LocalRows(plan.staged))
     lines, split = LineReader(data, plan.format), FieldReader(plan.format)
     if plan.format.header != "no":
@@ -192,7 +192,7 @@ class _Skipped(Exception):
 
 
 class _ValueReader:
-    """What makes a row of a line's fields.
+    """Makes a row of a line's fields.
 
     Attributes:
         has_nulls: attnums of columns that a row has NULL in.

@@ -57,7 +57,7 @@ def copy_to(session: Session, statement: ast.Copy) -> Result:
 def _table_query(
     session: Session, statement: ast.Copy, name: ast.RangeVar
 ) -> tuple[ast.SelectStmt, CopyFormat]:
-    """The rows of a table alone, without those of tables that inherit from it."""
+    """Return the rows of a table alone, without those of tables that inherit from it."""
     with session.read() as catalog:
         analyzer = QueryAnalyzer(session.environment(catalog), session.transaction_start)
         relation = copied_relation(analyzer, name)
@@ -128,7 +128,7 @@ def _write(path: str, lines: Iterator[bytes]) -> None:
 def _lines(
     format_: CopyFormat, names: Sequence[str], rows: Sequence[Sequence[str | None]]
 ) -> Iterator[bytes]:
-    """The file's lines, its header first."""
+    """Yield the file's lines, its header first."""
     encoded = _encoder(format_.encoding)
     quoted = [format_.force_quote == "*" or name in format_.force_quote for name in names]
     if format_.is_csv:

@@ -1,5 +1,5 @@
-"""Query trees as SQL text, as pg_get_viewdef() prints them (get_query_def() and its like in
-ruleutils.c)."""
+"""Query trees as SQL text, as pg_get_viewdef() prints them (get_query_def() and similar functions
+in ruleutils.c)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def deparse_query(
     *,
     is_pretty: bool = False,
 ) -> str:
-    """A query as SQL.
+    """Return a query as SQL.
 
     Args:
         names: what its columns are called, if not as in the query.
@@ -88,7 +88,7 @@ def deparse_query(
 def deparse_condition(
     environment: CatalogEnvironment, query: Query, *, is_pretty: bool = False
 ) -> str:
-    """The one output of a query of one table, as an expression of its own."""
+    """Return the one output of a query of one table, as an expression of its own."""
     printer = _QueryPrinter(environment, None, is_pretty, 0)
     return printer.only_output(query)
 
@@ -188,7 +188,7 @@ class _QueryPrinter:
         self._indent = start
 
     def only_output(self, query: Query) -> str:
-        """The text of a query's one output column."""
+        """Return the text of a query's one output column."""
         self._level = _Level(_sources(query, None))
         self._expr(query.outputs[0].expr)
         return self.text
@@ -391,7 +391,7 @@ class _QueryPrinter:
 
 
 def _plain_operation(query: Query) -> SetOperation | None:
-    """A set operation that is an operand of another without being a query of its own."""
+    """Return a set operation that is an operand of another without being a query of its own."""
     is_own = query.ctes or query.order_by or query.limit or query.offset
     return None if is_own else query.set_operation
 
@@ -417,7 +417,7 @@ def _leaves(items: Sequence[FromNode]) -> list[FromTable | FromSubquery | FromFu
 
 
 def _sources(query: Query, parent: _Level | None) -> dict[int, _Source]:
-    """Names for the items of FROM, none of which is one of the queries around
+    """Return names for the items of FROM, none of which is one of the queries around
     (set_rtable_names)."""
     taken = set() if parent is None else parent.names()
     sources: dict[int, _Source] = {}

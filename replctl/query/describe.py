@@ -1,4 +1,4 @@
-"""What a statement returns, without carrying it out: the answer to a Describe message
+"""The columns that a statement returns, without carrying it out: the answer to a Describe message
 (exec_describe_statement_message in postgres.c)."""
 
 from __future__ import annotations

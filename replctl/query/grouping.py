@@ -15,7 +15,8 @@ from replctl.query.tree import Query
 
 
 def check_grouping(query: Query, scope: Scope) -> Query:
-    """An aggregated query, grouped also by the columns that depend on a primary key it groups by.
+    """Return an aggregated query, grouped also by the columns that depend on a primary key it
+    groups by.
 
     Raises:
         GroupingError: a column is neither in GROUP BY nor in an aggregate function.
@@ -34,7 +35,7 @@ def check_grouping(query: Query, scope: Scope) -> Query:
 
 
 def _ungrouped(expr: Any, grouped: Sequence[nodes.Expr]) -> list[nodes.Var]:
-    """The columns of this query level outside aggregates and grouped expressions."""
+    """Return the columns of this query level outside aggregates and grouped expressions."""
     if expr in grouped:
         return []
     match expr:

@@ -29,7 +29,7 @@ from replctl.types.builtin import FIRST_USER_OID
 def inlined(
     environment: CatalogEnvironment, now: datetime, part: Any, within: tuple[int, ...] = ()
 ) -> Any:
-    """A query, or a part of one, without the calls that can be replaced by expressions.
+    """Return a query, or a part of one, without the calls that can be replaced by expressions.
 
     Args:
         now: the time that literals like `now` mean.
@@ -48,8 +48,8 @@ def inlined(
 
 
 def user_call(environment: CatalogEnvironment, node: Any) -> nodes.FuncExpr | None:
-    """The call of a function that a user made, by its name or by an operator; None for anything
-    else."""
+    """Return the call of a function that a user made, by its name or by an operator; None for
+    anything else."""
     match node:
         case nodes.FuncExpr(function_oid=oid) if oid >= FIRST_USER_OID:
             return node
@@ -94,7 +94,7 @@ def check_no_calls(environment: CatalogEnvironment, part: Any) -> None:
 
 
 def result_as(analyzer: QueryAnalyzer, query: Query, function: UserFunction, type_: str) -> Query:
-    """The last query of a function with its column as the function's result
+    """Return the last query of a function with its column as the function's result
     (check_sql_fn_retval).
 
     Raises:
@@ -116,7 +116,7 @@ def result_as(analyzer: QueryAnalyzer, query: Query, function: UserFunction, typ
 def mismatch(
     analyzer: QueryAnalyzer, function: UserFunction, detail: str
 ) -> InvalidFunctionDefinition:
-    """The error of a function whose body does not return what it is declared to."""
+    """Return the error of a function whose body does not return what it is declared to."""
     declared = analyzer.environment.format_type(function.result)
     return InvalidFunctionDefinition(
         f"return type mismatch in function declared to return {declared}", detail=detail
@@ -125,7 +125,7 @@ def mismatch(
 
 @contextmanager
 def error_context(line: str) -> Iterator[None]:
-    """What goes wrong inside is reported with a line of CONTEXT; it has no place in the statement
+    """Around work: an error is reported with a line of CONTEXT; it has no place in the statement
     that the user sees."""
     try:
         yield
@@ -144,7 +144,7 @@ class _Inlining:
         self._within = within
 
     def expression(self, call: nodes.FuncExpr) -> nodes.Expr | None:
-        """What a call stands for; None if it has to stay."""
+        """Return what a call stands for; None if it has to stay."""
         environment = self._environment
         function = get_function(environment.catalog, call.function_oid)
         if not environment.privileges.has_on_function(function.oid):
@@ -165,7 +165,7 @@ class _Inlining:
     def _body(
         self, function: UserFunction, call: nodes.FuncExpr, args: Sequence[nodes.Expr]
     ) -> nodes.Expr | None:
-        """The expression of a function over Param(1), Param(2) ...; None if it is not one
+        """Return the expression of a function over Param(1), Param(2) ...; None if it is not one
         expression."""
         statements = parse(function.body)
         if len(statements) != 1 or not isinstance(statements[0], ast.SelectStmt):
@@ -194,7 +194,8 @@ class _Inlining:
         body: nodes.Expr,
         args: Sequence[nodes.Expr],
     ) -> nodes.Expr | None:
-        """The body with arguments for parameters; None if one would be computed too often."""
+        """Return the body with arguments for parameters; None if one would be computed too
+        often."""
         uses = Counter(node.number for node in nodes.walk(body) if isinstance(node, nodes.Param))
         tested = [arg for arg in args if function.is_strict and not _is_value(arg)]
         for number, arg in enumerate(args, 1):
@@ -221,8 +222,8 @@ class _Inlining:
         return None if own is None else call.input_collation or own
 
     def _is_volatile(self, part: Any) -> bool:
-        """Whether anything in an expression, its subqueries included, may give another value each
-        time (contain_volatile_functions)."""
+        """Return whether anything in an expression, its subqueries included, may give another value
+        each time (contain_volatile_functions)."""
         found = False
 
         def note(node: Any) -> None:
@@ -238,7 +239,7 @@ class _Inlining:
 
 
 def _is_expression(query: Query) -> bool:
-    """Whether a query is `SELECT expression`, without subqueries."""
+    """Return whether a query is `SELECT expression`, without subqueries."""
     if len(query.outputs) != 1 or query != Query(query.outputs):
         return False
     apart = (nodes.SubLink, nodes.Aggref, nodes.WindowFunc)

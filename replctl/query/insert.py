@@ -143,7 +143,7 @@ def _new_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows:
-    """The rows of a statement, a value for every column that is not generated."""
+    """Return the rows of a statement, a value for every column that is not generated."""
     columns = _target_columns(relation, statement.columns)
     environment = dialect.context.environment
     check_change(environment.privileges, relation, "a", [c.attnum for c in columns], None)
@@ -211,8 +211,8 @@ def _listed_rows(
     statement: ast.Insert,
     dialect: LakeDialect,
 ) -> _NewRows | None:
-    """The rows of VALUES, or of DEFAULT VALUES; None if a value is a set, so that there are more
-    rows than are listed."""
+    """Return the rows of VALUES, or of DEFAULT VALUES; None if a value is a set, so that there are
+    more rows than are listed."""
     stored = tuple(column for column in relation.columns if not column.generated)
     raw_rows = ((),) if statement.query is None else statement.query.values
     for raw_row in raw_rows:
@@ -247,7 +247,7 @@ def _listed_rows(
 def _numbered(
     session: Session, context: FunctionContext, source: str, numbers: dict[int, int]
 ) -> str:
-    """A query with further columns, values of sequences.
+    """Return a query with further columns, values of sequences.
 
     Args:
         numbers: the columns' numbers, by the sequences' OIDs.
@@ -262,14 +262,15 @@ def _numbered(
 
 
 def _named(columns: Sequence[Column], query: Query, dialect: LakeDialect) -> str:
-    """A query whose columns are named after attnums."""
+    """Return a query whose columns are named after attnums."""
     names = ", ".join(f"c{i} AS w{c.attnum}" for i, c in enumerate(columns, start=1))
     query = with_answers(query, dialect.context)
     return f"SELECT {names or '1 AS w0'} FROM ({QueryWriter(dialect).write(query)})"
 
 
 def _target_columns(relation: Relation, raws: Sequence[ast.ResTarget]) -> list[Column]:
-    """The columns that a statement lists, all of them if it lists none (checkInsertTargets)."""
+    """Return the columns that a statement lists, all of them if it lists none
+    (checkInsertTargets)."""
     if not raws:
         return list(relation.columns)
     columns: list[Column] = []
@@ -297,7 +298,7 @@ def _values_row(
     raws: Sequence[ast.RawExpr],
     statement: ast.Insert,
 ) -> list[nodes.Expr]:
-    """The values of a VALUES row, each as its column's type."""
+    """Return the values of a VALUES row, each as its column's type."""
     if statement.query is not None:
         _check_width(raws, columns, statement)
     values: list[nodes.Expr] = []
@@ -316,7 +317,7 @@ def _values_row(
 
 
 def _value_of(column: Column, values: dict[int, nodes.Expr]) -> nodes.Expr:
-    """The value given for a column, else its default, else NULL."""
+    """Return the value given for a column, else its default, else NULL."""
     given = values.get(column.attnum)
     if given is not None:
         return given
@@ -357,12 +358,12 @@ def _check_widths(
 
 
 def _is_overridden(column: Column, statement: ast.Insert) -> bool:
-    """Whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
+    """Return whether what is given for a column counts for nothing: OVERRIDING USER VALUE."""
     return statement.overriding == "user" and bool(column.identity)
 
 
 def _check_given(column: Column, statement: ast.Insert) -> None:
-    """Whether a statement may give a column a value.
+    """Check whether a statement may give a column a value.
 
     Raises:
         GeneratedAlways: it may not (428C9).

@@ -36,7 +36,8 @@ _TABLEOID_ATTNUM = system_columns()["tableoid"][0]
 
 
 def spark_sql(query: Query, context: FunctionContext) -> str:
-    """SQL of a query, its rows in the order in which they were written if it does not say another.
+    """Return SQL of a query, its rows in the order in which they were written if it does not say
+    another.
 
     Raises:
         FeatureNotSupported: something in it has no exact translation.
@@ -79,7 +80,7 @@ class LakeDialect:
         return " UNION ALL ".join(parts)
 
     def _catalog(self, item: FromTable) -> str:
-        """The rows of a catalog, as literals; what nobody asks for is NULL."""
+        """Return the rows of a catalog, as literals; what nobody asks for is NULL."""
         environment = self.context.environment
         types = [
             type_ if item.columns is None or number in item.columns else None
@@ -129,8 +130,8 @@ class LakeDialect:
         return sort_key(key, lambda expr: self._value(expr, write))
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """Rows of one table as they were written, which is their order among equals of an ORDER
-        BY, too; other queries have no order of their own."""
+        """Return rows of one table as they were written, which is their order among equals of an
+        ORDER BY, too; other queries have no order of their own."""
         is_plain = (
             len(query.from_) == 1
             and isinstance(query.from_[0], FromTable)
@@ -160,8 +161,8 @@ class LakeDialect:
         return to_sql(self._prepared(expr), column, lambda sublink: self._sublink(sublink, write))
 
     def _prepared(self, expr: nodes.Expr) -> nodes.Expr:
-        """An expression that finds tableoid among the columns of a scan, and what it asks of the
-        session as constants."""
+        """Return an expression that finds tableoid among the columns of a scan, and what it asks of
+        the session as constants."""
 
         def replaced(node: nodes.Node) -> nodes.Node | None:
             if isinstance(node, nodes.Var) and node.attnum == _TABLEOID_ATTNUM:
@@ -190,7 +191,7 @@ class LakeDialect:
 
 
 def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:
-    """SQL of rows that are known, as literals."""
+    """Return SQL of rows that are known, as literals."""
     if not rows:
         nothing = (f"{literal(t, -1, None)} AS c{i}" for i, t in enumerate(types, start=1))
         return f"SELECT {', '.join(nothing)} WHERE FALSE"
@@ -217,7 +218,8 @@ def _unnested(call: nodes.FuncExpr) -> nodes.FuncExpr:
 
 
 def target_rows(target: Target) -> str:
-    """SQL of all rows of a table that is to be changed: leaf, row_version, row_id, c<attnum>."""
+    """Return SQL of all rows of a table that is to be changed: leaf, row_version, row_id,
+    c<attnum>."""
     return " UNION ALL ".join(
         f"SELECT {number} AS leaf, {leaf.relid}L AS c{_TABLEOID}, * FROM"
         f" ({scan(leaf.source, with_row_id=True)})"

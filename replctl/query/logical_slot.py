@@ -1,5 +1,5 @@
-"""What a slot's changes are turned into by its output plugin: pg_logical_slot_get_changes() and its
-like (logicalfuncs.c).
+"""The output that a plugin makes of a slot's changes: pg_logical_slot_get_changes() and similar
+functions (logicalfuncs.c).
 
 They read tables, which takes long: a call is carried out before the query that it stands in, and so
 has to be one of constants.
@@ -57,17 +57,17 @@ class SlotCall:
 
     @property
     def confirms(self) -> bool:
-        """Whether what it returns is not returned again."""
+        """Return whether what it returns is not returned again."""
         return "_get_" in self.expr.name
 
     @property
     def is_binary(self) -> bool:
-        """Whether it returns bytea."""
+        """Return whether it returns bytea."""
         return "_binary_" in self.expr.name
 
 
 def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
-    """The calls in a query that have to be carried out before it.
+    """Return the calls in a query that have to be carried out before it.
 
     Raises:
         FeatureNotSupported: an argument uses columns.
@@ -93,7 +93,7 @@ def slot_calls(query: Query, context: FunctionContext) -> list[SlotCall]:
 
 
 def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
-    """The rows of a call, as texts: LSN, xid, data.
+    """Return the rows of a call, as texts: LSN, xid, data.
 
     Raises:
         NullValueNotAllowed, InvalidParameterValue: an argument is wrong.
@@ -132,7 +132,8 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
 
 
 def _opened(session: Session, call: SlotCall) -> tuple[ReplicationSlot, OutputPlugin]:
-    """The slot of a call, and its plugin with the options of the call (CreateDecodingContext)."""
+    """Return the slot of a call, and its plugin with the options of the call
+    (CreateDecodingContext)."""
     from replctl.lake.retention import check_slot
 
     if call.slot_name is None:

@@ -39,8 +39,8 @@ _TARGET = POLICY_VARNO  # varno of the table that is changed
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a statement does to the rows of one table: which, and for an UPDATE the new values by
-    attnum; and what policies say about the rows before and after."""
+    """The effect of a statement on the rows of one table: which, and for an UPDATE the new values
+    by attnum; and what policies say about the rows before and after."""
 
     plan: Plan
     from_: tuple[FromNode, ...]
@@ -111,7 +111,8 @@ def _modify(session: Session, statement: ast.Update | ast.Delete) -> int:
 def _check_permitted(
     session: Session, catalog: Catalog, relation: Relation, change: _Change, command: str
 ) -> None:
-    """Whether the current role may do that: to what the statement names, not to its partitions.
+    """Check whether the current role may do that: to what the statement names, not to its
+    partitions.
 
     Raises:
         InsufficientPrivilege: it may not.
@@ -129,8 +130,8 @@ def _check_permitted(
 def _with_policies(
     session: Session, catalog: Catalog, named: Relation, changes: Sequence[_Change], command: str
 ) -> list[_Change]:
-    """The changes with what policies say: those of the table that the statement names, also about
-    the tables that inherit from it."""
+    """Return the changes with what policies say: those of the table that the statement names, also
+    about the tables that inherit from it."""
     environment = session.environment(catalog)
     result = []
     for change in changes:
@@ -156,8 +157,8 @@ def _with_policies(
 
 
 def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
-    """The tables that a statement changes, those aside that its condition leaves out from the
-    beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
+    """Return the tables that a statement changes, those aside that its condition leaves out from
+    the beginning; the first, if it leaves out all (CheckValidResultRel of the plan's relations)."""
     left = [
         change for change in changes if change.where is None or not _is_never_true(change.where)
     ]
@@ -167,7 +168,7 @@ def _changed_relations(changes: Sequence[_Change]) -> list[Relation]:
 
 
 def _is_never_true(condition: nodes.Expr) -> bool:
-    """Whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
+    """Return whether a condition is false or NULL whatever the row is: `false`, `a = 1 AND 1 > 2`,
     `a = NULL`."""
     known = simplified(condition)
     parts = known.args if isinstance(known, nodes.BoolExpr) and known.op == "and" else (known,)
@@ -175,8 +176,8 @@ def _is_never_true(condition: nodes.Expr) -> bool:
 
 
 def _members(catalog: Catalog, relation: Relation, inherit: bool) -> list[Relation]:
-    """The tables that a statement concerns: one with its partitions, or each of an inheritance
-    tree."""
+    """Return the tables that a statement concerns: one with its partitions, or each of an
+    inheritance tree."""
     if relation.is_partitioned or not inherit:
         return [] if relation.is_partitioned and not inherit else [relation]
     family = load_relations(catalog, descendants_of(catalog, relation.oid))
@@ -190,7 +191,7 @@ def _change(
     named: Relation,
     statement: ast.Update | ast.Delete,
 ) -> _Change:
-    """The statement as it concerns one table: its columns are found by name."""
+    """Return the statement as it concerns one table: its columns are found by name."""
     member = with_delta_columns(member)
     alias = statement.relation.alias or ast.Alias(named.name)
     entry = relation_entry(analyzer.environment, member, _TARGET, alias, statement.relation.pos)
@@ -210,7 +211,7 @@ def _change(
 def _assignments(
     analyzer: QueryAnalyzer, inner: Analyzer, relation: Relation, statement: ast.Update
 ) -> dict[int, nodes.Expr]:
-    """The new values of SET, by attnum (transformUpdateTargetList)."""
+    """Return the new values of SET, by attnum (transformUpdateTargetList)."""
     values: dict[int, nodes.Expr] = {}
     for assignment in statement.assignments:
         for target, raw in _pairs(assignment):
@@ -299,7 +300,7 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
 
 
 def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
-    """The columns that are assigned, and those that are generated from them."""
+    """Return the columns that are assigned, and those that are generated from them."""
     changed = set(assigned)
     for column in target.columns:
         generated = column.generated
@@ -309,7 +310,8 @@ def _changed_columns(target: Target, assigned: Collection[int]) -> set[int]:
 
 
 def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool) -> str:
-    """SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum> after."""
+    """Return SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum>
+    after."""
     with session.read() as catalog:
         context = session.function_context(catalog)
         dialect = LakeDialect(context, {_TARGET: target_rows(target)})
@@ -338,7 +340,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
 
 
 def _new(target: Target, is_update: bool) -> list[TargetColumn]:
-    """The columns whose new values the query of the rows has to give."""
+    """Return the columns whose new values the query of the rows has to give."""
     return [column for column in target.columns if is_update and column.generated is None]
 
 

@@ -1,4 +1,4 @@
-"""nextval() and currval() in the rows that INSERT makes: sequences count beside the engine, so
+"""nextval() and currval() in the rows that INSERT makes: sequences count outside the engine, so
 that their values are taken before it runs."""
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def with_sequence_values(context: FunctionContext, column: Column, expr: nodes.E
 
 
 def with_columns(expr: nodes.Expr, attnums: dict[int, int]) -> nodes.Expr:
-    """An expression that finds the values of sequences in columns, by the sequences' OIDs."""
+    """Return an expression that finds the values of sequences in columns, by the sequences'
+    OIDs."""
 
     def replaced(node: nodes.Node) -> nodes.Node | None:
         oid = sequence_of_call(node)

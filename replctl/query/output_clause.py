@@ -30,7 +30,7 @@ def _index_of(expr: nodes.Expr, outputs: Sequence[Output]) -> int | None:
 def _output_by_name_or_number(
     raw: ast.RawExpr, outputs: Sequence[Output], clause: str, analyzer: Analyzer
 ) -> int | None:
-    """The output column that an item names or counts (findTargetlistEntrySQL92), None for
+    """Return the output column that an item names or counts (findTargetlistEntrySQL92), None for
     expressions.
 
     Raises:
@@ -84,7 +84,7 @@ def with_tail(query: Query, statement: ast.SelectStmt, analyzer: Analyzer) -> Qu
 def order_by_clause(
     statement: ast.SelectStmt, outputs: list[Output], analyzer: Analyzer
 ) -> tuple[list[Output], list[tuple[int, nodes.SortKey]]]:
-    """Each item as an output column, which may be one that only sorts."""
+    """Return each item as an output column, which may be one that only sorts."""
     result: list[tuple[int, nodes.SortKey]] = []
     outputs = list(outputs)
     for raw in statement.order_by:

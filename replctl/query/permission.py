@@ -1,4 +1,5 @@
-"""Whether a role may read and change what a statement names (ExecCheckPermissions)."""
+"""The privileges that a role needs to read and change what a statement names
+(ExecCheckPermissions)."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ def _check_functions(privileges: Privileges, query: Query) -> None:
 
 
 def used_columns(query: Any) -> dict[int, set[int]]:
-    """The columns that a query, or a part of one, uses of each item in FROM."""
+    """Return the columns that a query, or a part of one, uses of each item in FROM."""
     used: dict[int, set[int]] = defaultdict(set)
 
     def note(part: Any) -> None:
@@ -148,7 +149,7 @@ def check_change(
     written: Collection[int] | None,
     read: Collection[int] | None,
 ) -> None:
-    """Whether a role may change rows of a table.
+    """Check whether a role may change rows of a table.
 
     Args:
         letter: of the privilege: a, w or d.

@@ -23,7 +23,7 @@ _FALSE = nodes.Const("bool", "f")
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """What a new row has to satisfy; `policy` is its name, if it is one alone."""
+    """A condition that a new row has to satisfy; `policy` is its name, if it is one alone."""
 
     policy: str | None
     condition: nodes.Expr
@@ -35,15 +35,15 @@ def condition_query(relation: Relation, condition: nodes.Expr) -> Query:
 
 
 def policy_condition(catalog: Catalog, text: str) -> nodes.Expr:
-    """A condition from its stored form."""
+    """Return a condition from its stored form."""
     return stored.expression(catalog, text)
 
 
 def changed_rows(
     privileges: Privileges, relation: Relation, command: str, row_security: str, *, reads: bool
 ) -> tuple[tuple[nodes.Expr, ...], tuple[RowCheck, ...]]:
-    """The conditions for the rows that a command (a, w, d) changes, and what its new rows have to
-    satisfy; nothing where no policy counts.
+    """Return the conditions for the rows that a command (a, w, d) changes, and what its new rows
+    have to satisfy; nothing where no policy counts.
 
     Args:
         row_security: the setting of that name.
@@ -62,7 +62,7 @@ def changed_rows(
 def visible_rows(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[nodes.Expr, ...]:
-    """The conditions for a row to be there for a command (get_row_security_policies).
+    """Return the conditions for a row to be there for a command (get_row_security_policies).
 
     Args:
         command: r, w or d.
@@ -78,7 +78,7 @@ def visible_rows(
 def row_checks(
     privileges: Privileges, relation: Relation, command: str, *, reads: bool
 ) -> tuple[RowCheck, ...]:
-    """What new rows of a command have to satisfy (add_with_check_options).
+    """Return what new rows of a command have to satisfy (add_with_check_options).
 
     Args:
         command: a or w.
@@ -92,8 +92,8 @@ def row_checks(
 
 
 def numbered_as(expr: nodes.Expr, parent: Relation, child: Relation) -> nodes.Expr:
-    """A condition over a table as one over a table that inherits from it: columns have their names
-    in common."""
+    """Return a condition over a table as one over a table that inherits from it: columns have their
+    names in common."""
     numbers = {
         column.attnum: found.attnum
         for column in parent.columns
@@ -115,8 +115,8 @@ def _concerned(privileges: Privileges, relation: Relation, command: str) -> list
 
 
 def _conditions(catalog: Catalog, policies: Sequence[Policy]) -> list[nodes.Expr]:
-    """All that restrictive policies ask for, and what one of the permissive ones does; nothing
-    without any of these (add_security_quals)."""
+    """Return all that restrictive policies ask for, and what one of the permissive ones does;
+    nothing without any of these (add_security_quals)."""
     permissive = [p.using for p in policies if p.is_permissive and p.using is not None]
     if not permissive:
         return [_FALSE]

@@ -67,7 +67,7 @@ class RangeTableEntry:
         return tuple((name, _at(expr, pos)) for name, expr in self.columns)
 
     def outer(self) -> RangeTableEntry:
-        """The entry as an inner query sees it."""
+        """Return the entry as an inner query sees it."""
         columns = tuple((name, _one_level_out(expr)) for name, expr in self.columns)
         return _OuterEntry(
             self.name, self.varno, columns, self.row_type, self.relation, self.schema
@@ -83,7 +83,7 @@ class _OuterEntry(RangeTableEntry):
 
 @dataclass(frozen=True)
 class FromScope:
-    """What FROM offers to the expressions of a query, and behind it the queries around
+    """The tables that FROM offers to the expressions of a query, and behind it the queries around
     (expr.scope.Scope).
 
     Args:
@@ -175,7 +175,8 @@ class FromScope:
 def merged_scope(
     left: FromScope, right: FromScope, kind: str, merged: Sequence[tuple[str, nodes.Expr]]
 ) -> FromScope:
-    """The scope of a join with USING: the merged columns first, then the others of each side."""
+    """Return the scope of a join with USING: the merged columns first, then the others of each
+    side."""
     names = {name for name, _expr in merged}
     both = left.joined_with(right)
     rest = tuple((name, expr) for name, expr in left.columns + right.columns if name not in names)
@@ -183,7 +184,7 @@ def merged_scope(
 
 
 def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr:
-    """The column that USING means on one side of a join.
+    """Return the column that USING means on one side of a join.
 
     Raises:
         UndefinedColumn, AmbiguousColumn: there is none, or more than one.
@@ -205,7 +206,7 @@ def using_column(scope: FromScope, name: str, side: str, pos: int) -> nodes.Expr
 def renamed(
     columns: Sequence[NamedColumn], names: Sequence[str], what: str, pos: int
 ) -> tuple[NamedColumn, ...]:
-    """Columns under the names of an alias: the first ones get those that are given.
+    """Return columns under the names of an alias: the first ones get those that are given.
 
     Raises:
         InvalidColumnReference: there are more names than columns.
@@ -222,7 +223,7 @@ def renamed(
 
 
 def _one_level_out(expr: nodes.Expr) -> nodes.Expr:
-    """An expression of a query as one of its subqueries sees it."""
+    """Return an expression of a query as one of its subqueries sees it."""
 
     def shift(node: Any) -> Any:
         if isinstance(node, nodes.Var):
@@ -244,7 +245,7 @@ def relation_entry(
     alias: ast.Alias | None,
     pos: int = -1,
 ) -> RangeTableEntry:
-    """A table's name and columns in FROM."""
+    """Return a table's name and columns in FROM."""
     columns: tuple[NamedColumn, ...]
     if isinstance(relation, Relation):
         schema, row_type = relation.schema, relation.row_type

@@ -31,7 +31,7 @@ from replctl.query.tree import (
 
 
 def view_query(catalog: Catalog, view: Relation) -> Query:
-    """The query of a view, materialized or not."""
+    """Return the query of a view, materialized or not."""
     text = view_rule(catalog, view.oid)
     if text is None:
         raise InternalError(f'relation "{view.name}" has no rewrite rule')
@@ -39,7 +39,7 @@ def view_query(catalog: Catalog, view: Relation) -> Query:
 
 
 def is_invoker(view: Relation) -> bool:
-    """Whether a view reads with the privileges of who reads it, not of its owner."""
+    """Return whether a view reads with the privileges of who reads it, not of its owner."""
     return view.options.get("security_invoker", "false").lower() in _TRUE
 
 
@@ -54,8 +54,8 @@ def rewritten(
     conditions: Mapping[int, tuple[nodes.Expr, ...]] | None = None,
     keeps_calls: bool = False,
 ) -> Query:
-    """A query that reads no views, but what they read, of which each role sees what policies let it
-    see.  Functions of users are their expressions.
+    """Return a query that reads no views, but what they read, of which each role sees what policies
+    let it see.  Functions of users are their expressions.
 
     Args:
         privileges: of the role that reads, if it is not the current one.
@@ -150,7 +150,7 @@ class _Rewriter:
         return replace(item, conditions=own)
 
     def _condition(self, condition: nodes.Expr, table: Relation, varno: int) -> nodes.Expr:
-        """A policy's condition over an item of FROM."""
+        """Return a policy's condition over an item of FROM."""
         query = self._renumbered(condition_query(table, condition))
         (own,) = query.from_
         assert isinstance(own, FromTable)
@@ -188,7 +188,7 @@ def _has_subquery(expr: nodes.Expr) -> bool:
 
 
 def _varnos(query: Query) -> set[int]:
-    """The numbers of all items in FROM, those of subqueries included."""
+    """Return the numbers of all items in FROM, those of subqueries included."""
     found: set[int] = set()
 
     def note(part: Any) -> None:

@@ -83,7 +83,7 @@ def select(
 
 
 def _answer(query: Query, context: FunctionContext) -> tuple[list[list[str | None]] | None, str]:
-    """The rows of a query of catalogs; of another one its SQL for Spark."""
+    """Return the rows of a query of catalogs; of another one its SQL for Spark."""
     if _reads_only_catalogs(query) and is_answerable(query, context.environment):
         return run_query(query, context), ""
     from replctl.query.lake import spark_sql  # not for a query of the catalogs
@@ -92,7 +92,7 @@ def _answer(query: Query, context: FunctionContext) -> tuple[list[list[str | Non
 
 
 def _shown(session: Session, query: Query, rows: list[list[str | None]]) -> list[list[str | None]]:
-    """OIDs of objects as their names: regclass, regtype, ..."""
+    """Return OIDs of objects as their names: regclass, regtype, ..."""
     types = [column.type.removeprefix("_") for column in query.columns]
     if not any(type_ in object_identifier.TYPES for type_ in types):
         return rows

@@ -22,7 +22,7 @@ _FORKS = ("main", "fsm", "vm", "init")
 
 
 def relation_size(relation: Relation) -> int | None:
-    """Bytes that the rows of a relation take up; None if its log cannot be read."""
+    """Return bytes that the rows of a relation take up; None if its log cannot be read."""
     from replctl.lake.delta_files import table_size  # other queries of catalogs need no tables
 
     if relation.storage is None:
@@ -34,7 +34,7 @@ def relation_size(relation: Relation) -> int | None:
 
 
 def database_size(catalog: Catalog, oid: int) -> int:
-    """Bytes of all tables of a database that can be read.
+    """Return bytes of all tables of a database that can be read.
 
     Args:
         catalog: of any database of the cluster.

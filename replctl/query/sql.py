@@ -30,36 +30,36 @@ class Dialect(Protocol):
     """How an engine writes what engines write differently."""
 
     def table(self, item: FromTable) -> str:
-        """A query of a relation's rows, columns named after attnums."""
+        """Return a query of a relation's rows, columns named after attnums."""
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """A query of the rows that a function in FROM gives, columns c1, c2, ..."""
+        """Return a query of the rows that a function in FROM gives, columns c1, c2, ..."""
 
     def lateral(self, item: FromSubquery, query: str) -> str:
-        """A query in FROM that uses columns of the items before it."""
+        """Return a query in FROM that uses columns of the items before it."""
 
     def expr(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """An expression as an output column or a value of VALUES, in the stored form of its
+        """Return an expression as an output column or a value of VALUES, in the stored form of its
         type."""
 
     def condition(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """A boolean expression."""
+        """Return a boolean expression."""
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """An expression to group by."""
+        """Return an expression to group by."""
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
-        """An ORDER BY item, with its direction."""
+        """Return an ORDER BY item, with its direction."""
 
     def row_order(self, query: Query) -> tuple[Sequence[str], Sequence[str]]:
-        """What rows are sorted by after the items of their ORDER BY: columns to select, and items
-        of ORDER BY."""
+        """Return what rows are sorted by after the items of their ORDER BY: columns to select, and
+        items of ORDER BY."""
 
     def limit(self, limit: str | None, offset: str | None) -> str:
         """LIMIT and OFFSET."""
 
     def constants(self, rows: Sequence[Sequence[str]]) -> str:
-        """A query of rows that are known, columns c1, c2, ..."""
+        """Return a query of rows that are known, columns c1, c2, ..."""
 
 
 def column(var: nodes.Var) -> str:
@@ -74,7 +74,7 @@ class QueryWriter:
         self._dialect = dialect
 
     def write(self, query: Query, *, is_outermost: bool = False) -> str:
-        """SQL of a query, its visible columns named c1, c2, ...
+        """Return SQL of a query, its visible columns named c1, c2, ...
 
         Args:
             is_outermost: its rows are seen, so that they come in the order in which they were
@@ -95,7 +95,7 @@ class QueryWriter:
         return f"WITH {recursive}{', '.join(shown)} "
 
     def _recursive(self, query: Query) -> str:
-        """A UNION whose right side reads the table that it makes, outside of subqueries."""
+        """Return a UNION whose right side reads the table that it makes, outside of subqueries."""
         operation = query.set_operation
         is_plain = not (query.order_by or query.limit or query.offset or query.ctes)
         if operation is None or operation.op != "union" or not is_plain:
@@ -185,7 +185,7 @@ class QueryWriter:
         return f"SELECT {names} FROM ({numbered}) AS q WHERE occurrence = 1{self._tail(query, ())}"
 
     def _operand(self, query: Query) -> str:
-        """A side of a set operation, with its visible columns alone."""
+        """Return a side of a set operation, with its visible columns alone."""
         return f"SELECT * FROM ({self.write(query)}) AS q"
 
     def _tail(self, query: Query, row_order: Sequence[str]) -> str:
@@ -197,7 +197,7 @@ class QueryWriter:
         return order + dialect.limit(limit, offset)
 
     def _order_item(self, query: Query, item: OrderItem) -> str:
-        """An output column, by its name."""
+        """Return an output column, by its name."""
         expr = query.outputs[item.output].expr
         var = nodes.Var(
             item.output + 1, expr.type, nodes.typmod(expr), nodes.collation(expr), varno=0
@@ -231,5 +231,5 @@ class QueryWriter:
 
 
 def _cte_name(name: str) -> str:
-    """A name that both engines take, whatever the query's was."""
+    """Return a name that both engines take, whatever the query's was."""
     return "w_" + name.encode().hex()

@@ -62,8 +62,8 @@ class FunctionCall:
 
 
 def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]:
-    """The calls that have to be carried out before a query; none, if they stand where that is not
-    the same."""
+    """Return the calls that have to be carried out before a query; none, if they stand where that
+    is not the same."""
     environment = context.environment
     plain = Query(query.outputs)
     exprs = [output.expr for output in query.outputs]
@@ -84,14 +84,14 @@ def function_calls(query: Query, context: FunctionContext) -> list[FunctionCall]
 
 
 def _reads(expr: nodes.Expr) -> bool:
-    """Whether an expression reads tables, which a function may change."""
+    """Return whether an expression reads tables, which a function may change."""
     return any(isinstance(node, nodes.SubLink | nodes.Var) for node in nodes.walk(expr))
 
 
 def _routine(
     context: FunctionContext, function: UserFunction, args: Sequence[nodes.Expr]
 ) -> Routine:
-    """A function with the values of its arguments."""
+    """Return a function with the values of its arguments."""
     outputs = tuple(Output(f"a{i}", arg) for i, arg in enumerate(args))
     values = run_query(Query(outputs), context)[0] if args else []
     constants = [
@@ -104,13 +104,13 @@ def _routine(
 def _constant(
     environment: CatalogEnvironment, type_: str, shown: str | None, collation: str | None
 ) -> nodes.Const:
-    """A value that a query has given, as a constant."""
+    """Return a value that a query has given, as a constant."""
     value = None if shown is None else environment.input(environment.type(type_), shown, -1, None)
     return nodes.Const(type_, value, -1, collation)
 
 
 def with_results(query: Query, results: dict[int, nodes.Const]) -> Query:
-    """A query with results in the place of its columns that are calls."""
+    """Return a query with results in the place of its columns that are calls."""
     outputs = tuple(
         replace(output, expr=results.get(i, output.expr)) for i, output in enumerate(query.outputs)
     )
@@ -153,7 +153,7 @@ def carry_out(session: Session, call: FunctionCall, runner: StatementRunner) -> 
 def _last(
     session: Session, call: FunctionCall, statement: ast.SelectStmt, runner: StatementRunner
 ) -> nodes.Const:
-    """The first row of the last query."""
+    """Return the first row of the last query."""
 
     def finish(analyzer: QueryAnalyzer, query: Query) -> Query:
         return result_as(analyzer, query, call.function, call.expr.type)
@@ -183,7 +183,7 @@ def _check(
     statements: Sequence[ast.Statement],
     runner: StatementRunner,
 ) -> None:
-    """What is found out before the first statement is carried out (init_execution_state).
+    """Facts that are found out before the first statement is carried out (init_execution_state).
 
     Raises:
         FeatureNotSupported: a statement cannot be in a function (0A000).

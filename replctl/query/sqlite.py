@@ -1,4 +1,4 @@
-"""Queries over catalogs, run by SQLite beside the catalog itself; Spark is not needed for them."""
+"""Queries over catalogs, run by SQLite next to the catalog itself; Spark is not needed for them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from replctl.types.quote import quote_record, quote_string
 
 
 def is_answerable(query: Query, environment: Environment) -> bool:
-    """Whether SQLite can run a query: are all its functions known here?"""
+    """Return whether SQLite can run a query: are all its functions known here?"""
     for call in functions_of(query):
         if isinstance(call, nodes.SqlValueFunction):
             if call.name not in _SQL_VALUES:
@@ -73,7 +73,7 @@ _Form: TypeAlias = Callable[[Environment, str, Any], str | None]
 def run_query(
     query: Query, context: FunctionContext, *, form: _Form = shown
 ) -> list[list[str | None]]:
-    """The rows of a query, as texts.
+    """Return the rows of a query, as texts.
 
     Args:
         form: shown, the text form of the types; or canonical, in which objects are their OIDs.
@@ -99,7 +99,7 @@ def run_query(
 
 
 def evaluated_rows(context: FunctionContext, item: FromFunction) -> list[list[str | None]]:
-    """The rows, as texts, of a call in FROM that was carried out before the query."""
+    """Return the rows, as texts, of a call in FROM that was carried out before the query."""
     assert isinstance(item.function, nodes.FuncExpr)
     rows = context.evaluated[item.function]
     is_record = item.columns[0].type == "record"  # in the SELECT list
@@ -144,7 +144,7 @@ class _Dialect:
         return f"SELECT * FROM temp.{table}"
 
     def function(self, item: FromFunction, write: WriteQuery) -> str:
-        """A set as JSON: json_each() may use columns of the relations before it."""
+        """Return a set as JSON: json_each() may use columns of the relations before it."""
         call = item.function
         if not isinstance(call, nodes.FuncExpr):
             return f"json_each(json_array(json_array({self.expr(call, write)})))"
@@ -168,8 +168,8 @@ class _Dialect:
         return f"json_each(json_array(json_array({self.expr(call, write)})))"
 
     def lateral(self, item: FromSubquery, query: str) -> str:
-        """The rows as JSON, as a function's are: a subquery in FROM may not use what is beside
-        it."""
+        """Return the rows as JSON, as a function's are: a subquery in FROM may not use what is next
+        to it."""
         columns = ", ".join(f"c{i}" for i in range(1, len(item.query.columns) + 1))
         return f"json_each((SELECT json_group_array(json_array({columns})) FROM {query} AS q))"
 
@@ -334,8 +334,8 @@ class _Dialect:
         return self._called(function, args, expr)
 
     def _interpreted(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """An expression that is computed as row filters are where Spark has nothing for it: its
-        operands in SQLite, and what joins them in Python."""
+        """Return an expression that is computed as row filters are where Spark has nothing for it:
+        its operands in SQLite, and what joins them in Python."""
         operands: list[nodes.Expr] = []
         compute = interpreter(expr, operands)
         if compute is None:
@@ -443,7 +443,7 @@ class _Dialect:
         return f"CASE {whens} ELSE {self._expr(expr.default, write)} END"
 
     def _text_of(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """An expression in the text form of its type."""
+        """Return an expression in the text form of its type."""
         return self._shown(self._expr(expr, write), expr.type)
 
     def _shown(self, value: str, type_: str) -> str:

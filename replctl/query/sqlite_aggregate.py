@@ -14,7 +14,7 @@ Build = Callable[[list[tuple[Any, ...]]], Any]
 
 
 def collector(build: Build, width: int, directions: Sequence[tuple[bool, bool]]) -> type:
-    """A class as sqlite3 wants aggregates: of `width` values and the keys to sort by.
+    """Return a class as sqlite3 wants aggregates: of `width` values and the keys to sort by.
 
     Args:
         directions: (descending, nulls first) of each key.
@@ -46,7 +46,7 @@ def _sorted(
 
 
 def distinct(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Each row once, sorted as PostgreSQL finds them unless they are sorted already."""
+    """Return each row once, sorted as PostgreSQL finds them unless they are sorted already."""
     return list(dict.fromkeys(rows))
 
 

@@ -24,7 +24,7 @@ from replctl.types.quote import quote_record
 def interpreter(
     expr: nodes.Expr, operands: list[nodes.Expr]
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """What computes an expression of its operands, None if nothing does.
+    """Return what computes an expression of its operands, None if nothing does.
 
     Args:
         operands: the expressions directly below are put there.
@@ -85,7 +85,8 @@ class PythonCalls:
         self._driver.interrupt()
 
     def name_of(self, name: str, function: Callable[..., Any], *, is_strict: bool = True) -> str:
-        """The name under which SQLite finds a function; it is registered if it is not yet."""
+        """Return the name under which SQLite finds a function; it is registered if it is not
+        yet."""
         sql_name = "pg__" + re.sub(r"\W", "_", name)
         if sql_name not in self._known:
             self._known.add(sql_name)
@@ -93,7 +94,7 @@ class PythonCalls:
         return sql_name
 
     def aggregate(self, name: str, aggregate: type) -> str:
-        """The name of an aggregate of Python."""
+        """Return the name of an aggregate of Python."""
         sql_name = f"pg__agg_{name}"
         if sql_name not in self._known:
             self._known.add(sql_name)
@@ -124,7 +125,7 @@ def is_member(context: FunctionContext, value: str, array: str) -> int | None:
 def as_records(
     function: Function, rows: Callable[..., Sequence[Sequence[Any]]]
 ) -> Callable[..., list[list[str]]]:
-    """The rows of a function, each as a record's text."""
+    """Return the rows of a function, each as a record's text."""
     types = [type_ for _name, type_ in function.columns]
 
     def record(context: FunctionContext, row: Sequence[Any]) -> str:

@@ -29,7 +29,7 @@ COMPARABLE = _NUMBERS | _MICROS | TEXTS | {"bool", "float4", "float8", "pg_lsn",
 
 
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
-    """A value of SQLite in the text form of its type."""
+    """Return a value of SQLite in the text form of its type."""
     if value is None:
         return None
     if type_name == "bool":
@@ -44,13 +44,13 @@ def shown(environment: Environment, type_name: str, value: Any) -> str | None:
 
 
 def canonical(environment: Environment, type_name: str, value: Any) -> str | None:
-    """A value of SQLite in canonical text."""
+    """Return a value of SQLite in canonical text."""
     is_object = type_name in object_identifier.TYPES and value is not None
     return str(value) if is_object else shown(environment, type_name, value)
 
 
 def stored(type_name: str, value: str) -> Any:
-    """A canonical text as SQLite's value."""
+    """Return a canonical text as SQLite's value."""
     if type_name == "bool":
         return int(value == "t")
     if type_name in _NUMBERS:

@@ -26,18 +26,18 @@ _CLASSES: dict[str, Any] = {
 
 
 def dumps(tree_: tree.Query | nodes.Expr) -> str:
-    """A query tree, or an expression, as text."""
+    """Return a query tree, or an expression, as text."""
     return json.dumps(_encode(tree_), ensure_ascii=False, separators=(",", ":"))
 
 
 def loads(catalog: Catalog, text: str) -> tree.Query:
-    """The query tree that `dumps` wrote."""
+    """Return the query tree that `dumps` wrote."""
     found: tree.Query = _decode(catalog, json.loads(text))
     return found
 
 
 def expression(catalog: Catalog, text: str) -> nodes.Expr:
-    """The expression that `dumps` wrote."""
+    """Return the expression that `dumps` wrote."""
     found: nodes.Expr = _decode(catalog, json.loads(text))
     return found
 

@@ -28,7 +28,7 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What an item of FROM was called, for printing: nothing else depends on it."""
+    """The name of an item of FROM, for printing: nothing else depends on it."""
 
     name: str
     columns: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class FromTable:
 
     @property
     def is_catalog(self) -> bool:
-        """Whether its rows are in the catalog: those of catalogs, and of sequences."""
+        """Return whether its rows are in the catalog: those of catalogs, and of sequences."""
         return isinstance(self.relation, SystemRelation) or self.relation.kind == "S"
 
 
@@ -162,7 +162,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
-        """What the query returns."""
+        """Return what the query returns."""
         return tuple(
             OutputColumn(
                 output.name,
@@ -176,8 +176,8 @@ class Query:
 
 
 def transform(value: Any, function: Callable[[Any], Any]) -> Any:
-    """A copy of a query, or of a part of one, in which `function` has replaced what it returned
-    something for, top down; relations are leaves.
+    """Return a copy of a query, or of a part of one, in which `function` has replaced what it
+    returned something for, top down; relations are leaves.
 
     `function` returns None to leave a part as it is and have what is in it visited.
     """
@@ -198,7 +198,7 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def tables_of(query: Query) -> Iterator[FromTable]:
-    """All relations that a query reads, subqueries included."""
+    """Yield all relations that a query reads, subqueries included."""
     for cte in query.ctes:
         yield from tables_of(cte.query)
     if query.set_operation is not None:
@@ -211,7 +211,7 @@ def tables_of(query: Query) -> Iterator[FromTable]:
 
 
 def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFunction]:
-    """All function calls in a query, those in FROM and in subqueries included."""
+    """Yield all function calls in a query, those in FROM and in subqueries included."""
     for expr in _all_expressions(query):
         for node in nodes.walk(expr):
             if isinstance(node, nodes.FuncExpr | nodes.SqlValueFunction):
@@ -219,7 +219,7 @@ def functions_of(query: Query) -> Iterator[nodes.FuncExpr | nodes.SqlValueFuncti
 
 
 def expressions_of(query: Query) -> Iterator[nodes.Expr]:
-    """The expressions of a query's own level, but for those in FROM."""
+    """Yield the expressions of a query's own level, except for those in FROM."""
     yield from (output.expr for output in query.outputs)
     yield from (expr for row in query.values for expr in row)
     yield from query.group_by
@@ -294,7 +294,7 @@ def _tables_of_expr(expr: nodes.Expr) -> Iterator[FromTable]:
 
 
 def set_functions_of(query: Query) -> Iterator[FromFunction]:
-    """All functions in FROM, those of subqueries included."""
+    """Yield all functions in FROM, those of subqueries included."""
     for inner in _subqueries(query):
         yield from set_functions_of(inner)
     for item in query.from_:
@@ -310,7 +310,7 @@ def _set_functions_of_from(item: FromNode) -> Iterator[FromFunction]:
 
 
 def lateral_subqueries(query: Query) -> frozenset[int]:
-    """The numbers of the subqueries in FROM, at any depth, that use what is beside them."""
+    """Return the numbers of the subqueries in FROM, at any depth, that use what is next to them."""
     found: set[int] = set()
 
     def note(part: Any) -> None:
@@ -322,8 +322,8 @@ def lateral_subqueries(query: Query) -> frozenset[int]:
 
 
 def is_closed(query: Query) -> bool:
-    """Whether a query uses nothing of the queries around it: none of their columns, nor what their
-    WITH names."""
+    """Return whether a query uses nothing of the queries around it: none of their columns, nor what
+    their WITH names."""
 
     def closed(part: Any, depth: int, names: frozenset[str]) -> bool:
         match part:

@@ -51,7 +51,8 @@ def _by_name(context: FunctionContext, name: str, pretty: int = 0) -> str | None
 def condition_text(
     environment: CatalogEnvironment, relation: Relation, text: str, *, is_pretty: bool = False
 ) -> str:
-    """A stored condition over a relation, a policy's for example, as pg_get_expr() prints it."""
+    """Return a stored condition over a relation, a policy's for example, as pg_get_expr() prints
+    it."""
     condition = policy_condition(environment.catalog, text)
     if not any(isinstance(node, nodes.SubLink) for node in nodes.walk(condition)):
         return get_expr(environment, relation, condition, is_pretty=is_pretty)
@@ -84,7 +85,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def catalog_columns(relation: Relation | SystemRelation) -> list[tuple[str, str]]:
-    """Names and types of the columns that `catalog_rows` gives."""
+    """Return names and types of the columns that `catalog_rows` gives."""
     if isinstance(relation, SystemRelation):
         return list(relation.columns)
     return [(column.name, column.type) for column in relation.columns]
@@ -93,7 +94,7 @@ def catalog_columns(relation: Relation | SystemRelation) -> list[tuple[str, str]
 def catalog_rows(
     context: FunctionContext, relation: Relation | SystemRelation
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a catalog, a system view or a sequence, in the order of its columns.
+    """Yield the rows of a catalog, a system view or a sequence, in the order of its columns.
 
     Raises:
         FeatureNotSupported: it is one that replctl does not have.

@@ -27,7 +27,7 @@ _COLUMN = StagedColumn("c1", "bool")
 def check_new_rows(
     session: Session, relation: Relation, outcome: Outcome, checks: Sequence[RowCheck]
 ) -> None:
-    """Whether policies let the new rows of an outcome in; nothing is written.
+    """Check whether policies let the new rows of an outcome in; nothing is written.
 
     Raises:
         InsufficientPrivilege: one of them is not let in (42501).
@@ -44,7 +44,7 @@ def check_new_rows(
 def _failing_rows(
     session: Session, relation: Relation, outcome: Outcome, condition: nodes.Expr
 ) -> str:
-    """SQL of a row that does not satisfy a condition, if there is any."""
+    """Return SQL of a row that does not satisfy a condition, if there is any."""
     columns = ", ".join(f"w{c.attnum} AS c{c.attnum}" for c in outcome.target.columns)
     new_rows = f"SELECT {columns} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
     query = Query(

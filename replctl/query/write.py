@@ -1,4 +1,4 @@
-"""What the statements that change rows have in common: which tables they write, and the checks
+"""The common part of the statements that change rows: which tables they write, and the checks
 before."""
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class WrittenTable:
         assigned: Collection[int] | None = None,
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Whether the table takes the new rows, and lets the old ones go.
+        """Check whether the table takes the new rows, and lets the old ones go.
 
         Args:
             assigned: the columns that an UPDATE assigns, None for all.
@@ -100,7 +100,7 @@ class WrittenTable:
         keys: Sequence[UniqueKey],
         context: Callable[[Problem], str] | None = None,
     ) -> None:
-        """Whether the new rows are as they have to be, each for itself and among these keys.
+        """Check whether the new rows are as they have to be, each for itself and among these keys.
 
         Raises:
             IntegrityError: one is not.
@@ -113,7 +113,7 @@ class WrittenTable:
             raise error
 
     def _keys(self, assigned: Collection[int] | None) -> list[UniqueKey]:
-        """The unique keys that may have new values."""
+        """Return the unique keys that may have new values."""
         return [
             key
             for key in self.target.unique
@@ -121,7 +121,7 @@ class WrittenTable:
         ]
 
     def check_references(self, outcome: Outcome, assigned: Collection[int] | None = None) -> None:
-        """Whether no other row refers to rows that go.
+        """Check whether no other row refers to rows that go.
 
         Raises:
             ForeignKeyViolation: some do.
@@ -181,14 +181,14 @@ class WrittenTable:
 
     @contextmanager
     def _reader(self) -> Iterator[RowReader]:
-        """The current role, which an error about a row is told to."""
+        """Yield the current role, which an error about a row is told to."""
         with self._session.read() as catalog:
             privileges = self._session.privileges(catalog)
             yield RowReader(privileges, self._plan.supplied, self._plan.named)
 
 
 def plan_of(catalog: Catalog, relation: Relation) -> Plan:
-    """What is to be known of a table before it is written."""
+    """Return what is to be known of a table before it is written."""
     references = tuple(references_of(catalog, relation))
     referenced_by = tuple(references_to(catalog, relation))
     others = {other.oid: other for other, _constraint, _reference in referenced_by}
@@ -197,7 +197,7 @@ def plan_of(catalog: Catalog, relation: Relation) -> Plan:
 
 
 def modified_relation(analyzer: QueryAnalyzer, name: ast.RangeVar) -> Relation:
-    """The table that a statement writes.
+    """Return the table that a statement writes.
 
     Raises:
         UndefinedTable: there is none of that name.

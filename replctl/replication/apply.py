@@ -72,7 +72,7 @@ class Group:
         return self.transactions[-1].commit_lsn
 
     def before(self, position: int) -> Group | None:
-        """Its transactions that end before a change, None if it is in the first one."""
+        """Return its transactions that end before a change, None if it is in the first one."""
         earlier = tuple(t for t in self.transactions if t.last < position)
         return Group(earlier) if earlier else None
 
@@ -159,8 +159,8 @@ def catch_up(
 def batch_ends(
     publisher: Publisher, subscriber: Subscriber, subscription: Subscription, start: int, end: int
 ) -> Iterator[list[int]]:
-    """The LSNs up to which a range of the log is applied at once: a list for each part of it in
-    which definitions do not change, of pieces that the subscriber can take."""
+    """Yield the LSNs up to which a range of the log is applied at once: a list for each part of it
+    in which definitions do not change, of pieces that the subscriber can take."""
     changes = publisher.definition_changes(subscription.publications, start, end)
     for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
         yield publisher.batch_ends(
@@ -183,7 +183,7 @@ def changes_between(
     *,
     may_join: bool = False,
 ) -> AbstractContextManager[ChangeBatch]:
-    """What a subscriber takes of a range in which definitions do not change.
+    """Return what a subscriber takes of a range in which definitions do not change.
 
     Args:
         may_join: what some transactions do together is enough (ChangeBatch.is_joined).
@@ -211,7 +211,7 @@ def is_applicable(subscriber: Subscriber, batch: ChangeBatch) -> bool:
 
 
 def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
-    """The transactions of a batch as they are applied together.
+    """Yield the transactions of a batch as they are applied together.
 
     Args:
         skip_lsn: that of the transaction to skip, if there is one: the first may be it.
@@ -480,11 +480,11 @@ class _Worker:
         return self._subscriber.origin_name
 
     def _position(self, lsn: int) -> LogPosition:
-        """A position in the publisher's log, as the subscriber remembers it."""
+        """Return a position in the publisher's log, as the subscriber remembers it."""
         return LogPosition(lsn, self._publisher.digest_at(lsn))
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-        """A conflict as PostgreSQL reports it; it is counted."""
+        """Return a conflict as PostgreSQL reports it; it is counted."""
         if conflict.type is not None:
             self._subscriber.count_conflicts({conflict.type: 1})
         error = conflict_error(self._origin, batch, conflict)
@@ -502,7 +502,7 @@ class _Worker:
 
 
 def conflict_error(origin: str, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
-    """A conflict as PostgreSQL reports it, with the transaction that it is in."""
+    """Return a conflict as PostgreSQL reports it, with the transaction that it is in."""
     transaction = _transaction_at(batch.transactions, conflict.position)
     conflict.error.context = error_context(
         origin, transaction, conflict.relation, conflict.message_type, conflict.column

@@ -13,7 +13,7 @@ from replctl.replication.update_transformation import Action
 
 
 class NetEffect(Enum):
-    """What a run of changes does to the row of its key.
+    """The effect of a run of changes on the row of its key.
 
     FOUND: the last UPDATE's values, if the row exists.
     INSERTED: a new row; it has to be missing at the start.

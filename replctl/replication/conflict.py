@@ -1,5 +1,5 @@
-"""What stops a subscription: a change that does not fit the subscriber's data, and how it is
-reported.
+"""Conflicts, which stop a subscription: a change that does not fit the subscriber's data, and how
+it is reported.
 
 PostgreSQL's documentation, section 31.5, "Conflicts".
 """
@@ -87,7 +87,8 @@ class DecodingFailure(Exception):
 
 
 def decoding_context(slot: str, commit_lsn: int) -> str:
-    """The CONTEXT of an error of the output plugin (output_plugin_error_callback in logical.c)."""
+    """Return the CONTEXT of an error of the output plugin (output_plugin_error_callback in
+    logical.c)."""
     return (
         f'slot "{slot}", output plugin "pgoutput", in the change callback, associated LSN'
         f" {format_lsn(commit_lsn)}"
@@ -101,7 +102,7 @@ def error_context(
     message_type: str = "",
     column: str = "",
 ) -> str:
-    """The CONTEXT of an error of the apply worker (apply_error_callback in worker.c)."""
+    """Return the CONTEXT of an error of the apply worker (apply_error_callback in worker.c)."""
     text = f'processing remote data for replication origin "{origin}"'
     if message_type:
         text += f' during message type "{message_type}"'

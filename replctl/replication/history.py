@@ -1,4 +1,5 @@
-"""Whether a publisher's log is still the one that a subscription has applied (timeline history).
+"""The check that a publisher's log is still the one that a subscription has applied (timeline
+history).
 
 A publisher's catalog that was put back from a backup goes on with other commits at the LSNs that
 the lost ones had.  A subscriber's catalog that was put back has forgotten what it applied.  Either
@@ -35,7 +36,7 @@ _SUBSCRIBER_WENT_BACK = (
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong with a position, as an error says it."""
+    """A fault of a position, as an error says it."""
 
     message: str
     detail: str

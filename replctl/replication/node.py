@@ -61,7 +61,7 @@ class RemoteRelation:
 
     @property
     def definition(self) -> CopiedDefinition:
-        """What a copy of it notes, to see later whether that has changed."""
+        """Return what a copy of it notes, to see later whether that has changed."""
         return CopiedDefinition(
             frozenset(self.filters), tuple(column.name for column in self.columns)
         )
@@ -156,7 +156,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """What is committed on the publisher and not applied, of one relation.
+    """The changes of one relation that are committed on the publisher and not applied.
 
     Attributes:
         rows: as many as the transactions change, row filters aside; None where that is not known.
@@ -172,7 +172,7 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class TableRetention:
-    """What the owner of a published table does to changes that a slot has still to send.
+    """The effect of the owner of a published table on changes that a slot has still to send.
 
     Attributes:
         schema, name: of the table as it is published.
@@ -194,23 +194,23 @@ class Publisher(Protocol):
     """A node that changes are read from."""
 
     def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
-        """The end of the log, with everything that others have committed to tables entered.
+        """Return the end of the log, with everything that others have committed to tables entered.
 
         Args:
             needed: tables, by schema and name, that have to be readable; others only may be.
         """
 
     def digest_at(self, lsn: int) -> str | None:
-        """The digest of the newest commit at or before an LSN, which covers all before it; None
-        where it is not known any more."""
+        """Return the digest of the newest commit at or before an LSN, which covers all before it;
+        None where it is not known any more."""
 
     def has_position(self, position: LogPosition) -> bool:
-        """Whether its log was at a position: it reaches there, and has the same commits up to
-        it."""
+        """Return whether its log was at a position: it reaches there, and has the same commits up
+        to it."""
 
     def applied_lsn(self, slot_name: str) -> int | None:
-        """How far the subscription of a slot has said to be; 0, if it has not; None, if there is no
-        slot.
+        """Return how far the subscription of a slot has said to be; 0, if it has not; None, if
+        there is no slot.
 
         Raises:
             SlotInvalidated: changes that it needs may be gone (55000).
@@ -221,19 +221,20 @@ class Publisher(Protocol):
         synchronized_standby_slots do not have."""
 
     def missing_publications(self, names: Sequence[str]) -> list[str]:
-        """Those of the publications that do not exist."""
+        """Return those of the publications that do not exist."""
 
     def publications_from_elsewhere(
         self, names: Sequence[str], known: Collection[tuple[str, str]]
     ) -> list[str]:
-        """Those of the publications with tables that subscriptions of the publisher write into.
+        """Return those of the publications with tables that subscriptions of the publisher write
+        into.
 
         Args:
             known: tables by (schema, name) that do not matter.
         """
 
     def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
-        """The relations of the publications, by name."""
+        """Return the relations of the publications, by name."""
 
     def create_slot(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
@@ -268,7 +269,7 @@ class Publisher(Protocol):
         """Nobody reads a slot for the subscription that `client` names any more."""
 
     def slot_position(self, name: str) -> int:
-        """The LSN that a slot has confirmed."""
+        """Return the LSN that a slot has confirmed."""
 
     def retention(self, slot_name: str) -> list[TableRetention]:
         """Return the tables whose owners have removed changes that a slot has still to send, or may
@@ -283,21 +284,21 @@ class Publisher(Protocol):
     def copy(
         self, publications: Sequence[str], schema: str, name: str, snapshot: Snapshot
     ) -> tuple[RemoteRelation, Rows]:
-        """The rows to copy of a relation at a snapshot."""
+        """Return the rows to copy of a relation at a snapshot."""
 
     def past_snapshot(self, schema: str, name: str, lsn: int) -> Snapshot:
-        """The state of a relation that an LSN has, to compare with."""
+        """Return the state of a relation that an LSN has, to compare with."""
 
     def relation_size(self, schema: str, name: str) -> int:
-        """Bytes that the rows of a relation take up."""
+        """Return bytes that the rows of a relation take up."""
 
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
     ) -> list[int]:
-        """The LSNs in (from_lsn, to_lsn) at which what is published changes, in order."""
+        """Return the LSNs in (from_lsn, to_lsn) at which what is published changes, in order."""
 
     def commits(self, from_lsn: int, to_lsn: int) -> list[int]:
-        """The LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
+        """Return the LSNs of the commits in (from_lsn, to_lsn] that change rows, in order."""
 
     def batch_ends(
         self,
@@ -308,7 +309,7 @@ class Publisher(Protocol):
         origin: str,
         max_changes: int,
     ) -> list[int]:
-        """Where to end the batches of a range in which definitions do not change: at ends of
+        """Return where to end the batches of a range in which definitions do not change: at ends of
         transactions, so that none has many more changes than asked for unless it is a single
         transaction.  The last one is `to_lsn`.
 
@@ -328,7 +329,7 @@ class Publisher(Protocol):
         max_parallel: int,
         joins: Callable[[RemoteRelation], bool] | None = None,
     ) -> AbstractContextManager[ChangeBatch]:
-        """The changes of a range in which definitions do not change.
+        """Return the changes of a range in which definitions do not change.
 
         Args:
             starts: the relations that are wanted, by (schema, name), each with the LSN after which
@@ -348,7 +349,7 @@ class Publisher(Protocol):
         origin: str,
         to_lsn: int,
     ) -> dict[tuple[str, str], PendingChanges]:
-        """What the log has up to an LSN, by (schema, name), of relations that are published;
+        """Return what the log has up to an LSN, by (schema, name), of relations that are published;
         nothing is decoded.
 
         Args:
@@ -377,14 +378,14 @@ class Subscriber(Protocol):
         """How many tables it writes side by side."""
 
     def of_table(self, relation: SubscriptionRelation) -> Subscriber:
-        """The same node, for the synchronization of one table."""
+        """Return the same node, for the synchronization of one table."""
 
     def starts(self) -> dict[tuple[str, str], int]:
-        """The tables whose changes it takes, by (schema, name), each with the LSN after which they
-        count."""
+        """Return the tables whose changes it takes, by (schema, name), each with the LSN after
+        which they count."""
 
     def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
-        """The tables of the subscription, by (schema, name)."""
+        """Return the tables of the subscription, by (schema, name)."""
 
     def put_state(self, relation: SubscriptionRelation) -> None:
         """Note a table's new state."""
@@ -412,7 +413,7 @@ class Subscriber(Protocol):
         """Undo what the synchronization of the one table has written in part."""
 
     def progress(self) -> int:
-        """The LSN of the publisher up to which changes are in."""
+        """Return the LSN of the publisher up to which changes are in."""
 
     def position(self) -> LogPosition:
         """As `progress`, with the digest of the publisher's commit there."""
@@ -435,7 +436,7 @@ class Subscriber(Protocol):
         """
 
     def opens(self, remote: RemoteRelation) -> bool:
-        """Whether there is a table that changes of a relation fit."""
+        """Return whether there is a table that changes of a relation fit."""
 
     def joins(self, remote: RemoteRelation) -> bool:
         """Return whether for the table that takes changes of a relation only what transactions do
@@ -448,10 +449,10 @@ class Subscriber(Protocol):
         """Say what happens, in the words of an apply worker's log."""
 
     def unfinished_batch(self) -> ApplyBatch | None:
-        """What a crash has left half written."""
+        """Return what a crash has left half written."""
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
-        """The changes that cannot be composed with those of other transactions."""
+        """Return the changes that cannot be composed with those of other transactions."""
 
     def apply(
         self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition

@@ -1,4 +1,4 @@
-"""What logical decoding hands to an output plugin: transactions with their changes, and messages.
+"""The input of an output plugin of logical decoding: transactions with their changes, and messages.
 
 PostgreSQL's reorderbuffer.h and output_plugin.h.  Values are canonical texts, None is NULL.
 """
@@ -54,8 +54,8 @@ class RowChange:
 
     @property
     def old_key(self) -> Values | None:
-        """What is known of the old row, NULL in what is not (ExtractReplicaIdentity): its identity,
-        of an UPDATE only if that changes."""
+        """Return what is known of the old row, NULL in what is not (ExtractReplicaIdentity): its
+        identity, of an UPDATE only if that changes."""
         identity = self.relation.identity
         if self.old is None or identity is None:
             return self.old
@@ -76,7 +76,8 @@ class TruncateChange:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What pg_logical_emit_message() wrote; if it is not transactional, it is no transaction's."""
+    """A message of pg_logical_emit_message(); if it is not transactional, it is no
+    transaction's."""
 
     lsn: int
     prefix: str
@@ -85,7 +86,7 @@ class Message:
 
     @property
     def end_lsn(self) -> int:
-        """What a reader has seen with it."""
+        """Return what a reader has seen with it."""
         return self.lsn
 
 
@@ -111,7 +112,7 @@ class DecodedTransaction:
 
     @property
     def end_lsn(self) -> int:
-        """What a reader has seen with it."""
+        """Return what a reader has seen with it."""
         return self.commit_lsn
 
 
@@ -138,5 +139,5 @@ class OutputPlugin(Protocol):
     def publications(self) -> tuple[str, ...] | None: ...
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """What is shown of a transaction, or of a message outside of one."""
+        """Return what is shown of a transaction, or of a message outside of one."""
         ...

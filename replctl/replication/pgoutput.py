@@ -53,7 +53,7 @@ class PgOutput:
 
     @classmethod
     def started(cls, options: Sequence[tuple[str, str]]) -> PgOutput:
-        """The plugin as a subscriber asks for it (parse_output_parameters).
+        """Return the plugin as a subscriber asks for it (parse_output_parameters).
 
         Raises:
             InvalidParameterValue: an option is missing, or its value is wrong.
@@ -92,8 +92,8 @@ class PgOutput:
         return cls(publications, bool(given.get("messages")), given.get("origin") == "none")
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """The messages of a transaction, or of a message outside of one; of a transaction that has
-        nothing to send there are none."""
+        """Return the messages of a transaction, or of a message outside of one; of a transaction
+        that has nothing to send there are none."""
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))] if self.sends_messages else []
         if self.only_local and decoded.origin:
@@ -175,7 +175,7 @@ def _row_change(change: RowChange) -> bytes:
 
 
 def _tuple(values: Values) -> bytes:
-    """Each value as text, with its length."""
+    """Return each value as text, with its length."""
     parts = [struct.pack(">H", len(values))]
     for value in values:
         if value is None:

@@ -1,5 +1,5 @@
-"""What a set of publications publishes: which relations, as which, with which columns, rows and
-actions.
+"""The relations that a set of publications publishes: which relations, as which, with which
+columns, rows and actions.
 
 The rules are those of pgoutput.c (get_rel_sync_entry and the functions that it calls) for changes,
 and of pg_get_publication_tables() for tables to copy.
@@ -70,13 +70,13 @@ class PublicationSet:
 
     @classmethod
     def of_names(cls, catalog: Catalog, names: Collection[str]) -> PublicationSet:
-        """The publications with these names that exist."""
+        """Return the publications with these names that exist."""
         return cls(catalog, [p for p in list_publications(catalog) if p.name in names])
 
     # -- changes
 
     def changes_of(self, relation: Relation) -> PublishedRelation | None:
-        """How changes of a table are sent, or None if they are not.
+        """Return how changes of a table are sent, or None if they are not.
 
         Raises:
             FeatureNotSupported: the publications list different columns of it.
@@ -128,14 +128,14 @@ class PublicationSet:
         return 0 if top or self._memberships.lists(publication, relation) else None
 
     def membership(self, publication: Publication, relation: Relation) -> PublishedTable | None:
-        """A table's place in a publication, if it is listed by name."""
+        """Return a table's place in a publication, if it is listed by name."""
         return self._memberships.membership(publication, relation)
 
     def _filters(
         self, publishers: Sequence[Publication], published_as: Relation
     ) -> dict[Action, tuple[nodes.Expr, ...]]:
-        """The filters of each action: of the publications that publish it; one without a filter is
-        all."""
+        """Return the filters of each action: of the publications that publish it; one without a
+        filter is all."""
         result: dict[Action, tuple[nodes.Expr, ...]] = {}
         for action in _ROW_ACTIONS:
             publishing = [p for p in publishers if p.publishes(action.publish_option)]
@@ -150,7 +150,7 @@ class PublicationSet:
         return None if table is None else table.row_filter
 
     def _columns(self, publishers: Sequence[Publication], relation: Relation) -> tuple[int, ...]:
-        """The columns that are sent, about which all publications have to agree."""
+        """Return the columns that are sent, about which all publications have to agree."""
         every_column = published_columns(relation, None)
         lists = set()
         for publication in publishers:
@@ -163,7 +163,7 @@ class PublicationSet:
     # -- copies
 
     def tables_to_copy(self) -> list[TableToCopy]:
-        """The relations that a subscriber has to have, by name (fetch_table_list in
+        """Return the relations that a subscriber has to have, by name (fetch_table_list in
         subscriptioncmds.c).
 
         Raises:
@@ -231,7 +231,7 @@ def _applied(relation: Relation, row_filter: nodes.Expr) -> AppliedFilter:
 
 
 def different_column_lists(relation: Relation) -> FeatureNotSupported:
-    """The error for publications of one subscription that do not agree about columns."""
+    """Return the error for publications of one subscription that do not agree about columns."""
     return FeatureNotSupported(
         f'cannot use different column lists for table "{relation.qualified_name}" in different'
         " publications"

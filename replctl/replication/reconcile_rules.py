@@ -45,7 +45,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RowOwnership:
-    """What is known of the rows of a subscriber's table.
+    """The known facts of the rows of a subscriber's table.
 
     Attributes:
         publishes_delete: the publications publish deletes of it.

@@ -43,8 +43,8 @@ def target_key(relation: Relation) -> tuple[int, ...]:
 
 
 def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -> None:
-    """Whether UPDATE or DELETE of a table may be carried out, given the publications that it is in
-    (CheckCmdReplicaIdentity in execReplication.c).
+    """Check whether UPDATE or DELETE of a table may be carried out, given the publications that it
+    is in (CheckCmdReplicaIdentity in execReplication.c).
 
     Args:
         command: update or delete.
@@ -89,7 +89,7 @@ def check_replica_identity(catalog: Catalog, relation: Relation, command: str) -
 def _filter_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Whether the row filter uses columns of the replica identity only."""
+    """Return whether the row filter uses columns of the replica identity only."""
     if identity is None:
         return True
     used = {
@@ -104,8 +104,8 @@ def _filter_is_covered(
 def _identity_is_covered(
     publications: PublicationSet, published: PublishedRelation, identity: tuple[int, ...] | None
 ) -> bool:
-    """Whether the column list has all columns of the replica identity; FULL goes with no list at
-    all."""
+    """Return whether the column list has all columns of the replica identity; FULL goes with no
+    list at all."""
     (publication,) = publications.publications
     membership = publications.membership(publication, published.published_as)
     if membership is None or membership.columns is None:
@@ -121,5 +121,5 @@ def _columns_of(expr: nodes.Expr) -> set[int]:
 
 
 def _names(relation: Relation, attnums: Collection[int]) -> set[str]:
-    """Columns by name: a partition may number them otherwise than its root."""
+    """Return columns by name: a partition may number them otherwise than its root."""
     return {column.name for column in relation.columns if column.attnum in attnums}

@@ -1,5 +1,5 @@
-"""What a publication's WHERE may contain.  Documentation 31.3; PostgreSQL's
-transformPubWhereClauses() and check_simple_rowfilter_expr() in publicationcmds.c.
+"""The rules for a publication's WHERE.  Documentation 31.3; PostgreSQL's transformPubWhereClauses()
+and check_simple_rowfilter_expr() in publicationcmds.c.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def analyze_row_filter(
     now: datetime | None = None,
     analyze_query: AnalyzeQuery | None = None,
 ) -> nodes.Expr:
-    """The row filter that `WHERE (raw)` means for the relation in scope.
+    """Return the row filter that `WHERE (raw)` means for the relation in scope.
 
     Args:
         now: what literals like `today` stand for from now on.

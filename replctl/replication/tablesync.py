@@ -1,4 +1,4 @@
-"""Synchronization of tables, beside the apply of those that are ready: states i, d, f, s, r
+"""Synchronization of tables, next to the apply of those that are ready: states i, d, f, s, r
 (tablesync.c).
 
 i  →  d  a snapshot of the publisher is fixed, and kept over a crash
@@ -31,7 +31,7 @@ from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 
 
 def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
-    """The tables, by (schema, name), that apply does not know yet."""
+    """Return the tables, by (schema, name), that apply does not know yet."""
     relations = subscriber.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 
@@ -52,7 +52,7 @@ def synchronize(
 
     Raises:
         PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
-            attempt goes on from there, or begins anew if nothing is written.
+            attempt goes on from there, or begins again if nothing is written.
     """
     relation = subscriber.relations().get(name)
     if relation is not None and not relation.state.is_copied:
@@ -178,7 +178,8 @@ def _copy_begun(
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:
-    """Whether what the slot of a table holds back is still there; without a slot nobody knows."""
+    """Check whether what the slot of a table holds back is still there; without a slot nobody
+    knows."""
     try:
         publisher.slot_position(name)
     except UndefinedObject:

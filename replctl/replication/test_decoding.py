@@ -59,7 +59,7 @@ class TestDecoding:
 
     @classmethod
     def started(cls, options: Sequence[tuple[str, str]]) -> TestDecoding:
-        """The plugin as a slot's reader asks for it (pg_decode_startup).
+        """Return the plugin as a slot's reader asks for it (pg_decode_startup).
 
         Raises:
             InvalidParameterValue: an option is unknown, or its value is no boolean.
@@ -78,7 +78,7 @@ class TestDecoding:
         )
 
     def output(self, decoded: DecodedTransaction | Message) -> Sequence[OutputRow]:
-        """The lines of a transaction, or of a message outside of one."""
+        """Return the lines of a transaction, or of a message outside of one."""
         if isinstance(decoded, Message):
             return [OutputRow(decoded.lsn, 0, _message(decoded))]
         changes = decoded.changes
@@ -135,7 +135,7 @@ _WORDS = {Action.INSERT: "INSERT", Action.UPDATE: "UPDATE", Action.DELETE: "DELE
 
 
 def _key(columns: Sequence[DecodedColumn], values: Values) -> str:
-    """An old row, without what is NULL in it."""
+    """Return an old row, without what is NULL in it."""
     pairs = zip(columns, values, strict=True)
     return "".join(_shown(column, value) for column, value in pairs if value is not None)
 

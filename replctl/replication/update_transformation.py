@@ -1,4 +1,4 @@
-"""What an UPDATE becomes when a row filter lets only one of its images through.
+"""The transformation of an UPDATE when a row filter lets only one of its images through.
 
 PostgreSQL's documentation, section 31.3.3, "UPDATE Transformations".
 """
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Action(Enum):
-    """What is sent of a change."""
+    """The kind of change that is sent."""
 
     INSERT = "I"
     UPDATE = "U"

@@ -97,8 +97,8 @@ class SparkConf:
 
 
 def open_engine(conf: SparkConf) -> Engine:
-    """The engine of this process for `conf`; Spark is started, or connected to, at the first call,
-    and again when the one before is lost.
+    """Return the engine of this process for `conf`; Spark is started, or connected to, at the first
+    call, and again when the one before is lost.
 
     Raises:
         PostgresError: there is no Java, no Delta, or no server at the address.
@@ -121,7 +121,7 @@ def has_lost_spark(conf: SparkConf) -> bool:
 
 
 def is_open(conf: SparkConf) -> bool:
-    """Whether this process has an engine for `conf` already."""
+    """Return whether this process has an engine for `conf` already."""
     return conf in _opened
 
 

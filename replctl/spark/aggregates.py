@@ -16,7 +16,7 @@ Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
 
 
 def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlValue:
-    """An aggregate call.
+    """Return an aggregate call.
 
     Args:
         over: ` OVER (...)` of a window, which belongs behind every aggregate of Spark that the
@@ -86,7 +86,8 @@ def _string_agg(
 
 
 def _collected(expr: nodes.Aggref, translate: Translate, value: SqlValue, suffix: str) -> str:
-    """An array of structs with the values (v), NULLs among them, in the order that is asked for.
+    """Return an array of structs with the values (v), NULLs among them, in the order that is asked
+    for.
 
     DISTINCT values are in their own order, as PostgreSQL sorts them to find them.
     """
@@ -124,7 +125,7 @@ def _comparable(value: SqlValue) -> SqlValue:
 
 
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
-    """A window function call."""
+    """Return a window function call."""
     over = expr.over(
         (sortable(translate(item)) for item in expr.partition_by),
         (sort_key(key, translate) for key in expr.order_by),
@@ -135,7 +136,7 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
         raise FeatureNotSupported(f"window function {expr.name} is not supported")
     args = [translate(arg) for arg in expr.args]
     shown = ", ".join(arg.text for arg in args)
-    # row_number() and its like count in BIGINT there, in INT here.
+    # row_number() and similar functions count in BIGINT there, in INT here.
     counted = expr.name in _COUNTING
     text = f"{expr.name}({shown}){over}"
     if counted:
@@ -146,14 +147,14 @@ def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
 
 
 def sort_key(key: nodes.SortKey, translate: Translate) -> str:
-    """An ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
+    """Return an ORDER BY item; NULLs are last unless asked for first, as PostgreSQL sorts them."""
     value = _comparable(translate(key.expr))
     direction = "DESC" if key.descending else "ASC"
     return f"{sortable(value)} {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"
 
 
 def sortable(value: SqlValue) -> str:
-    """What Spark has to sort by to sort as PostgreSQL does."""
+    """Return what Spark has to sort by to sort as PostgreSQL does."""
     if value.type == "bpchar":
         return f"rtrim({value.text})"
     if value.type == "interval":

@@ -39,8 +39,9 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
-    """SQL of the changes that are sent: position, action (I, U, D), and the published columns of
-    the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the table.
+    """Return SQL of the changes that are sent: position, action (I, U, D), and the published
+    columns of the old row (o1, o2, ...) and of the new one (n1, n2, ...), in the types of the
+    table.
 
     Args:
         pairs: SQL of their pairs, `pairs_sql` if it is not given.
@@ -61,7 +62,7 @@ def ordered_changes_sql(change_source: ChangeSource) -> str:
 
 
 def _sent_images(change_source: ChangeSource) -> str:
-    """The published columns of the old and of the new row, each after a comma."""
+    """Return the published columns of the old and of the new row, each after a comma."""
     return "".join(
         f", {image}.c{attnum} AS {image}{number}"
         for image in "on"
@@ -70,8 +71,8 @@ def _sent_images(change_source: ChangeSource) -> str:
 
 
 def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
-    """The changes that are sent: position, action, the images o and n, and their place in the
-    feed."""
+    """Return the changes that are sent: position, action, the images o and n, and their place in
+    the feed."""
     numbers = ", ".join(f"{v.version}L, {v.position}L" for v in change_source.versions)
     action = _action_sql(change_source)
     transformed = (
@@ -83,8 +84,8 @@ def _sent_changes(change_source: ChangeSource, pairs: str) -> str:
 
 
 def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
-    """SQL of the images of each change, paired, whoever may see them: version, place, kind (I, U,
-    D), o and n, whole rows, of which one may be missing.
+    """Return SQL of the images of each change, paired, whoever may see them: version, place, kind
+    (I, U, D), o and n, whole rows, of which one may be missing.
 
     Args:
         place: SQL of the place of a row in the feed.
@@ -109,8 +110,8 @@ def pairs_sql(change_source: ChangeSource, place: str = _NOWHERE) -> str:
 
 
 def paired_columns_sql(source: TableSource, pairs: str) -> str:
-    """SQL of pairs with a column for each of their values: version, kind, has_o, has_n, o<attnum>,
-    n<attnum>."""
+    """Return SQL of pairs with a column for each of their values: version, kind, has_o, has_n,
+    o<attnum>, n<attnum>."""
     values = "".join(
         f", {image}.c{column.attnum} AS {image}{column.attnum}"
         for column in source.columns
@@ -121,7 +122,7 @@ def paired_columns_sql(source: TableSource, pairs: str) -> str:
 
 
 def pairs_of_columns_sql(source: TableSource, view: str) -> str:
-    """SQL of the pairs in a view of `paired_columns_sql`."""
+    """Return SQL of the pairs in a view of `paired_columns_sql`."""
     images = []
     for image in "on":
         values = ", ".join(f"{image}{c.attnum} AS c{c.attnum}" for c in source.columns)
@@ -131,7 +132,7 @@ def pairs_of_columns_sql(source: TableSource, view: str) -> str:
 
 
 def inverse_sql(source: TableSource, version: FeedVersion) -> str:
-    """SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
+    """Return SQL of the changes that undo one commit: position, action, o<attnum>, n<attnum>."""
     old = "".join(f", c{c.attnum} AS o{c.attnum}" for c in source.columns)
     new = "".join(f", c{c.attnum} AS n{c.attnum}" for c in source.columns)
     feed = _feed(source, [version])
@@ -155,8 +156,8 @@ def without_own_sql(
     own: Sequence[FeedVersion],
     foreign: Sequence[FeedVersion],
 ) -> str:
-    """SQL of the changes that undo commits, as `inverse_sql`, where others have committed since:
-    each row that they have changed becomes what the others' commits alone make of it.
+    """Return SQL of the changes that undo commits, as `inverse_sql`, where others have committed
+    since: each row that they have changed becomes what the others' commits alone make of it.
 
     Others' commits count as subscribers apply them: an UPDATE or DELETE of a missing row is none.
 
@@ -199,8 +200,8 @@ def without_own_sql(
 
 
 def _action_sql(change_source: ChangeSource) -> str:
-    """What is sent of a pair (o, n): an action that nobody publishes is dropped before anything
-    else."""
+    """Return what is sent of a pair (o, n): an action that nobody publishes is dropped before
+    anything else."""
     whens = []
     if Action.INSERT in change_source.filters:
         passes = _passes(change_source, Action.INSERT, "n")
@@ -221,7 +222,7 @@ def _action_sql(change_source: ChangeSource) -> str:
 
 
 def _passes(change_source: ChangeSource, action: Action, image: str) -> str:
-    """Whether a row satisfies any of the filters for an action: true only, not NULL."""
+    """Return whether a row satisfies any of the filters for an action: true only, not NULL."""
     filters = change_source.filters[action]
     if not filters:
         return "TRUE"
@@ -316,8 +317,8 @@ def _feed(
     kinds: str = "",
     among: Sequence[FeedVersion] = (),
 ) -> str:
-    """The change data feed of some versions, columns named after attnums, with the version of each
-    change and its place in the feed.
+    """Return the change data feed of some versions, columns named after attnums, with the version
+    of each change and its place in the feed.
 
     Args:
         kinds: SQL of the kinds that are wanted; "" for all.
@@ -343,11 +344,11 @@ def _feed(
 
 
 def _columns_at(source: TableSource, version: int) -> str:
-    """The columns of a table as a version has them, each after a comma."""
+    """Return the columns of a table as a version has them, each after a comma."""
     columns = [column.at(version) for column in source.columns]
     return "".join(f", {column_sql(column)} AS c{column.attnum}" for column in columns)
 
 
 def feeds_in(text: str) -> list[str]:
-    """The locations of the tables whose change feeds a statement reads."""
+    """Return the locations of the tables whose change feeds a statement reads."""
     return [_ESCAPED.sub(r"\1", quoted) for quoted in _FEED.findall(text)]

@@ -17,7 +17,7 @@ _GONE = (NetEffect.DELETED, NetEffect.VANISHED)
 def net_effects_sql(
     changes: str, key: Sequence[str], image: Sequence[str], *, repeats_keys: bool = True
 ) -> str:
-    """SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
+    """Return SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
     last_position, last_action, found_u, found_d, gone_u, gone_d, and the last new image.
 
     Args:
@@ -56,7 +56,7 @@ def net_effects_sql(
 
 
 def _single_effects_sql(changes: str, keys: str, image: Sequence[str]) -> str:
-    """The net effects of changes each of which has a key of its own: one step from FOUND."""
+    """Return the net effects of changes each of which has a key of its own: one step from FOUND."""
     effects = " ".join(
         f"WHEN {quote(action.value)} THEN {quote(result.value)}"
         for (effect, action), result in COMPOSITION.items()
@@ -80,7 +80,7 @@ def _start() -> str:
 
 
 def _step() -> str:
-    """The next state: the table, as CASE."""
+    """Return the next state: the table, as CASE."""
     whens = " ".join(
         f"WHEN s.effect = {quote(effect.value)} AND x.action = {quote(action.value)} THEN"
         f" {quote(result.value)}"

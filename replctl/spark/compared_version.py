@@ -27,14 +27,15 @@ def source_at(source: TableSource, version: int) -> TableSource:
 
 
 def row_value(source: TableSource, alias: str = "") -> str:
-    """SQL of all columns of a row as one value."""
+    """Return SQL of all columns of a row as one value."""
     prefix = f"{alias}." if alias else ""
     values = ", ".join(f"{prefix}c{c.attnum} AS c{c.attnum}" for c in source.columns)
     return f"struct({values or _NO_VALUES})"
 
 
 def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
-    """SQL of the images of a version: version, kind (insert or delete), place, and c<attnum>.
+    """Return SQL of the images of a version: version, kind (insert or delete), place, and
+    c<attnum>.
 
     Args:
         place: SQL of the place of a row in the version.
@@ -50,7 +51,7 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
 
 
 def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | None, str]:
-    """SQL of the rows of a version that have become others, and of its other images.
+    """Return SQL of the rows of a version that have become others, and of its other images.
 
     Returns:
         Pairs (version, place, kind U, o, n), None where there are none; and images, as
@@ -83,7 +84,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
 
 
 def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
-    """The rows that only one side has: kind, and c<attnum>."""
+    """Return the rows that only one side has: kind, and c<attnum>."""
     forms = {f"c{c.attnum}": stored_form(c.type, f"c{c.attnum}") for c in source.columns}
     groups = ", ".join(forms.values())
     # What is not grouped by itself is one of the values of its group, all of which are alike
@@ -107,7 +108,7 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
-    """Whether two rows r and a are stored alike."""
+    """Return whether two rows r and a are stored alike."""
     tests = [
         f"{stored_form(c.type, f'r.c{c.attnum}')} <=> {stored_form(c.type, f'a.c{c.attnum}')}"
         for c in columns
@@ -118,8 +119,8 @@ def _is_alike(columns: Sequence[TableColumn]) -> str:
 def _sides(
     source: TableSource, version: FeedVersion, *, with_row_id: bool = False
 ) -> tuple[Query | None, Query | None]:
-    """The rows before and after a version, all or those of the files that changed; None where there
-    are none."""
+    """Return the rows before and after a version, all or those of the files that changed; None
+    where there are none."""
     files = version.files
     old, new = source_at(source, version.before), source_at(source, version.version)
     sides: list[TableSource | None] = [old if version.before >= 0 else None, new]

@@ -40,7 +40,7 @@ _LAST_TIMESTAMP = "CAST(timestamp_micros(9223372036854775806) AS TIMESTAMP_NTZ)"
 
 
 def is_comparable(value: SqlValue) -> bool:
-    """Whether values of this type can be compared."""
+    """Return whether values of this type can be compared."""
     element = element_type(value.type)
     if element is not None:
         return element in _DIRECT
@@ -89,7 +89,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool = False) -> list[SqlVa
 
 
 def date_as_timestamp(value: SqlValue, beyond: str) -> str:
-    """A date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
+    """Return a date as TIMESTAMP_NTZ; the infinite dates are the infinite timestamps.
 
     Args:
         beyond: what a date is that is later than all timestamps.
@@ -103,7 +103,7 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
 
 
 def interval_key(text: str) -> str:
-    """What intervals compare by: a month is 30 days, a day is 24 hours."""
+    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
     days = f"(({text}).m * 30L + ({text}).d)"
     return f"(CAST({days} AS DECIMAL(38,0)) * 86400000000BD + ({text}).us)"
 

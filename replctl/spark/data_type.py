@@ -39,8 +39,8 @@ _SIMPLE = {
 
 
 def storage_type(type_name: str, typmod: int = -1) -> str:
-    """The Spark type that a PostgreSQL type is stored as: DECIMAL(10,2) of numeric(10,2), of text
-    STRING."""
+    """Return the Spark type that a PostgreSQL type is stored as: DECIMAL(10,2) of numeric(10,2), of
+    text STRING."""
     element = element_type(type_name)
     if element is not None:
         return f"ARRAY<{storage_type(element, typmod)}>"
@@ -60,28 +60,28 @@ def decimal_of(typmod: int) -> tuple[int, int] | None:
 
 
 def element_type(type_name: str) -> str | None:
-    """The element type of an array type, else None."""
+    """Return the element type of an array type, else None."""
     known = builtin.types().get(type_name)
     return known.element if known is not None and known.is_array else None
 
 
 def quote(value: str) -> str:
-    """A Spark string literal: `it's` -> `'it\\'s'`."""
+    """Return a Spark string literal: `it's` -> `'it\\'s'`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def quote_name(name: str) -> str:
-    """A Spark identifier: "a`b" -> "`a``b`"."""
+    """Return a Spark identifier: "a`b" -> "`a``b`"."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def table_name(location: str) -> str:
-    """A Delta table by its path, where Spark wants a table."""
+    """Return a Delta table by its path, where Spark wants a table."""
     return f"delta.{quote_name(location)}"
 
 
 def literal(type_name: str, typmod: int, value: str | None) -> str:
-    """A value in canonical text as a Spark expression of the type's storage type."""
+    """Return a value in canonical text as a Spark expression of the type's storage type."""
     stored = storage_type(type_name, typmod)
     if value is None:
         return f"CAST(NULL AS {stored})"
@@ -130,8 +130,8 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
 
 
 def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
-    """An expression in the storage type of its PostgreSQL type: a numeric of unknown precision is
-    text."""
+    """Return an expression in the storage type of its PostgreSQL type: a numeric of unknown
+    precision is text."""
     stored = storage_type(type_name, typmod)
     return value.text if value.spark == stored else f"CAST({value.text} AS {stored})"
 
@@ -155,7 +155,7 @@ class Wire:
 
 
 def wire(type_name: str, typmod: int = -1) -> Wire:
-    """How values of a type travel."""
+    """Return how values of a type travel."""
     import pyarrow as pa
 
     element = element_type(type_name)
@@ -201,7 +201,7 @@ def wire(type_name: str, typmod: int = -1) -> Wire:
 
 
 def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
-    """A parsed value (types.text) as what Arrow takes of it."""
+    """Return a parsed value (types.text) as what Arrow takes of it."""
     if value is None:
         return None
     element = element_type(type_name)
@@ -224,14 +224,14 @@ def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
 
 
 def wire_of_text(type_name: str, typmod: int, value: str | None) -> Any:
-    """A value in canonical text as what Arrow takes of it."""
+    """Return a value in canonical text as what Arrow takes of it."""
     if value is None or storage_type(type_name, typmod) == "STRING":
         return value
     return to_wire_value(type_name, typmod, text.parse(type_name, value))
 
 
 def text_of_wire(type_name: str, value: Any) -> str | None:
-    """A value as Arrow brought it, in the type's text form."""
+    """Return a value as Arrow brought it, in the type's text form."""
     if value is None or isinstance(value, str):
         return value
     return text.render(type_name, _parsed(type_name, value))

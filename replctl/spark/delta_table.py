@@ -41,7 +41,7 @@ def create(
 
     Args:
         columns: (name, Spark type) of each.
-        properties: of the table, beside those that all tables have.
+        properties: of the table, in addition to those that all tables have.
     """
     # Delta has no table without columns
     shown = columns or (("_", "BOOLEAN"),)
@@ -92,7 +92,7 @@ def set_properties(engine: Engine, location: str, properties: Mapping[str, str])
 
 
 def scan(source: TableSource, *, with_row_id: bool = False) -> str:
-    """SQL that reads a relation, its columns named c1, c2, ... after their attnums.
+    """Return SQL that reads a relation, its columns named c1, c2, ... after their attnums.
 
     Args:
         with_row_id: also row_version and row_id, which order rows as they were written.
@@ -115,7 +115,7 @@ def scan(source: TableSource, *, with_row_id: bool = False) -> str:
 
 
 def column_sql(column: TableColumn, prefix: str = "") -> str:
-    """A column of a table's own rows; what the table lacks is a constant."""
+    """Return a column of a table's own rows; what the table lacks is a constant."""
     if column.fault is not None:
         stored_as = storage_type(column.type, column.typmod)
         return f"CAST({raised_sql(column.fault)} AS {stored_as})"
@@ -140,7 +140,7 @@ def zoned_sql(value: str, zone: PartitionZone) -> str:
 
 
 def to_storage(columns: Sequence[TableColumn], prefix: str = "c") -> str:
-    """The projection from c1, c2, ... to the columns of the Delta table."""
+    """Return the projection from c1, c2, ... to the columns of the Delta table."""
     named = [
         f"{prefix}{column.attnum} AS {quote_name(column.storage_name or '')}" for column in columns
     ]

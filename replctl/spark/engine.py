@@ -202,8 +202,8 @@ class Engine:
             return self._sessions.current()
 
     def new_session(self) -> SparkSession:
-        """A session with the engine's properties and no settings of its own; it ends with the
-        engine."""
+        """Return a session with the engine's properties and no settings of its own; it ends with
+        the engine."""
         with _translating():
             return self._connect() if self._conf.remote else self._first.newSession()
 
@@ -251,7 +251,7 @@ class Engine:
             return False
 
     def sql(self, text: str, *, has_few_rows: bool = False) -> DataFrame:
-        """The result of a query, not yet computed; a command is carried out.
+        """Return the result of a query, not yet computed; a command is carried out.
 
         Args:
             has_few_rows: few rows of large tables are read.
@@ -281,7 +281,7 @@ class Engine:
             return [tuple(row) for row in frame.collect()]
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
-        """The rows of a query that is known to have few, as Python values through Arrow."""
+        """Return the rows of a query that is known to have few, as Python values through Arrow."""
         table = self.arrow(self.sql(text))
         return (
             list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -298,12 +298,12 @@ class Engine:
         return True
 
     def arrow(self, frame: DataFrame) -> pa.Table:
-        """All rows of a DataFrame, which the caller has bounded."""
+        """Return all rows of a DataFrame, which the caller has bounded."""
         with self.running():
             return frame.toArrow()
 
     def frame(self, table: pa.Table) -> DataFrame:
-        """A DataFrame of local rows."""
+        """Return a DataFrame of local rows."""
         with self.running():
             return self.session.createDataFrame(table)
 
@@ -365,7 +365,7 @@ class Engine:
         *,
         deletion_vectors: bool = True,
     ) -> None:
-        """Make an empty Delta table; without deletion vectors, a change writes its files anew."""
+        """Make an empty Delta table; without deletion vectors, a change writes its files again."""
         properties = {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
         stored = delta_table.storage_columns(columns)
         delta_table.create(self, location, stored, properties, note)
@@ -442,13 +442,13 @@ class Engine:
     def copied(
         self, target: Target, sent: Sequence[SentColumn], rows: str
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of an initial copy; `rows` is `copied_sql`."""
+        """Return the outcome of an initial copy; `rows` is `copied_sql`."""
         return replicated_change.copied(self, target, sent, rows)
 
     def difference(
         self, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
     ) -> AbstractContextManager[Staged]:
-        """Where a target differs from the published rows; `rows` is `copied_sql`."""
+        """Return where a target differs from the published rows; `rows` is `copied_sql`."""
         return reconcile.difference(self, target, sent, rows, mending)
 
     def renewed_difference(
@@ -460,15 +460,16 @@ class Engine:
         earlier: Staged,
         changes: Sequence[ForeignChanges],
     ) -> AbstractContextManager[Staged]:
-        """A difference that was found before, after others have changed rows of the target."""
+        """Return a difference that was found before, after others have changed rows of the
+        target."""
         return reconcile.renewed_difference(self, target, sent, rows, mending, earlier, changes)
 
     def reconciled(self, target: Target, difference: Staged) -> AbstractContextManager[Outcome]:
-        """The outcome of writing a difference."""
+        """Return the outcome of writing a difference."""
         return reconcile.reconciled(self, target, difference)
 
     def count_deleted(self, target: Target, difference: Staged) -> tuple[int, int]:
-        """How many rows of a target a difference deletes, and how many it has."""
+        """Return how many rows of a target a difference deletes, and how many it has."""
         return reconcile.count_deleted(self, target, difference)
 
     def count_unpublished(
@@ -478,7 +479,7 @@ class Engine:
         rows: str,
         scope: tuple[Expr, ...] | None,
     ) -> tuple[int, int]:
-        """How many rows of a target are not published: those in a scope, and all."""
+        """Return how many rows of a target are not published: those in a scope, and all."""
         return reconcile.count_unpublished(self, target, sent, rows, scope)
 
     @contextmanager
@@ -489,7 +490,7 @@ class Engine:
         count: int,
         feeds: SharedFeeds | None = None,
     ) -> Iterator[Staged]:
-        """The changes of one published relation, in however many tables they are.
+        """Yield the changes of one published relation, in however many tables they are.
 
         Args:
             count: how many changes are read for it, about.
@@ -508,14 +509,14 @@ class Engine:
     def listed_changes(
         self, source: ChangeSource, sent: Sequence[SentColumn]
     ) -> list[list[str | None]]:
-        """The changes of one table, in the text form of their types: position, action, the old row,
-        the new one; in an order as good as can be known."""
+        """Return the changes of one table, in the text form of their types: position, action, the
+        old row, the new one; in an order as good as can be known."""
         return self.fetch(ordered_changes_sql(source), _change_columns(sent))
 
     def moving_positions(
         self, changes: Staged, key: Sequence[int], first: int, last: int
     ) -> set[int]:
-        """The positions of updates that change a key, given by the places of its columns."""
+        """Return the positions of updates that change a key, given by the places of its columns."""
         return replicated_change.moving_positions(self, changes, key, first, last)
 
     def converted(
@@ -526,21 +527,21 @@ class Engine:
         first: int,
         last: int,
     ) -> AbstractContextManager[Staged]:
-        """The changes at positions from `first` to `last` as the target stores them."""
+        """Return the changes at positions from `first` to `last` as the target stores them."""
         return replicated_change.converted(self, target, sent, changes, first, last)
 
     def summary(self, target: Target, changes: Staged) -> ChangeSummary:
-        """What is known of converted changes before they meet their target."""
+        """Return what is known of converted changes before they meet their target."""
         return replicated_change.summary(self, target, changes)
 
     def outcome(
         self, target: Target, changes: Staged, summary: ChangeSummary
     ) -> AbstractContextManager[Outcome]:
-        """What converted changes do to their target."""
+        """Return what converted changes do to their target."""
         return replicated_change.outcome(self, target, changes, summary)
 
     def count_actions(self, changes: Staged, first: int, last: int) -> dict[str, int]:
-        """How many changes of a range there are of each kind (I, U, D)."""
+        """Return how many changes of a range there are of each kind (I, U, D)."""
         counted = self.rows(
             f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND"
             f" {last} GROUP BY action"
@@ -561,11 +562,12 @@ class Engine:
     def failing_conversion(
         self, target: Target, sent: Sequence[SentColumn], changes: Staged, position: int
     ) -> tuple[str, str] | None:
-        """The change at a position with a value that cannot be converted: its kind and column."""
+        """Return the change at a position with a value that cannot be converted: its kind and
+        column."""
         return replicated_change.failing_conversion(self, target, sent, changes, position)
 
     def count_rows(self, query: str) -> int:
-        """How many rows a query has."""
+        """Return how many rows a query has."""
         ((count,),) = self.rows(f"SELECT count(*) FROM ({query})")
         return int(count)
 
@@ -578,7 +580,7 @@ class Engine:
     def inserted(
         self, target: Target, rows: str, place: str | None = None
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of INSERT; `rows` is a query of w<attnum>, in order, or with a column
+        """Return the outcome of INSERT; `rows` is a query of w<attnum>, in order, or with a column
         `place` that numbers them."""
         return local_change.inserted(self, target, rows, place)
 
@@ -591,7 +593,7 @@ class Engine:
         moves_keys: bool = False,
         with_old: bool = False,
     ) -> AbstractContextManager[Outcome]:
-        """The outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,"
+        """Return the outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,"
         " w<attnum>."""
         return local_change.changed(
             self, target, rows, op=op, moves_keys=moves_keys, with_old=with_old
@@ -600,11 +602,11 @@ class Engine:
     def local_rows(
         self, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]
     ) -> AbstractContextManager[str]:
-        """Rows given as canonical texts, as a view; its name."""
+        """Return rows given as canonical texts, as a view; its name."""
         return local_view(self, wire_table(columns, rows), columns)
 
     def fetch(self, query: str, columns: Sequence[StagedColumn]) -> list[list[str | None]]:
-        """The rows of a query, in the text form of their types."""
+        """Return the rows of a query, in the text form of their types."""
         sent = ", ".join(
             f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
         )
@@ -620,7 +622,7 @@ class Engine:
     # -- outcomes
 
     def first_problem(self, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
-        """What stands in the way of an outcome, in the order of its changes.
+        """Return what stands in the way of an outcome, in the order of its changes.
 
         Args:
             keys: the target's unique indexes that its rows may violate.
@@ -634,11 +636,11 @@ class Engine:
         return uniqueness.first_collision(self, outcome, target)
 
     def first_orphan(self, outcome: Outcome, reference: Reference) -> Problem | None:
-        """The first new row that refers to a row that is not there."""
+        """Return the first new row that refers to a row that is not there."""
         return foreign_key.first_orphan(self, outcome, reference)
 
     def first_broken_reference(self, outcome: Outcome, reference: Reference) -> Problem | None:
-        """The first row that goes although others refer to it."""
+        """Return the first row that goes although others refer to it."""
         return foreign_key.first_broken_reference(self, outcome, reference)
 
     def leaf_changes(self, outcome: Outcome) -> list[LeafChange]:
@@ -646,7 +648,7 @@ class Engine:
         return merge.changes_of_leaves(outcome)
 
     def write_path(self, outcome: Outcome, change: LeafChange) -> WritePath:
-        """How an outcome is going to be written into a leaf."""
+        """Return how an outcome is going to be written into a leaf."""
         return merge.write_path(outcome, change)
 
     def write_leaf(
@@ -758,7 +760,7 @@ class Engine:
 
 
 def _change_columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
-    """What a query of changes returns: of each row its old image and its new one."""
+    """Return what a query of changes returns: of each row its old image and its new one."""
     images = [
         StagedColumn(f"{image}{i}", column.type, column.typmod)
         for image in "on"

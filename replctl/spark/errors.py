@@ -137,7 +137,7 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
 
 
 def translated(error: Exception) -> PostgresError:
-    """What a user is told of an exception of Spark; the caller raises it `from error`."""
+    """Return what a user is told of an exception of Spark; the caller raises it `from error`."""
     if isinstance(error, PostgresError):
         return error
     told = _told(error)
@@ -257,8 +257,8 @@ def _denied(found: re.Match[str], message: str) -> FileAccessDenied:
 
 
 def _path(error: Exception) -> str | None:
-    """The file or directory that an exception of Spark is about: as its parameters say, else the
-    first one in its message."""
+    """Return the file or directory that an exception of Spark is about: as its parameters say, else
+    the first one in its message."""
     parameters = (error.getMessageParameters() or {}) if isinstance(error, PySparkException) else {}
     for name in _PATH_PARAMETERS:
         if parameters.get(name):
@@ -268,7 +268,8 @@ def _path(error: Exception) -> str | None:
 
 
 def _missing_location(error: Exception, condition: str) -> str | None:
-    """Where Spark has looked for a Delta table that is not there; None for other exceptions."""
+    """Return where Spark has looked for a Delta table that is not there; None for other
+    exceptions."""
     if condition not in _NOT_THERE:
         found = _NO_LOG.search(str(error))
         return None if found is None else found[1]
@@ -291,7 +292,7 @@ def _grpc_status(error: Exception) -> str | None:
 
 
 def _first_line(message: str) -> str:
-    """The first line that tells something, with the cause of all that follows from it."""
+    """Return the first line that tells something, with the cause of all that follows from it."""
     message = _PY4J_PREFIX.sub("", message).lstrip()
     details = _RPC_DETAILS.search(message)
     first = message.split("\n", 1)[0] if details is None else details[1]

@@ -35,7 +35,7 @@ ColumnNamer: TypeAlias = Callable[[nodes.Var], str]
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What one translation has at hand.
+    """The context of one translation.
 
     Attributes:
         column: SQL of a column.
@@ -193,7 +193,7 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
 
 
 def _constant(expr: nodes.Const) -> SqlValue:
-    """A constant; a numeric is as wide as its digits, so that comparisons stay exact."""
+    """Return a constant; a numeric is as wide as its digits, so that comparisons stay exact."""
     if expr.type == "numeric" and expr.value is not None:
         return numeric_sql.numeric_literal(expr.value)
     if expr.type == "numeric":
@@ -251,9 +251,9 @@ _WIDENED = (("int2", "int4"), ("int2", "int8"), ("int4", "int8"))
 
 
 def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
-    """The places of the arguments that have to be computed before they are combined.
+    """Return the places of the arguments that have to be computed before they are combined.
 
-    PostgreSQL computes all arguments, Spark none beside a NULL (a filter looks for NULLs in
+    PostgreSQL computes all arguments, Spark none next to a NULL (a filter looks for NULLs in
     columns first, a quotient at its divisor), nor what it compares with a constant that is beyond
     its type: that is seen where one fails.
     """
@@ -272,7 +272,7 @@ def _computed_first(args: Sequence[nodes.Expr]) -> Sequence[int]:
 
 
 def _can_fail(expr: nodes.Expr) -> bool:
-    """Whether there may be rows for which an expression has an error."""
+    """Return whether there may be rows for which an expression has an error."""
     for node in nodes.walk(expr):
         match node:
             case nodes.FuncExpr(function_oid=oid):
@@ -345,8 +345,8 @@ def _any_or_all(expr: nodes.ScalarArrayOpExpr, context: Translation) -> SqlValue
 
 
 def _elements(array: nodes.Expr) -> tuple[nodes.Expr, ...] | None:
-    """The elements of an array that is written out, or constant: each can be compared by itself,
-    so that the comparisons reach the scan, and Spark knows the patterns among them."""
+    """Return the elements of an array that is written out, or constant: each can be compared by
+    itself, so that the comparisons reach the scan, and Spark knows the patterns among them."""
     if isinstance(array, nodes.ArrayExpr) and not array.is_multidimensional:
         return array.elements
     if not isinstance(array, nodes.Const) or array.value is None:

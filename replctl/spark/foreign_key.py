@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Problem | None:
-    """The first new row whose values the referenced table does not have."""
+    """Return the first new row whose values the referenced table does not have."""
     names = [f"n.w{attnum}" for attnum in reference.columns]
     others = [f"c{attnum}" for attnum in reference.other_columns]
     referenced = _rows_of(outcome, reference, "w")
@@ -36,8 +36,8 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
 def first_broken_reference(
     engine: Engine, outcome: Outcome, reference: Reference
 ) -> Problem | None:
-    """The first row that goes although rows of the other table refer to it; its texts are of the
-    old row.
+    """Return the first row that goes although rows of the other table refer to it; its texts are of
+    the old row.
 
     Old values are k1, k2, ... where they are the target's key, else o<attnum>.
     """
@@ -69,7 +69,7 @@ def first_broken_reference(
 
 
 def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
-    """The other table's rows that may be concerned."""
+    """Return the other table's rows that may be concerned."""
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:

@@ -44,7 +44,7 @@ def call(
     constants: Constants = (),
     collation: str | None = None,
 ) -> SqlValue:
-    """A call of a function, as Spark's own expression.
+    """Return a call of a function, as Spark's own expression.
 
     Args:
         result: PostgreSQL's type of the result.
@@ -86,7 +86,7 @@ def _builder(
 
 
 def is_comparison(source: str) -> bool:
-    """Whether a function is one of =, <>, <, <=, >, >=."""
+    """Return whether a function is one of =, <>, <, <=, >, >=."""
     return source in _comparison_operators()
 
 
@@ -101,20 +101,20 @@ _NEVER_FAILING = frozenset(
 
 
 def can_fail(source: str) -> bool:
-    """Whether there may be rows for which a function (pg_proc.prosrc) has an error."""
+    """Return whether there may be rows for which a function (pg_proc.prosrc) has an error."""
     return not is_comparison(source) and source not in _NEVER_FAILING
 
 
 def relabel(value: SqlValue, target: str) -> SqlValue:
-    """A cast between binary-compatible types: text to varchar changes nothing, char(n) loses its
-    blanks by a function before it gets here."""
+    """Return a cast between binary-compatible types: text to varchar changes nothing, char(n) loses
+    its blanks by a function before it gets here."""
     if (value.type, target) == ("cidr", "inet"):
         raise FeatureNotSupported("cidr as inet is not supported")
     return SqlValue(value.text, target, value.spark)
 
 
 def sql_value(name: str, type_: str, typmod: int) -> SqlValue:
-    """CURRENT_TIMESTAMP and its like: the statement's time is Spark's."""
+    """CURRENT_TIMESTAMP and similar functions: the statement's time is Spark's."""
     text = {
         "current_timestamp": "current_timestamp()",
         "current_date": "CAST(current_timestamp() AS DATE)",
@@ -145,7 +145,8 @@ def _operand(value: SqlValue) -> str:
 
 
 def _integer(template: str, target: str) -> str:
-    """An operation on integers: computed as BIGINT, so that leaving `target` is what overflows."""
+    """Return an operation on integers: computed as BIGINT, so that leaving `target` is what
+    overflows."""
     return f"CAST({template} AS {target})"
 
 
@@ -362,7 +363,7 @@ def _ilike(*, negate: bool) -> CollatedTranslator:
 
 
 def _constant(constants: Constants, place: int) -> str:
-    """The value of an argument that has to be a constant."""
+    """Return the value of an argument that has to be a constant."""
     constant = constants[place] if len(constants) > place else None
     if constant is None or constant.value is None:
         raise FeatureNotSupported("a pattern that is not a constant is not supported in Spark")
@@ -370,7 +371,7 @@ def _constant(constants: Constants, place: int) -> str:
 
 
 def _spark_pattern(pattern: str) -> str:
-    """A LIKE pattern for Spark, which refuses a backslash before an ordinary character.
+    """Return a LIKE pattern for Spark, which refuses a backslash before an ordinary character.
 
     `a\\bc%`  ->  `'abc%'`
     """
@@ -424,7 +425,7 @@ def _length_coercion(constants: Constants) -> tuple[int, bool]:
 
 
 def _is_infinite(value: SqlValue) -> str:
-    """Whether a date or timestamp is infinite, or NULL."""
+    """Return whether a date or timestamp is infinite, or NULL."""
     days, micros = zip(*INFINITE_DATES, strict=True)
     if value.type == "date":
         return f"unix_date({value.text}) IN ({days[0]}, {days[1]})"

@@ -11,7 +11,8 @@ from replctl.spark.values import CopySource
 
 
 def copied_sql(sources: Sequence[CopySource]) -> str:
-    """SQL of the rows to copy: the published columns as n1, n2, ... in the types of the table."""
+    """Return SQL of the rows to copy: the published columns as n1, n2, ... in the types of the
+    table."""
     parts = []
     for source in sources:
         columns = ", ".join(

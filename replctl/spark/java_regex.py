@@ -32,7 +32,7 @@ _SPECIAL = frozenset("\\^$.|?*+()[]{}-&~#")
 
 @lru_cache(500)
 def java_regex(pattern: str, *, ignore_case: bool, ascii_only: bool) -> str:
-    """What Java's engine finds in the same texts.
+    """Return what Java's engine finds in the same texts.
 
     Raises:
         FeatureNotSupported: there is nothing, or the expression is none, which is an error when
@@ -116,7 +116,7 @@ class _Writer:
 
 @lru_cache(200)
 def _set(codes: Ranges) -> str:
-    """A set as a bracket expression, in the shorter of its two forms."""
+    """Return a set as a bracket expression, in the shorter of its two forms."""
     if not codes:
         return "(?!)"
     if len(codes) == 1 and codes[0][0] == codes[0][1]:

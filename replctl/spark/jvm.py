@@ -49,7 +49,8 @@ _COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 
 def arguments(java: Path, properties: dict[str, str], *application: str) -> list[str]:
-    """The arguments of a JVM that submits `application` (a class and its arguments) to Spark.
+    """Return the arguments of a JVM that submits `application` (a class and its arguments) to
+    Spark.
 
     Args:
         properties: Spark properties; of spark.driver.extraJavaOptions and spark.driver.memory the
@@ -89,13 +90,14 @@ def arguments(java: Path, properties: dict[str, str], *application: str) -> list
 
 
 def has_executors(master: str) -> bool:
-    """Whether Spark has executors in JVMs of their own, not threads of the driver's alone."""
+    """Return whether Spark has executors in JVMs of their own, not threads of the driver's
+    alone."""
     return re.fullmatch(r"local(\[.*\])?", master) is None
 
 
 def executor_properties(properties: dict[str, str]) -> dict[str, str]:
-    """What executors in JVMs of their own need to work as the driver does: Delta's jars, which they
-    get from it, and its time zone.
+    """Return what executors in JVMs of their own need to work as the driver does: Delta's jars,
+    which they get from it, and its time zone.
 
     Args:
         properties: what is chosen already; it is kept.
@@ -149,7 +151,8 @@ def _class_path(java: Path) -> str:
 
 
 def _class_archive(java: Path, class_path: str) -> tuple[Path, Path]:
-    """Where the archives of classes are, for one Java and class path: of the JDK, and of Spark."""
+    """Return where the archives of classes are, for one Java and class path: of the JDK, and of
+    Spark."""
     release = java.resolve().parent.parent / "release"
     known = [str(java), release.read_text("utf-8") if release.is_file() else "", class_path]
     name = hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
@@ -325,7 +328,7 @@ def forget() -> None:
 
 
 def started() -> subprocess.Popen[bytes]:
-    """The JVM that `gateway` has started last."""
+    """Return the JVM that `gateway` has started last."""
     return _running[-1]
 
 

@@ -45,7 +45,8 @@ _LITERALS: Mapping[str, Callable[[Any], str]] = {
 def found_rows(
     source: TableSource, columns: Sequence[TableColumn], keys: Mapping[int, Sequence[Any]]
 ) -> pa.Table | None:
-    """The rows of a table whose key columns have one of some values each, and perhaps others.
+    """Return the rows of a table whose key columns have one of some values each, and perhaps
+    others.
 
     Args:
         source: a table with a location.
@@ -84,8 +85,8 @@ def found_rows(
 
 @contextmanager
 def view_of_rows(engine: Engine, rows: pa.Table) -> Iterator[str | None]:
-    """A table's rows as a view with its columns; its name.  None, if they have a type that does not
-    travel from here to Spark."""
+    """Yield a table's rows as a view with its columns; its name.  None, if they have a type that
+    does not travel from here to Spark."""
     import pyarrow as pa
 
     types = [_travelling(field.type) for field in rows.schema]
@@ -112,7 +113,7 @@ _MAPPING_MODE = "delta.columnMapping.mode"
 
 
 def _opened(source: TableSource) -> DeltaTable | None:
-    """The table as delta-rs has it, if it is one to be read here."""
+    """Return the table as delta-rs has it, if it is one to be read here."""
     from deltalake import DeltaTable
 
     assert source.location is not None
@@ -135,7 +136,7 @@ def _opened(source: TableSource) -> DeltaTable | None:
 
 def _check_declined(error: Exception) -> None:
     """Raise an error that is not delta-rs's own; what it cannot read, Spark reads, or tells why.
-    Beside DeltaError it raises Exception itself, for files above all."""
+    In addition to DeltaError it raises Exception itself, for files above all."""
     from deltalake.exceptions import DeltaError
 
     if type(error) is not Exception and not isinstance(error, DeltaError):
@@ -143,7 +144,7 @@ def _check_declined(error: Exception) -> None:
 
 
 def _is_timestamp(column: TableColumn) -> bool:
-    """Whether Spark writes a column as INT96, of which delta-rs does not read all years."""
+    """Return whether Spark writes a column as INT96, of which delta-rs does not read all years."""
     type_, typmod = column.text_of or (column.type, column.typmod)
     return storage_type(type_, typmod) == "TIMESTAMP"
 
@@ -173,8 +174,8 @@ def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
 
 
 def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
-    """The type that values of another travel in, and the Spark expression of {0} that is the value:
-    as data_type.wire, but by the type in storage."""
+    """Return the type that values of another travel in, and the Spark expression of {0} that is the
+    value: as data_type.wire, but by the type in storage."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz is None:
@@ -197,6 +198,6 @@ def _travelling(arrow: pa.DataType) -> tuple[pa.DataType, str] | None:
 
 
 def _name(column: TableColumn) -> str:
-    """A column's name in storage, quoted as DataFusion wants it."""
+    """Return a column's name in storage, quoted as DataFusion wants it."""
     name = column.storage_name or ""
     return '"' + name.replace('"', '""') + '"'

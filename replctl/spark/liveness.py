@@ -1,4 +1,4 @@
-"""Whether a Spark Connect server answers, however busy Spark is.
+"""The check that a Spark Connect server answers, however busy Spark is.
 
 A server speaks HTTP/2 (RFC 9113, section 3.4): as soon as a client has sent its preface, both send
 a SETTINGS frame.  Threads of the network do that, so that long jobs do not delay it; a process

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def inserted(
     engine: Engine, target: Target, rows: str, place: str | None = None
 ) -> Iterator[Outcome]:
-    """The outcome of INSERT.
+    """Yield the outcome of INSERT.
 
     Args:
         rows: a query of the new rows, in their order: w<attnum> of the columns that are not
@@ -44,13 +44,13 @@ def changed(
     moves_keys: bool = False,
     with_old: bool = False,
 ) -> Iterator[Outcome]:
-    """The outcome of UPDATE (op U) or DELETE (D).
+    """Yield the outcome of UPDATE (op U) or DELETE (D).
 
     Args:
         rows: a query of the rows concerned: leaf, row_version, row_id, c<attnum> before, and for an
             UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
-        with_old: other tables refer to columns beside the key.
+        with_old: other tables refer to columns other than the key.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]

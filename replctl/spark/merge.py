@@ -46,7 +46,7 @@ class WritePath(StrEnum):
 
 
 def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
-    """How an outcome is written into a leaf."""
+    """Return how an outcome is written into a leaf."""
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
     # Rows that are put in the place of others get other values from Delta
     has_identity = any(column.is_identity for column in outcome.target.columns)
@@ -54,7 +54,7 @@ def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
 
 
 def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
-    """How changes of which the outcome is not known are probably written.
+    """Return how changes of which the outcome is not known are probably written.
 
     Args:
         is_by_key: rows are found by a key that they keep.
@@ -147,8 +147,8 @@ def _few_files(engine: Engine, frame: DataFrame, rows: Staged) -> DataFrame:
 
 
 def _key_predicate(outcome: Outcome, number: int, columns: tuple[TableColumn, ...]) -> str:
-    """A condition on the table's own columns that holds for the rows to replace, and for the new
-    ones."""
+    """Return a condition on the table's own columns that holds for the rows to replace, and for the
+    new ones."""
     rows, target = outcome.rows, outcome.target
     keys = [rows.literals(f"k{i}") for i in range(1, len(target.key) + 1)]
     concerned = [

@@ -20,7 +20,7 @@ _INTEGER_DIGITS = {"int2": 5, "int4": 10, "int8": 19}
 
 
 def numeric_literal(value: str) -> SqlValue:
-    """A constant, as a DECIMAL just wide enough, else as text."""
+    """Return a constant, as a DECIMAL just wide enough, else as text."""
     number = Decimal(value)
     if number.is_finite():
         _sign, digits, exponent = number.as_tuple()
@@ -47,7 +47,7 @@ def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
-    """All as one DECIMAL that holds each exactly.
+    """Return all as one DECIMAL that holds each exactly.
 
     Args:
         by_value: only the numbers matter, not how many zeros they show at their end.
@@ -70,7 +70,7 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
 
 
 def as_text(value: SqlValue) -> SqlValue:
-    """A numeric as exact text."""
+    """Return a numeric as exact text."""
     if value.decimal is None:
         return value
     return SqlValue(f"CAST({value.text} AS STRING)", "numeric", "STRING")
@@ -144,8 +144,8 @@ def _no_decimal(what: str) -> FeatureNotSupported:
 def _arithmetic(
     sign: str, size: Callable[[int, int, int, int], tuple[int, int]]
 ) -> NumericFunction:
-    """An operation that Spark's DECIMAL does exactly while the result fits; `size` gives its (p,
-    s)."""
+    """Return an operation that Spark's DECIMAL does exactly while the result fits; `size` gives its
+    (p, s)."""
 
     def translate(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
         left, right = args

@@ -1,5 +1,5 @@
-"""What a run of changes makes of a target's rows: which rows go, which come, and what stands in the
-way.
+"""The outcome of a run of changes for a target's rows: which rows go, which come, and what stands
+in the way.
 
 The outcome is computed as a whole before anything is written; writing it is merge.py's.
 """
@@ -59,7 +59,8 @@ class Outcome:
 
     @property
     def has_problem(self) -> bool:
-        """Whether a row of it cannot be written (unique indexes apart from the key aside)."""
+        """Return whether a row of it cannot be written (unique indexes apart from the key
+        aside)."""
         return any(group.has_problem for group in self.groups)
 
     @property
@@ -106,7 +107,7 @@ def grouped(
     counts_missing: bool = False,
     are_new: bool = False,
 ) -> Outcome:
-    """An outcome with its groups, which one pass over its rows tells.
+    """Return an outcome with its groups, which one pass over its rows tells.
 
     Args:
         counts_missing: rows have missing_u and missing_d: how many UPDATEs and DELETEs have found
@@ -124,7 +125,7 @@ def grouped(
 
 
 def _effect(matching: Matching, op: str, action: str, position: int) -> str:
-    """What a row of an outcome does to a row of the target, as `_effect_sql` tells.
+    """Return what a row of an outcome does to a row of the target, as `_effect_sql` tells.
 
     Where rows are matched by the columns that are sent, an update is a D and an I, and rows that
     stay are inserted again, with position 0.
@@ -171,7 +172,7 @@ def _groups(
 def _groups_of_keys(
     engine: Engine, target: Target, rows: Staged
 ) -> tuple[tuple[OutcomeGroup, ...], bool]:
-    """The groups of new rows, and whether their keys are distinct.
+    """Return the groups of new rows, and whether their keys are distinct.
 
     An integer of the key is a bit among those of its 64 neighbours: where keys are dense, there is
     little to be sorted or sent between tasks.
@@ -222,7 +223,8 @@ class Problem:
 
 
 def earliest_problem(problems: Sequence[Problem]) -> Problem | None:
-    """The one that PostgreSQL meets first: a row's indexes are checked after all else, by OID."""
+    """Return the one that PostgreSQL meets first: a row's indexes are checked after all else, by
+    OID."""
 
     def place(problem: Problem) -> tuple[int, bool, int]:
         is_key = problem.kind in ("key", "unique")
@@ -251,7 +253,7 @@ _MISSING = ("missing_u", "missing_d")
 def outcome_columns(
     target: Target, *, with_old: bool = False, counts_missing: bool = False
 ) -> list[StagedColumn]:
-    """The columns of `finished_sql`."""
+    """Return the columns of `finished_sql`."""
     keys = [target.column(attnum) for attnum in target.key]
     return [
         *_CONTROL,
@@ -306,7 +308,7 @@ def finished_sql(
 
 
 def default_sql(column: TargetColumn, place: str) -> str:
-    """What a new row has in a column that nothing is said about.
+    """Return what a new row has in a column that nothing is said about.
 
     Args:
         place: SQL of the row's number among the new ones, from 1.
@@ -323,7 +325,7 @@ def default_sql(column: TargetColumn, place: str) -> str:
 
 
 def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
-    """The conflict or violation of the earliest change, or None if there is none.
+    """Return the conflict or violation of the earliest change, or None if there is none.
 
     Unique indexes other than the key are uniqueness.py's.
     """
@@ -349,8 +351,8 @@ def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
 def earliest_row(
     engine: Engine, outcome: Outcome, query: str
 ) -> tuple[dict[str, Any], dict[int, str | None]] | None:
-    """The row of an outcome with the smallest position that a query has, with the texts of the new
-    row."""
+    """Return the row of an outcome with the smallest position that a query has, with the texts of
+    the new row."""
     columns = outcome.rows.columns
     sent = ", ".join(
         f"{wire(c.type, c.typmod).to_wire.format(c.name)} AS {c.name}" for c in columns
@@ -367,7 +369,7 @@ def earliest_row(
 
 
 def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
-    """The target's rows that satisfy a condition, with the number of their leaf."""
+    """Return the target's rows that satisfy a condition, with the number of their leaf."""
     where = " AND ".join(conditions) or "TRUE"
     return " UNION ALL ".join(
         f"SELECT * FROM (SELECT {number} AS leaf, * FROM ({scan(leaf.source)})) WHERE {where}"
@@ -396,7 +398,7 @@ def _generated(column: TargetColumn) -> str:
 
 
 def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]]:
-    """All checks of a target: name, expression, and the leaf that alone has it."""
+    """Return all checks of a target: name, expression, and the leaf that alone has it."""
     own: list[tuple[str, Expr | StoredExpr, Leaf | None]] = [
         (name, check, leaf) for leaf in target.leaves for name, check in leaf.checks
     ]
@@ -404,8 +406,8 @@ def checks_of(target: Target) -> list[tuple[str, Expr | StoredExpr, Leaf | None]
 
 
 def violation_sql(target: Target, image: str, known: Container[int] | None = None) -> str:
-    """The number of the first constraint that a new row violates: its attnum for NOT NULL, -1, -2,
-    ... for the checks; NULL if there is none.
+    """Return the number of the first constraint that a new row violates: its attnum for NOT NULL,
+    -1, -2, ... for the checks; NULL if there is none.
 
     Args:
         image: what the row's columns are called, before their attnums.

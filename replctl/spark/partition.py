@@ -18,7 +18,7 @@ from replctl.spark.values import Leaf, PartitionRule
 
 
 def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str:
-    """The index in `leaves` of the one that takes a row, NULL if none does.
+    """Return the index in `leaves` of the one that takes a row, NULL if none does.
 
     Args:
         column: SQL of the root table's column with an attnum.
@@ -33,7 +33,8 @@ def leaf_number_sql(leaves: Sequence[Leaf], column: Callable[[int], str]) -> str
 
 
 def accepts_sql(rules: Sequence[PartitionRule], column: Callable[[int], str]) -> str:
-    """Whether a row satisfies all rules on the way to a partition: TRUE or FALSE, never NULL."""
+    """Return whether a row satisfies all rules on the way to a partition: TRUE or FALSE, never
+    NULL."""
     tests = [f"coalesce({_accepts(rule, column)}, FALSE)" for rule in rules]
     return f"({' AND '.join(tests) or 'TRUE'})"
 
@@ -82,8 +83,8 @@ def _beyond(
     operator: str,
     at_end: str,
 ) -> str:
-    """Whether a row lies beyond an end of a range, column after column; `at_end`: if it is the end
-    itself."""
+    """Return whether a row lies beyond an end of a range, column after column; `at_end`: if it is
+    the end itself."""
     text = at_end
     for (kind, datum), value, type_ in reversed(list(zip(ends, values, types, strict=True))):
         if kind != "value":

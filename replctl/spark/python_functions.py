@@ -69,7 +69,7 @@ PACKAGE = "spark.replctl.package"
 
 
 def own_package() -> str:
-    """The release and the place of the modules that run here."""
+    """Return the release and the place of the modules that run here."""
     return f"{version('replctl')} {_root()}"
 
 
@@ -109,7 +109,7 @@ def _definition(name: str) -> tuple[Callable[..., Any], pa.DataType]:
 
 
 def _program(program: Program) -> Any:
-    """An expression as a function of Arrow columns."""
+    """Return an expression as a function of Arrow columns."""
     result = python_program.result_type(program)
 
     def evaluate(*columns: Any) -> Any:
@@ -122,7 +122,7 @@ def _program(program: Program) -> Any:
 
 
 def _vectorised(function: Callable[..., Any], result: pa.DataType) -> Any:
-    """A strict function of values as one of Arrow columns."""
+    """Return a strict function of values as one of Arrow columns."""
 
     def evaluate(*columns: Any) -> Any:
         import pyarrow as pa
@@ -191,7 +191,7 @@ def _coerce(value: str, typmod: int) -> str:
 
 
 def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..., str | None]:
-    """An aggregate of numerics that have been collected."""
+    """Return an aggregate of numerics that have been collected."""
 
     def apply(values: Sequence[str]) -> str | None:
         answer = function([Decimal(value) for value in values])
@@ -201,7 +201,7 @@ def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..
 
 
 def _hash_partition(types: str, values: list[str | None], modulus: int) -> int:
-    """The remainder that a row leaves."""
+    """Return the remainder that a row leaves."""
     return partition_hash(types.split(","), values) % modulus
 
 

@@ -77,7 +77,7 @@ class Program:
 
 
 def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
-    """An expression computed in Python.
+    """Return an expression computed in Python.
 
     Args:
         leaf: the SQL of a column, an aggregate and what else only the engine knows.
@@ -112,7 +112,7 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
 
 
 def program_named(name: str) -> Program:
-    """A program by its function's name."""
+    """Return a program by its function's name."""
     return _PROGRAMS[name]
 
 
@@ -122,7 +122,7 @@ def _is_engines(node: Any) -> bool:
 
 
 def _has_free_operand(node: Any) -> bool:
-    """Whether Param(0) stands for something outside of the expression."""
+    """Return whether Param(0) stands for something outside of the expression."""
     match node:
         case nodes.Param(number=0):
             return True
@@ -143,7 +143,7 @@ def _call(program: Program, values: Sequence[SqlValue], type_name: str) -> SqlVa
 
 
 def _sent(value: SqlValue) -> str:
-    """A value as it travels; a numeric as the DECIMAL or the text that it is."""
+    """Return a value as it travels; a numeric as the DECIMAL or the text that it is."""
     if value.type == "numeric":
         return value.text
     return wire(value.type).to_wire.format(value.text)
@@ -157,7 +157,7 @@ def result_type(program: Program) -> pa.DataType:
 
 
 def run(program: Program, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """The results of rows whose values are as Arrow brought them."""
+    """Return the results of rows whose values are as Arrow brought them."""
     function = _function(program)
     readers = [_reader(name) for name in program.parameters]
     results = []
@@ -181,7 +181,7 @@ def _function(program: Program) -> Callable[[Sequence[Any]], Any]:
 
 
 def _reader(type_name: str) -> Callable[[Any], Any]:
-    """What makes a value of this process of one that has travelled."""
+    """Return what makes a value of this process of one that has travelled."""
     element = element_type(type_name)
     if element is not None:
         read = _reader(element)

@@ -52,7 +52,7 @@ class QuerySize:
 
     @contextmanager
     def large(self, view: str) -> Iterator[None]:
-        """A view that has many rows, while the context lasts."""
+        """Yield a view that has many rows, while the context lasts."""
         self._large_views.add(view)
         try:
             yield
@@ -83,7 +83,7 @@ class QuerySize:
                 current[name] = value
 
     def is_small(self, text: str) -> bool:
-        """Whether all that a statement reads is small."""
+        """Return whether all that a statement reads is small."""
         tables = [*(name.replace("``", "`") for name in _TABLE.findall(text)), *feeds_in(text)]
         large_views = tuple(self._large_views)  # other threads have theirs
         has_large_view = any(view in text for view in large_views)
@@ -91,8 +91,8 @@ class QuerySize:
 
 
 def _is_small(location: str) -> bool:
-    """Whether the newest checksum that Spark has written beside Delta's log says so; a table that
-    cannot be seen from here is not."""
+    """Return whether the newest checksum that Spark has written next to Delta's log says so; a
+    table that cannot be seen from here is not."""
     folder = os.path.join(location.removeprefix("file://"), "_delta_log")
     try:
         newest = max((name for name in os.listdir(folder) if name.endswith(".crc")), default=None)

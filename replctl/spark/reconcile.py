@@ -50,7 +50,7 @@ _Narrowing = Callable[[Query, _Image], Query]
 def difference(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str, mending: Mending
 ) -> Iterator[Staged]:
-    """The rows in which the target differs, computed once.
+    """Yield the rows in which the target differs, computed once.
 
     Of large tables both sides are hashed first, so that only the rows of buckets that differ are
     sorted and joined (row_hash.py).
@@ -89,8 +89,8 @@ def renewed_difference(
     earlier: Staged,
     changes: Sequence[ForeignChanges],
 ) -> Iterator[Staged]:
-    """A difference that was found before, after others have changed rows of the target: only the
-    keys of these rows are compared again.
+    """Yield a difference that was found before, after others have changed rows of the target: only
+    the keys of these rows are compared again.
 
     Args:
         target: it has a key.
@@ -123,7 +123,7 @@ def renewed_difference(
 
 
 def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
-    """The keys of the rows that others have written or removed."""
+    """Return the keys of the rows that others have written or removed."""
     shown = selected((f"coalesce(o{k}, n{k})", key(i)) for i, k in enumerate(target.key, start=1))
     parts = [
         Query(f"SELECT {shown} FROM ({inverse_sql(item.source, version)})")
@@ -134,7 +134,7 @@ def _changed_keys(target: Target, changes: Sequence[ForeignChanges]) -> Query:
 
 
 def _among(target: Target, values: Sequence[str]) -> str:
-    """SQL of whether a key, given by its values in their normal form, is among `keys`."""
+    """Return SQL of whether a key, given by its values in their normal form, is among `keys`."""
     normal = [_normal(target.column(k), key(i)) for i, k in enumerate(target.key, start=1)]
     return " AND ".join(f"{a} <=> {b}" for a, b in zip(values, normal, strict=True))
 
@@ -204,7 +204,7 @@ def _difference_columns(target: Target) -> list[StagedColumn]:
 
 @contextmanager
 def reconciled(engine: Engine, target: Target, found: Staged) -> Iterator[Outcome]:
-    """The outcome of writing a difference."""
+    """Yield the outcome of writing a difference."""
     plain = [column for column in target.columns if column.generated is None]
     place = "0L"
     if any(column.taken is not None for column in plain):
@@ -286,8 +286,8 @@ _RUNNING = "ROWS UNBOUNDED PRECEDING"
 def _source(
     target: Target, sent: Sequence[SentColumn], rows: str, narrowed: _Narrowing = _all_rows
 ) -> Query:
-    """The published rows with the target's columns and types, new_<attnum>; occurrence numbers
-    those that are equal in what matches them."""
+    """Return the published rows with the target's columns and types, new_<attnum>; occurrence
+    numbers those that are equal in what matches them."""
     converted = selected(
         (received(sent, column, "n"), new(column.attnum)) for column in _sent_columns(target)
     )
@@ -302,7 +302,7 @@ def _source(
 
 
 def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
-    """The target's rows, target_<attnum>, each with its leaf.
+    """Return the target's rows, target_<attnum>, each with its leaf.
 
     By key: `previous_leaf` and `next_leaf` are those of other rows with the same key, and
     `is_first` marks one of those that are stored alike in a leaf.  As a multiset:
@@ -338,8 +338,8 @@ def _target_rows(target: Target, narrowed: _Narrowing = _all_rows) -> Query:
 
 
 def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
-    """Rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows again
-    that are sorted for their windows."""
+    """Return rows matched by keys, which are not NULL: by `=`, for which Spark need not sort rows
+    again that are sorted for their windows."""
     pairs = zip(_places(target, new), _places(target, own), strict=True)
     same = " AND ".join(f"{published} = {stored}" for published, stored in pairs)
     return query(
@@ -351,7 +351,7 @@ def _matched_by_key(target: Target, source: Query, target_rows: Query) -> Query:
 
 
 def _ops_by_key(target: Target, mending: Mending) -> str:
-    """SQL of the ops of a matched row, an array.
+    """Return SQL of the ops of a matched row, an array.
 
     Rows of the target with the same key, which other writers have made, are deleted together, and
     the published one comes in their place.
@@ -374,7 +374,8 @@ def _ops_by_key(target: Target, mending: Mending) -> str:
 def _matched_as_multiset(
     target: Target, source: Query, target_rows: Query, mending: Mending
 ) -> Query:
-    """Rows matched by all columns that are sent: the n-th of equal rows here with the n-th there.
+    """Return rows matched by all columns that are sent: the n-th of equal rows here with the n-th
+    there.
 
     Of the rows of the target `is_doomed` says that one of the same leaf goes that Spark takes for
     equal, as it does 0.0 and -0.0, and `is_first` marks one of these.
@@ -404,7 +405,7 @@ _OPS_OF_MULTISET = (
 
 
 def _deletable(mending: Mending) -> str:
-    """SQL of whether a row that is not published may be deleted."""
+    """Return SQL of whether a row that is not published may be deleted."""
     if mending.deletes is None:
         return "FALSE"
     tests = [to_sql(item, lambda var: own(var.attnum)).text for item in mending.deletes]
@@ -412,8 +413,8 @@ def _deletable(mending: Mending) -> str:
 
 
 def _new_value(column: TargetColumn, place: str) -> str:
-    """A column of the row after: as published, or the target's own, which a new row has from its
-    default."""
+    """Return a column of the row after: as published, or the target's own, which a new row has from
+    its default."""
     if column.sent is not None:
         return f"if(op IN ('I', 'U', 'C'), {new(column.attnum)}, {own(column.attnum)})"
     return f"if(leaf IS NULL, {default_sql(column, place)}, {own(column.attnum)})"
@@ -429,8 +430,8 @@ def _moves_keys(engine: Engine, target: Target, found: Staged) -> bool:
 
 
 def _matching_values(target: Target, image: _Image) -> list[str]:
-    """SQL of the values by which rows are matched: of the key's columns in their normal form, or
-    all that are sent as they are stored.
+    """Return SQL of the values by which rows are matched: of the key's columns in their normal
+    form, or all that are sent as they are stored.
 
     Args:
         image: the name of a column by its attnum.
@@ -441,7 +442,7 @@ def _matching_values(target: Target, image: _Image) -> list[str]:
 
 
 def _placed(target: Target, image: _Image) -> list[str]:
-    """The columns `_places` of a row, computed once for its window and its join."""
+    """Return the columns `_places` of a row, computed once for its window and its join."""
     values = _matching_values(target, image)
     return [
         f"{value} AS {place}"
@@ -451,7 +452,7 @@ def _placed(target: Target, image: _Image) -> list[str]:
 
 
 def _places(target: Target, image: _Image) -> list[str]:
-    """The names of the columns that rows are matched by."""
+    """Return the names of the columns that rows are matched by."""
     if not target.key:
         return _matching_values(target, image)
     return [
@@ -471,7 +472,7 @@ def _has_one_form(column: TargetColumn) -> bool:
 
 
 def _differs(column: TargetColumn, left: str, right: str) -> str:
-    """SQL of whether two values are stored differently."""
+    """Return SQL of whether two values are stored differently."""
     return f"NOT ({stored_form(column.type, left)} <=> {stored_form(column.type, right)})"
 
 

@@ -50,7 +50,7 @@ def converted(
     first: int,
     last: int,
 ) -> Iterator[Staged]:
-    """The changes from `first` to `last` with the target's columns and types: o<attnum>,
+    """Yield the changes from `first` to `last` with the target's columns and types: o<attnum>,
     n<attnum>."""
     written = [column for column in target.columns if column.sent is not None]
     columns = [StagedColumn("position", "int8"), StagedColumn("action", "text")]
@@ -77,7 +77,7 @@ def _between(
     first: int,
     last: int,
 ) -> pa.Table | None:
-    """Columns of the changes from `first` to `last`, if they are here, with other names."""
+    """Return columns of the changes from `first` to `last`, if they are here, with other names."""
     if changes.rows is None:
         return None
     import pyarrow as pa
@@ -92,7 +92,7 @@ def _between(
 
 @dataclass(frozen=True, slots=True)
 class ChangeSummary:
-    """What is known of converted changes before they meet their target.
+    """The known facts of converted changes before they meet their target.
 
     Attributes:
         actions: which of I, U, D there are.
@@ -173,7 +173,7 @@ def _violating_positions(engine: Engine, target: Target, changes: Staged) -> tup
 def outcome(
     engine: Engine, target: Target, changes: Staged, summary: ChangeSummary
 ) -> Iterator[Outcome]:
-    """What converted changes do to their target.
+    """Yield what converted changes do to their target.
 
     Where updates change keys, or there is no key, the changes have to be those of one transaction.
     """
@@ -202,7 +202,7 @@ def outcome(
 def copied(
     engine: Engine, target: Target, sent: Sequence[SentColumn], rows: str
 ) -> Iterator[Outcome]:
-    """The outcome of an initial copy: every row is new.  The rows are read again by each job.
+    """Yield the outcome of an initial copy: every row is new.  The rows are read again by each job.
 
     Args:
         rows: a query of n1, n2, ..., the columns that are sent.
@@ -227,7 +227,7 @@ def copied(
 def moving_positions(
     engine: Engine, changes: Staged, key: Sequence[int], first: int, last: int
 ) -> set[int]:
-    """The positions of updates that change a key.
+    """Return the positions of updates that change a key.
 
     Args:
         key: positions (from 1) of the key's columns among those that are sent.
@@ -248,7 +248,7 @@ def _repeats_keys(target: Target, changes: Staged) -> bool:
 
 
 def _values_of_key(changes: Staged, attnum: int) -> list[str]:
-    """A column of the changes' keys, with the same text for values that are equal (0.0 and
+    """Return a column of the changes' keys, with the same text for values that are equal (0.0 and
     -0.0)."""
     old, new = (
         [literal if value else "" for literal, value in zip(literals, values, strict=True)]
@@ -268,7 +268,7 @@ def failing_conversion(
     changes: Staged,
     position: int,
 ) -> tuple[str, str] | None:
-    """The change at a position with a value that cannot be converted: its kind and column.
+    """Return the change at a position with a value that cannot be converted: its kind and column.
 
     Columns are tried in the target's order, as apply converts them.
     """
@@ -290,7 +290,7 @@ def failing_conversion(
 
 
 def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> str:
-    """A column that is sent, as the target stores it."""
+    """Return a column that is sent, as the target stores it."""
     assert column.sent is not None
     source = sent[column.sent - 1]
     value = SqlValue(f"{image}{column.sent}", source.type, storage_type(source.type, source.typmod))
@@ -298,7 +298,7 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
 
 
 def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:
-    """Whether it can be told here that no update changes its key."""
+    """Return whether it can be told here that no update changes its key."""
     if not changes.is_small:
         return False
     olds, news = ([changes.values(f"{image}{i}") for i in key] for image in "on")
@@ -319,14 +319,15 @@ def _key_conditions(target: Target, changes: Staged) -> list[str]:
 def _existing_rows(
     engine: Engine, target: Target, changes: Staged, *, needs_values: bool
 ) -> Iterator[tuple[str, bool]]:
-    """SQL of the target's rows that changes may concern, and whether it has all their values.
+    """Yield SQL of the target's rows that changes may concern, and whether it has all their values.
 
     Few rows are looked up here, or come here from a large table in one pass of Spark's over it.
 
     Args:
-        needs_values: beside their keys and what is not sent of them, the rest is needed, too: keys
-            change, or an update changes nothing, so that its row may be what it is going to be.  Of
-            other updates the row before is another one, but for what was written here.
+        needs_values: in addition to their keys and what is not sent of them, the rest is needed,
+            too: keys change, or an update changes nothing, so that its row may be what it is going
+            to be.  Of other updates the row before is another one, except for what was written
+            here.
     """
     conditions = _key_conditions(target, changes)
     read = [
@@ -362,7 +363,7 @@ def _looked_up_rows(
     read: Sequence[TargetColumn],
     stack: ExitStack,
 ) -> str | None:
-    """SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
+    """Return SQL of the rows that the keys of few changes find, which are here; None: ask Spark."""
     keys = {k: [*changes.values(f"o{k}"), *changes.values(f"n{k}")] for k in target.key}
     parts = []
     for number, leaf in enumerate(target.leaves):
@@ -390,7 +391,7 @@ def _looked_up_rows(
 
 
 def _named_values(target: Target, values: Sequence[str], leaf: str = "leaf") -> str:
-    """A row's leaf and values, named as `existing_rows_sql` names them."""
+    """Return a row's leaf and values, named as `existing_rows_sql` names them."""
     named = [f"{value} AS c{c.attnum}" for c, value in zip(target.columns, values, strict=True)]
     return ", ".join([f"{leaf} AS leaf", *named])
 
@@ -400,7 +401,7 @@ def _null_as(column: TargetColumn) -> str:
 
 
 def _repeats_rows(target: Target, changes: Staged) -> bool:
-    """Whether an update leaves all values that are sent as they were."""
+    """Return whether an update leaves all values that are sent as they were."""
     sent = [column.attnum for column in target.columns if column.sent is not None]
     images = [(changes.values(f"o{attnum}"), changes.values(f"n{attnum}")) for attnum in sent]
     return any(
@@ -419,7 +420,7 @@ def _keyed_outcome(
     has_values: bool,
     repeats_keys: bool,
 ) -> Iterator[Outcome]:
-    """The outcome of changes that leave keys as they are."""
+    """Yield the outcome of changes that leave keys as they are."""
     image = [str(column.attnum) for column in target.columns if column.sent is not None]
     key = [str(attnum) for attnum in target.key]
     net = net_effects_sql(changes.view, key, image, repeats_keys=repeats_keys)
@@ -461,7 +462,7 @@ def _keyed_outcome(
 def _moving_outcome(
     engine: Engine, target: Target, changes: Staged, existing: str, settled: str
 ) -> Iterator[Outcome]:
-    """The outcome of changes that happen at once, some of which change keys.
+    """Yield the outcome of changes that happen at once, some of which change keys.
 
     Args:
         existing: SQL of the rows that they may concern.
@@ -505,8 +506,8 @@ def _moving_outcome(
 def _whole_row_outcome(
     engine: Engine, target: Target, changes: Staged, settled: str
 ) -> Iterator[Outcome]:
-    """The outcome of changes that happen at once, for a target without a key: rows are matched as a
-    whole, NULL equal to NULL, each change one row of those that are equal.
+    """Yield the outcome of changes that happen at once, for a target without a key: rows are
+    matched as a whole, NULL equal to NULL, each change one row of those that are equal.
 
     Args:
         settled: SQL for changes of which it is known that they miss their row.
@@ -580,7 +581,7 @@ def _finished(
 def _new_values(
     target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
 ) -> str:
-    """The columns of the row after: sent, or the target's own, which a new row has from its
+    """Return the columns of the row after: sent, or the target's own, which a new row has from its
     default."""
     values = ", ".join(
         f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"

@@ -105,7 +105,8 @@ class _Threads:
                 self._change(i, taken.get(i))
 
     def _take(self, i: int) -> _Row | None:
-        """The row that an UPDATE or DELETE finds: of equal rows one that was there before."""
+        """Return the row that an UPDATE or DELETE finds: of equal rows one that was there
+        before."""
         identity = self._olds[i]
         if self._existing[identity] > 0:
             self._existing[identity] -= 1
@@ -131,8 +132,8 @@ class _Threads:
         self._present[identity].append(row)
 
     def net(self) -> list[tuple[str, int, int | None, int | None, bool]]:
-        """The changes that remain: action, and the changes that have the position, the old image
-        and the new one; whether it is settled what comes of it."""
+        """Return the changes that remain: action, and the changes that have the position, the old
+        image and the new one; whether it is settled what comes of it."""
         result: list[tuple[str, int, int | None, int | None, bool]] = []
         for row in self._rows:
             if row.start is None:
@@ -157,7 +158,7 @@ def _identities(changes: Staged, image: str, attnums: Sequence[int]) -> list[_Id
 def _counted(
     engine: Engine, existing: str, changes: Staged, identity: Sequence[int]
 ) -> Counter[_Identity]:
-    """How many rows of the table there are of each that the changes name."""
+    """Return how many rows of the table there are of each that the changes name."""
     names = ", ".join(f"t.c{attnum}" for attnum in identity) or "1"
     named = " UNION ".join(
         f"SELECT {', '.join(f'{image}{a} AS c{a}' for a in identity) or '1 AS c0'}"

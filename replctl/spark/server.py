@@ -65,7 +65,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class ServerConf:
-    """What a server is started with.
+    """The configuration that a server is started with.
 
     Attributes:
         master: local[*] if not given.
@@ -78,7 +78,7 @@ class ServerConf:
     idle_timeout: float = 3600.0
 
     def misses(self, other: ServerConf) -> bool:
-        """Whether a server with this conf is another one than a user of `other` wants."""
+        """Return whether a server with this conf is another one than a user of `other` wants."""
         return (
             other.master not in (None, self.master)
             or not set(other.properties) <= set(self.properties)
@@ -119,7 +119,7 @@ class Server:
 
 
 def find_server(cluster: Path) -> Server | None:
-    """The server of a cluster that runs, if there is one."""
+    """Return the server of a cluster that runs, if there is one."""
     folder = _Folder(cluster)
     return folder.read() if folder.is_locked() else None
 
@@ -219,7 +219,8 @@ def stop_server(cluster: Path) -> Server | None:
 
 
 def attach_server(cluster: Path) -> Server | None:
-    """The server of a cluster, for the rest of this process: it does not count as idle until then.
+    """Return the server of a cluster, for the rest of this process: it does not count as idle until
+    then.
 
     Raises:
         ConnectionFailure: there is a server that ended without being stopped.
@@ -324,7 +325,7 @@ class _Folder:
             lock.release()
 
     def is_locked(self) -> bool:
-        """Whether the process that watches over a server lives, and its server answers."""
+        """Return whether the process that watches over a server lives, and its server answers."""
         return is_locked(self.lock)
 
     def wait_for_end(self, timeout: float) -> bool:
@@ -392,7 +393,7 @@ class _Folder:
 
 
 def _conf_of(found: dict[str, Any]) -> ServerConf:
-    """A ServerConf that was written as JSON."""
+    """Return a ServerConf that was written as JSON."""
     properties = tuple((name, value) for name, value in found["properties"])
     return ServerConf(**{**found, "properties": properties})
 

@@ -9,8 +9,8 @@ from replctl.spark.sql_value import SqlValue, raise_error_sql
 
 
 def set_function_sql(name: str, args: Sequence[SqlValue], *, with_ordinality: bool = False) -> str:
-    """What follows SELECT to give the rows that a set-returning function returns, as c1 (and c2,
-    which counts them).
+    """Return what follows SELECT to give the rows that a set-returning function returns, as c1 (and
+    c2, which counts them).
 
     Raises:
         FeatureNotSupported: the function has no translation.

@@ -35,7 +35,7 @@ class SharedFeeds:
 
     @contextmanager
     def pairs(self, engine: Engine, change_source: ChangeSource, count: int) -> Iterator[str]:
-        """SQL of the pairs of a table's changes (change_data_feed.pairs_sql).
+        """Yield SQL of the pairs of a table's changes (change_data_feed.pairs_sql).
 
         Args:
             count: how many changes there are, about.

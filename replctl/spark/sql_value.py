@@ -1,4 +1,4 @@
-"""What a translated expression is: its Spark SQL and its types."""
+"""A translated expression: its Spark SQL and its types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SHORT = 60
 
 
 def runs_in_python(text: str) -> bool:
-    """Whether Spark SQL calls a function of Python."""
+    """Return whether Spark SQL calls a function of Python."""
     return _IN_PYTHON.search(text) is not None
 
 
@@ -57,7 +57,8 @@ def bound(
     build: Callable[[Sequence[SqlValue]], str],
     always: Collection[int] = (),
 ) -> str:
-    """What `build` makes of values, each of them computed once, those of `always` beforehand.
+    """Return what `build` makes of values, each of them computed once, those of `always`
+    beforehand.
 
     f(x) || f(x) where f(x) is long  becomes  get(transform(array(f(x)), a0_ -> a0_ || a0_), 0)
 
@@ -85,12 +86,12 @@ def bound(
 
 
 def raise_error_sql(sqlstate: str, message: str, detail: str = "") -> str:
-    """A Spark expression that ends the query with a PostgreSQL error."""
+    """Return a Spark expression that ends the query with a PostgreSQL error."""
     return raised_sql(error_class(sqlstate)(message, detail=detail or None))
 
 
 def raised_sql(error: PostgresError) -> str:
-    """A Spark expression that ends the query with an error."""
+    """Return a Spark expression that ends the query with an error."""
     return f"raise_error({_literal(raised_text(error))})"
 
 
@@ -108,7 +109,7 @@ def _literal(text: str) -> str:
 
 
 def raised_text(error: PostgresError) -> str:
-    """An error as text that comes back from Spark within its own message."""
+    """Return an error as text that comes back from Spark within its own message."""
     parts = [quote(part, safe=_SAFE) for part in (error.message, error.detail or "")]
     if error.hint is not None:
         parts.append(f"hint={quote(error.hint, safe=_SAFE)}")
@@ -116,7 +117,7 @@ def raised_text(error: PostgresError) -> str:
 
 
 def raised_error(message: str) -> PostgresError | None:
-    """The error that `raised_text` has put into a message of Spark's."""
+    """Return the error that `raised_text` has put into a message of Spark's."""
     found = _RAISED.search(message)
     if found is None:
         return None
@@ -124,5 +125,5 @@ def raised_error(message: str) -> PostgresError | None:
     return error_class(found[1])(unquote(found[2]), detail=unquote(found[3]) or None, hint=hint)
 
 
-#: All of ASCII that can be read, but for the separator and the escape.
+#: All of ASCII that can be read, except for the separator and the escape.
 _SAFE = "".join(char for char in map(chr, range(32, 127)) if char not in "|%")

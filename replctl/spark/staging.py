@@ -48,13 +48,13 @@ class Staged:
         return self.rows is not None
 
     def values(self, name: str) -> list[Any]:
-        """A column of few rows, as it travels."""
+        """Return a column of few rows, as it travels."""
         assert self.rows is not None
         values: list[Any] = self.rows.column(name).to_pylist()
         return values
 
     def literals(self, name: str) -> list[str]:
-        """A column of few rows as Spark literals."""
+        """Return a column of few rows as Spark literals."""
         column = next(column for column in self.columns if column.name == name)
         return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
 
@@ -102,8 +102,8 @@ def staged(
 
 @contextmanager
 def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[tuple[str, int]]:
-    """A view of many rows, which Spark keeps when they are read for the first time, and how many
-    it is known to have at least."""
+    """Yield a view of many rows, which Spark keeps when they are read for the first time, and how
+    many it is known to have at least."""
     from pyspark import StorageLevel
 
     frame = _projected(engine, query, columns)
@@ -121,8 +121,8 @@ def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterat
 def _shared(
     engine: Engine, query: str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """A view of many rows that all sessions have, and how many it has.  It is computed at once: the
-    functions that it may call are a session's own."""
+    """Yield a view of many rows that all sessions have, and how many it has.  It is computed at
+    once: the functions that it may call are a session's own."""
     with _kept(engine, query, columns) as (own, _count):
         name = f"{own}_shared"
         with engine.running():
@@ -141,7 +141,7 @@ def _shared(
 def _repeated(
     engine: Engine, query: str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
-    """A view of many rows that are read anew each time, and how many it is known to have at
+    """Yield a view of many rows that are read again each time, and how many it is known to have at
     least."""
     frame = _projected(engine, query, columns)
     with named_view(engine, frame) as view, engine.query_size.large(view):
@@ -154,7 +154,7 @@ def _projected(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> D
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:
-    """The same with its rows here, however many they are; `view` may be a query."""
+    """Return the same with its rows here, however many they are; `view` may be a query."""
     if rows.is_small:
         return rows
     sent = ", ".join(f"{_sent(column)} AS {column.name}" for column in rows.columns)
@@ -179,7 +179,7 @@ class LocalRows:
 
     @contextmanager
     def view(self, engine: Engine) -> Iterator[str]:
-        """The rows as a view; its name."""
+        """Yield the rows as a view; its name."""
         import pyarrow as pa
 
         with local_view(engine, pa.concat_tables(self._pieces), self._columns) as view:
@@ -188,7 +188,7 @@ class LocalRows:
 
 @contextmanager
 def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) -> Iterator[str]:
-    """Rows in their wire form as a view of the types that they stand for; its name."""
+    """Yield rows in their wire form as a view of the types that they stand for; its name."""
     received = [
         f"{wire(column.type, column.typmod).from_wire.format(column.name)} AS {column.name}"
         for column in columns
@@ -205,7 +205,7 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
 
 
 def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:
-    """Rows in canonical text in their wire form."""
+    """Return rows in canonical text in their wire form."""
     import pyarrow as pa
 
     arrays = [
@@ -219,7 +219,7 @@ def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | No
 
 
 def wire_literal(type_name: str, typmod: int, value: Any) -> str:
-    """A value in its wire form as a Spark literal."""
+    """Return a value in its wire form as a Spark literal."""
     if value is None:
         return value_literal(type_name, typmod, None)
     if isinstance(value, str):  # stored as it travels
@@ -231,7 +231,7 @@ def wire_literal(type_name: str, typmod: int, value: Any) -> str:
 
 @contextmanager
 def named_view(engine: Engine, frame: DataFrame) -> Iterator[str]:
-    """A DataFrame as a view while the context lasts; its name."""
+    """Yield a DataFrame as a view while the context lasts; its name."""
     view, session = f"replctl_{uuid.uuid4().hex}", engine.session
     with engine.running():
         frame.createOrReplaceTempView(view)

@@ -36,7 +36,8 @@ _SHOWN_BY_SPARK = ("int2", "int4", "int8", "numeric", "uuid", "jsonb")
 
 
 def convert(value: SqlValue, target: str) -> SqlValue:
-    """A cast by output and input function, without type modifier, as far as Spark does it itself.
+    """Return a cast by output and input function, without type modifier, as far as Spark does it
+    itself.
 
     Raises:
         FeatureNotSupported: it does not.
@@ -51,8 +52,8 @@ def convert(value: SqlValue, target: str) -> SqlValue:
 def replicate(
     value: SqlValue, source_typmod: int, target: str, typmod: int, enum: EnumType | None = None
 ) -> SqlValue:
-    """A replicated value in a target column's storage type: as it is where the types are the same,
-    else by its text form, with the target's type modifier.
+    """Return a replicated value in a target column's storage type: as it is where the types are the
+    same, else by its text form, with the target's type modifier.
 
     Args:
         enum: the target's type, if it is one. Two clusters may give one OID to different enums, so
@@ -74,7 +75,7 @@ def replicate(
 
 
 def to_text(value: SqlValue) -> SqlValue:
-    """What the type's output function prints."""
+    """Return what the type's output function prints."""
     if value.type in _STRINGS:
         return SqlValue(value.text, "text", "STRING")
     if value.type in ("int2", "int4", "int8", "oid"):
@@ -92,7 +93,7 @@ def to_text(value: SqlValue) -> SqlValue:
 
 
 def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
-    """What the type's input function makes of a text."""
+    """Return what the type's input function makes of a text."""
     spark = storage_type(target, typmod)
     if target in ("text", "name", "unknown"):
         return SqlValue(value.text, target, "STRING")
@@ -115,7 +116,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
 
 
 def _label(text: str, enum: EnumType) -> str:
-    """The text, if it is a label of the enum (enum_in)."""
+    """Return the text, if it is a label of the enum (enum_in)."""
     labels = ", ".join(map(quote, enum.labels))
     is_label = f"{text} IN ({labels})" if labels else "FALSE"
     error = raise_value_error_sql(
@@ -125,7 +126,7 @@ def _label(text: str, enum: EnumType) -> str:
 
 
 def _fitted(text: str, target: str, typmod: int) -> str:
-    """varchar(n) and char(n): too long is an error, but for blanks at the end."""
+    """varchar(n) and char(n): too long is an error, except for blanks at the end."""
     if typmod < 0:
         return text
     length = typmod - 4

@@ -17,7 +17,7 @@ def to_sql(
     column: Callable[[nodes.Var], str],
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None,
 ) -> SqlValue:
-    """The Spark SQL of an expression.
+    """Return the Spark SQL of an expression.
 
     Args:
         column: gives the SQL of a column.

@@ -59,8 +59,8 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
 
 
 def _is_distinct(outcome: Outcome, key: UniqueKey) -> bool:
-    """Whether it is known already that an index is going to have no value twice: it is the key's,
-    and there are no other rows."""
+    """Return whether it is known already that an index is going to have no value twice: it is the
+    key's, and there are no other rows."""
     target = outcome.target
     is_empty = all(leaf.source.location is None for leaf in target.leaves)
     return is_empty and outcome.has_distinct_keys and set(key.attnums) == set(target.key)
@@ -72,7 +72,7 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """A row if `_duplicates_sql` has any; the index's columns alone are read for it."""
+    """Return a row if `_duplicates_sql` has any; the index's columns alone are read for it."""
     names = _names(key)
     numbered = (
         f"SELECT {names}, count(*) AS occurrence FROM ({_entering_sql(outcome, key)})"
@@ -82,7 +82,8 @@ def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
 
 
 def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """The rows of an outcome that meet another one of it, or a row that stays in the table."""
+    """Return the rows of an outcome that meet another one of it, or a row that stays in the
+    table."""
     numbered = (
         f"SELECT *, row_number() OVER (PARTITION BY {_names(key)} ORDER BY position) AS occurrence"
         f" FROM ({_entering_sql(outcome, key)})"
@@ -95,7 +96,7 @@ def _names(key: UniqueKey) -> str:
 
 
 def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """The rows of an outcome that get a place in the index."""
+    """Return the rows of an outcome that get a place in the index."""
     conditions = ["op IN ('I', 'U', 'C')"]
     if not key.nulls_not_distinct:
         conditions += [f"w{attnum} IS NOT NULL" for attnum in key.attnums]
@@ -116,7 +117,7 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
 
 
 def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
-    """The table's rows that the outcome leaves alone, and that may be equal to new ones."""
+    """Return the table's rows that the outcome leaves alone, and that may be equal to new ones."""
     rows, target = outcome.rows, outcome.target
     conditions = []
     if rows.is_small and not key.nulls_not_distinct:

@@ -1,4 +1,4 @@
-"""What the rest of replctl hands to Spark's jobs: relations and commits as plain values."""
+"""The arguments of Spark's jobs from the rest of replctl: relations and commits as plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from replctl.expr.nodes import Expr
 from replctl.record import dataclass
 from replctl.replication.update_transformation import Action
 
-#: Bytes of the files that VACUUM FULL writes at most: a change can afford to write one anew.
+#: Bytes of the files that VACUUM FULL writes at most: a change can afford to write one again.
 OPTIMIZED_FILE_SIZE = 128 * 2**20
 
 
@@ -50,14 +50,14 @@ class TableColumn:
     zone: PartitionZone | None = None
 
     def at(self, version: int) -> TableColumn:
-        """The same column as a version has it."""
+        """Return the same column as a version has it."""
         name = self.names[0][1] if self.names else self.storage_name
         for number, later in self.names:
             name = later if number <= version else name
         return replace(self, storage_name=name if self.since_version <= version else None)
 
     def as_text(self) -> TableColumn:
-        """The same column, its values in their text form."""
+        """Return the same column, its values in their text form."""
         return replace(self, type="text", typmod=-1, text_of=(self.type, self.typmod))
 
 
@@ -76,14 +76,14 @@ class TableSource:
     has_row_tracking: bool = True
 
     def column(self, attnum: int) -> TableColumn:
-        """The column with that attnum."""
+        """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
 
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """What a write puts into its commit: replctl's note, and the transaction that makes a repeat
-    harmless.
+    """The content that a write adds to its commit: replctl's note, and the transaction that makes a
+    repeat harmless.
 
     Attributes:
         user_metadata: text for Delta's commitInfo.
@@ -242,7 +242,7 @@ class Target:
     unique: tuple[UniqueKey, ...] = ()
 
     def column(self, attnum: int) -> TargetColumn:
-        """The column with that attnum."""
+        """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
 
 
@@ -298,7 +298,7 @@ class FeedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSource:
-    """What is to be decoded of one table under one set of definitions.
+    """The changes of one table to decode, under one set of definitions.
 
     Attributes:
         name: what messages call the table.
@@ -321,7 +321,7 @@ class ChangeSource:
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """What is to be copied of one of a relation's tables.
+    """The rows to copy of one of a relation's tables.
 
     Attributes:
         source: the table at the snapshot's version, columns numbered as the published relation's
@@ -339,7 +339,8 @@ class CopySource:
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """What a reconcile may do to rows of the target; rows that are missing it always inserts.
+    """The changes that a reconcile may make to rows of the target; rows that are missing it always
+    inserts.
 
     Attributes:
         updates: it may change rows that differ.
@@ -353,7 +354,7 @@ class Mending:
 
 @dataclass(frozen=True, slots=True)
 class ForeignChanges:
-    """What others have written into a leaf of a target.
+    """The commits of others in a leaf of a target.
 
     Attributes:
         source: the leaf.

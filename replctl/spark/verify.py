@@ -39,7 +39,7 @@ DIFFERENCE_KINDS = (MISSING, EXTRA, DIFFERENT)
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What is compared.
+    """The two sides that are compared.
 
     Attributes:
         rows: SQL of the published rows, n1, n2, ... in the publisher's types.
@@ -102,7 +102,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether there is no difference, rows that are counted apart aside."""
+        """Return whether there is no difference, rows that are counted apart aside."""
         return not any(self.differences.values())
 
 
@@ -211,14 +211,14 @@ def difference_columns(sides: Sides) -> list[StagedColumn]:
 
 
 def _sides(sides: Sides) -> Query:
-    """The rows of both: is_published, is_owned, c<attnum> as the target stores them."""
+    """Return the rows of both: is_published, is_owned, c<attnum> as the target stores them."""
     published = [("TRUE", "is_published"), ("TRUE", "is_owned")]
     own = [("FALSE", "is_published"), (_is_owned(sides), "is_owned")]
     return union([_published(sides, published), *_leaves(sides, own)])
 
 
 def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
-    """The published rows, c<attnum> as the target stores them.
+    """Return the published rows, c<attnum> as the target stores them.
 
     Args:
         control: other columns.
@@ -228,7 +228,7 @@ def _published(sides: Sides, control: Sequence[tuple[str, str]]) -> Query:
 
 
 def _leaves(sides: Sides, control: Sequence[tuple[str, str]]) -> list[Query]:
-    """The rows of each leaf of the target, as `_published`."""
+    """Return the rows of each leaf of the target, as `_published`."""
     values = [(_name(column.attnum), _name(column.attnum)) for column in sides.columns]
     shown = selected([*control, *values])
     return [
@@ -260,12 +260,12 @@ def _stored(column: TargetColumn) -> SqlValue:
 
 
 def _compared(column: TargetColumn) -> str:
-    """A value that is equal where the stored ones are alike."""
+    """Return a value that is equal where the stored ones are alike."""
     return stored_form(column.type, f"c{column.attnum}")
 
 
 def _valued(sides: Sides) -> str:
-    """The columns of a row: key_<i> in normal form, v<attnum> compared, s<i> shown."""
+    """Return the columns of a row: key_<i> in normal form, v<attnum> compared, s<i> shown."""
     keys = enumerate(map(sides.target.column, sides.target.key), start=1)
     return selected(
         [
@@ -279,7 +279,7 @@ def _valued(sides: Sides) -> str:
 
 
 def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
-    """The rows of both in some buckets."""
+    """Return the rows of both in some buckets."""
     if len(buckets) > _MANY_BUCKETS:
         return _sides(sides)
     return in_buckets(
@@ -329,7 +329,7 @@ def _first_rows(engine: Engine, sides: Sides, found: Staged, limit: int) -> list
 
 
 def _numbers(array: str) -> tuple[int, ...]:
-    """The numbers of an array's text: `{2,3}` -> (2, 3)."""
+    """Return the numbers of an array's text: `{2,3}` -> (2, 3)."""
     return tuple(int(item) for item in array.strip("{}").split(",") if item)
 
 

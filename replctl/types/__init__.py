@@ -1,2 +1,2 @@
-"""What every PostgreSQL has built in: types, operators, functions, casts, and the text form of
+"""The built-in objects of PostgreSQL: types, operators, functions, casts, and the text form of
 values."""

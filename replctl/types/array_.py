@@ -37,7 +37,7 @@ Read: TypeAlias = Callable[[str], Any]
 
 
 def array_form(element: TextForm, delimiter: str) -> TextForm:
-    """The input, output and coercion of arrays of `element`."""
+    """Return the input, output and coercion of arrays of `element`."""
 
     def parse(text: str, typmod: int, now: datetime | None) -> ArrayValue:
         return array_in(text, delimiter, lambda item: element.parse(item, typmod, now), render)
@@ -120,7 +120,7 @@ class _Elements:
         self._are_levels_known = self._has_dimensions
 
     def parse(self) -> list[Any]:
-        """The nested lists.
+        """Return the nested lists.
 
         Raises:
             InvalidTextRepresentation, ProgramLimitExceeded: as array_in.

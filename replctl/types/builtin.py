@@ -125,7 +125,7 @@ class SystemRelation:
 
 @cache
 def types() -> dict[str, Type]:
-    """All built-in types by catalog name."""
+    """Return all built-in types by catalog name."""
     result = {}
     for row in builtin_rows("pg_type"):
         is_true_array = row["typcategory"] == "A"
@@ -153,32 +153,32 @@ def types() -> dict[str, Type]:
 
 @cache
 def types_by_oid() -> dict[int, Type]:
-    """All built-in types by OID."""
+    """Return all built-in types by OID."""
     return {type_.oid: type_ for type_ in types().values()}
 
 
 @cache
 def operators() -> _Named[Operator]:
-    """All built-in operators by operator name, in the order of their OIDs."""
+    """Return all built-in operators by operator name, in the order of their OIDs."""
     return _Named(("pg_operator",), "oprname", _operator)
 
 
 @cache
 def operator_by_oid() -> Mapping[int, Operator]:
-    """All built-in operators by OID."""
+    """Return all built-in operators by OID."""
     return _ByOid(operators())
 
 
 @cache
 def functions() -> _Named[Function]:
-    """All built-in functions and aggregates by name, in the order of their OIDs, and those of our
-    own."""
+    """Return all built-in functions and aggregates by name, in the order of their OIDs, and those
+    of our own."""
     return _Named(("pg_proc", "own_proc"), "proname", _function)
 
 
 @cache
 def function_by_oid() -> Mapping[int, Function]:
-    """All built-in functions by OID."""
+    """Return all built-in functions by OID."""
     return _ByOid(functions())
 
 
@@ -225,7 +225,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 @cache
 def casts() -> dict[tuple[str, str], Cast]:
-    """The rows of pg_cast by (source, target)."""
+    """Return the rows of pg_cast by (source, target)."""
     result = {}
     for row in builtin_rows("pg_cast"):
         result[row["castsource"], row["casttarget"]] = Cast(
@@ -243,7 +243,7 @@ def casts() -> dict[tuple[str, str], Cast]:
 
 @cache
 def collations() -> dict[str, int]:
-    """OIDs of the collations that every cluster has, by name."""
+    """Return OIDs of the collations that every cluster has, by name."""
     return {row["collname"]: int(row["oid"]) for row in builtin_rows("pg_collation")}
 
 
@@ -258,26 +258,27 @@ def system_columns() -> dict[str, tuple[int, str]]:
 
 @cache
 def system_relations() -> dict[str, SystemRelation]:
-    """The relations of pg_catalog by name, and those of our own beside them."""
+    """Return the relations of pg_catalog by name, and those of our own."""
     return _relations("pg_catalog")
 
 
 @cache
 def information_schema() -> dict[str, SystemRelation]:
-    """The views of information_schema by name; its domains are the types that they are over."""
+    """Return the views of information_schema by name; its domains are the types that they are
+    over."""
     return _relations("information_schema")
 
 
 @cache
 def system_relations_by_oid() -> dict[int, SystemRelation]:
-    """The relations of pg_catalog and of information_schema by OID."""
+    """Return the relations of pg_catalog and of information_schema by OID."""
     relations = (*system_relations().values(), *information_schema().values())
     return {relation.oid: relation for relation in relations}
 
 
 @cache
 def system_attributes(schema: str) -> dict[str, list[dict[str, str]]]:
-    """The rows of all columns of a schema's relations, by relation."""
+    """Return the rows of all columns of a schema's relations, by relation."""
     files = {
         "pg_catalog": ("pg_system_relation", "own_system_relation"),
         "information_schema": ("information_schema",),
@@ -290,7 +291,7 @@ def system_attributes(schema: str) -> dict[str, list[dict[str, str]]]:
 
 @cache
 def system_indexes() -> dict[int, list[dict[str, str]]]:
-    """The rows of all indexes of catalogs, by the catalog's OID."""
+    """Return the rows of all indexes of catalogs, by the catalog's OID."""
     found: dict[int, list[dict[str, str]]] = defaultdict(list)
     for row in builtin_rows("pg_system_index"):
         found[int(row["indrelid"])].append(row)
@@ -432,14 +433,14 @@ def _split_defaults(text: str) -> list[str]:
 
 
 def builtin_rows(name: str) -> list[dict[str, str]]:
-    """The rows of data/NAME.tsv."""
+    """Return the rows of data/NAME.tsv."""
     header, rows = _lines(name)
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _lines(name: str) -> tuple[list[str], list[list[str]]]:
-    """The names of the columns of data/NAME.tsv, and its rows; it is in COPY's text format without
-    escapes worth undoing."""
+    """Return the names of the columns of data/NAME.tsv, and its rows; it is in COPY's text format
+    without escapes worth undoing."""
     text = (files("replctl.types") / "data" / f"{name}.tsv").read_text(encoding="utf-8")
     header, *rows = (line.split("\t") for line in text.splitlines())
     return header, rows

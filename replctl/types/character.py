@@ -13,12 +13,12 @@ TYPMOD_HEADER = 4  # VARHDRSZ: the modifier of varchar(n) and char(n) is n + 4
 
 
 def text_in(text: str) -> str:
-    """The text itself."""
+    """Return the text itself."""
     return text
 
 
 def name_in(text: str) -> str:
-    """The text, cut after 63 bytes, between two characters."""
+    """Return the text, cut after 63 bytes, between two characters."""
     return clipped(text)
 
 
@@ -39,14 +39,15 @@ def char_byte(value: str) -> int:
 
 
 def char_of_byte(byte: int) -> str:
-    """The "char" of a byte."""
+    """Return the "char" of a byte."""
     if byte >= 0x80:
         return f"\\{byte:03o}"
     return chr(byte) if byte else ""
 
 
 def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoire:
-    """The complaint about bytes that begin with what is no character (report_invalid_encoding)."""
+    """Return the complaint about bytes that begin with what is no character
+    (report_invalid_encoding)."""
     first = data[0]
     length = 1
     if encoding == "UTF8" and first >= 0xC0:
@@ -56,7 +57,8 @@ def invalid_bytes(data: bytes, encoding: str = "UTF8") -> CharacterNotInRepertoi
 
 
 def byte_difference(a: bytes, b: bytes) -> int:
-    """The difference of the first bytes that differ, up to the end of the shorter (memcmp)."""
+    """Return the difference of the first bytes that differ, up to the end of the shorter
+    (memcmp)."""
     return next((x - y for x, y in zip(a, b, strict=False) if x != y), 0)
 
 

@@ -48,7 +48,7 @@ _OFFSET = re.compile(r"[-+]([-+]?\d+)?(?::([-+]?\d+)?(?::([-+]?\d+)?)?)?", re.AS
 
 
 class Decoder:
-    """What both kinds of literal have in common; `decode()` of a subclass fills the attributes.
+    """The common part of both kinds of literal; `decode()` of a subclass fills the attributes.
 
     Args:
         fields: of the literal.
@@ -169,7 +169,7 @@ class Decoder:
         return 0
 
     def _set_labelled(self, text: str) -> int:
-        """The number behind `J` or `T`."""
+        """Return the number behind `J` or `T`."""
         label, self._label = self._label, ""
         parse_int4(text.partition(".")[0])
         if label == "julian":
@@ -207,7 +207,7 @@ class Decoder:
         raise BadFormat
 
     def _set_number(self, text: str, found: int, has_month_name: bool) -> int:
-        """A number, by what is found already: month, day and year in this order."""
+        """Return a number, by what is found already: month, day and year in this order."""
         digits, point, fraction = text.partition(".")
         if not digits:
             raise BadFormat
@@ -238,7 +238,7 @@ class Decoder:
         return parts
 
     def _next_part(self, found: int, length: int, has_month_name: bool) -> int:
-        """Which part of a date comes after `found`, by the number of its digits; 0: none."""
+        """Return which part of a date comes after `found`, by the number of its digits; 0: none."""
         if found == 0:
             return YEAR if length >= 3 else MONTH
         if found == MONTH:
@@ -355,5 +355,5 @@ def _date_parts(text: str) -> list[str]:
 
 
 def _wrapped(year: int) -> int:
-    """A number of any length as atoi() reads it, into 32 bits."""
+    """Return a number of any length as atoi() reads it, into 32 bits."""
     return (min(year, 2**63 - 1) + 2**31) % 2**32 - 2**31

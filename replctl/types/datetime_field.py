@@ -28,7 +28,7 @@ INT4_MAX = 2**31 - 1
 
 
 class Kind(Enum):
-    """What a field looks like."""
+    """The shape of a field."""
 
     NUMBER = auto()  # digits, perhaps with a point
     DATE = auto()  # digits and words with delimiters, also a zone's name
@@ -47,7 +47,7 @@ class Field:
 
 
 class DatetimeFault(Exception):
-    """What is wrong with a literal, before `datetime_error` says so in the server's words."""
+    """An error in a literal, before `datetime_error` says so in the server's words."""
 
 
 class BadFormat(DatetimeFault):
@@ -71,7 +71,7 @@ class UnknownZone(DatetimeFault):
 
 
 def datetime_error(fault: DatetimeFault, text: str, sql_name: str) -> DataError:
-    """The error about the literal `text` of the type `sql_name`, as DateTimeParseError()."""
+    """Return the error about the literal `text` of the type `sql_name`, as DateTimeParseError()."""
     match fault:
         case FieldOverflow() if sql_name == "interval":
             return IntervalFieldOverflow(f'interval field value out of range: "{text}"')
@@ -157,7 +157,7 @@ _IGNORED = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 def split_fields(text: str, max_length: int) -> list[Field]:
-    """The fields of a literal.
+    """Return the fields of a literal.
 
     Args:
         max_length: what fits into the server's buffer, where each field takes one byte more.
@@ -182,7 +182,7 @@ def split_fields(text: str, max_length: int) -> list[Field]:
 
 
 def _field_at(text: str, start: int) -> tuple[Field | None, int]:
-    """The field that begins at `start`, None for a delimiter, and where it ends."""
+    """Return the field that begins at `start`, None for a delimiter, and where it ends."""
     if match := _NUMBER_OR_TIME.match(text, start):
         if match[1] is not None:
             return Field(Kind.TIME, match[0]), match.end()

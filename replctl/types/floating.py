@@ -42,7 +42,7 @@ def float8in(text: str) -> float:
 
 
 def float8_prefix(text: str, sql_name: str, whole: str) -> tuple[float, int]:
-    """The number that `text` begins with, and where it ends; for the geometric types too.
+    """Return the number that `text` begins with, and where it ends; for the geometric types too.
 
     Args:
         sql_name, whole: the type and the literal that a syntax error names.
@@ -78,7 +78,7 @@ def float4in(text: str) -> float:
 
 
 def round_to_float4(value: float) -> float:
-    """The nearest single precision number, as a double; an infinity where there is none."""
+    """Return the nearest single precision number, as a double; an infinity where there is none."""
     try:
         return float(_FLOAT4.unpack(_FLOAT4.pack(value))[0])
     except OverflowError:
@@ -171,10 +171,11 @@ def _decompose(text: str) -> tuple[str, int]:
 
 
 def _shortest(value: float, ulp: float, most: int) -> tuple[str, int]:
-    """The fewest digits that lie within the gap around `value`, and the exponent of the first."""
+    """Return the fewest digits that lie within the gap around `value`, and the exponent of the
+    first."""
     for precision in range(1, most):
         nearest = f"{abs(value):.{precision - 1}e}"
-        # Beside a power of two, the second nearest may lie within the wider gap above.
+        # Next to a power of two, the second nearest may lie within the wider gap above.
         for candidate in (nearest, str(Decimal(nearest).next_plus(Context(prec=precision)))):
             digits, exponent = _decompose(candidate.lower())
             if _is_within_gap(digits, exponent, value, ulp):

@@ -114,12 +114,12 @@ class Setting:
 
     @property
     def is_list(self) -> bool:
-        """Whether several values may be given."""
+        """Return whether several values may be given."""
         return self.key in _LISTS or self.key in _NAME_LISTS
 
     @property
     def is_name_list(self) -> bool:
-        """Whether the values are names, to be quoted as such."""
+        """Return whether the values are names, to be quoted as such."""
         return self.key in _NAME_LISTS
 
 
@@ -153,7 +153,7 @@ _OWN = (
 
 @cache
 def settings() -> dict[str, Setting]:
-    """All settings, by their names in lower case, in the order of names."""
+    """Return all settings, by their names in lower case, in the order of names."""
     found = {row["name"].lower(): _setting(row) for row in builtin_rows("pg_settings")}
     for name, value in _DEFAULTS.items():
         found[name] = replace(found[name], boot_value=value)
@@ -178,7 +178,7 @@ def _setting(row: dict[str, str]) -> Setting:
 
 
 def find_setting(name: str) -> Setting:
-    """The setting of that name; one of two names with a point in between may be anybody's.
+    """Return the setting of that name; one of two names with a point in between may be anybody's.
 
     Raises:
         UndefinedObject: there is none (42704).
@@ -232,7 +232,7 @@ def check_readable(setting: Setting, *, reads_all: bool) -> None:
 def read_value(
     setting: Setting, text: str, on_notice: Callable[[Notice], None] | None = None
 ) -> str:
-    """A value as it is kept; a NOTICE if it is a name that is too long.
+    """Return a value as it is kept; a NOTICE if it is a name that is too long.
 
     Raises:
         InvalidParameterValue: the setting cannot have it (22023).
@@ -270,7 +270,7 @@ def clean_ascii(text: str) -> str:
 
 
 def show_value(setting: Setting, value: str) -> str:
-    """A value as SHOW prints it: numbers in the largest unit that fits."""
+    """Return a value as SHOW prints it: numbers in the largest unit that fits."""
     if setting.type not in ("integer", "real") or not setting.unit or float(value) <= 0:
         return value
     units, base = _units(setting)
@@ -283,7 +283,7 @@ def show_value(setting: Setting, value: str) -> str:
 
 
 def plain_number(text: str) -> float | None:
-    """A number as settings are written (0x10, 1e3), without a unit; None if it is none."""
+    """Return a number as settings are written (0x10, 1e3), without a unit; None if it is none."""
     match = _NUMBER.fullmatch(text)
     return None if match is None or match[2].rstrip() else _number(match[1])
 
@@ -341,8 +341,8 @@ def _read_number(setting: Setting, text: str) -> str:
 
 
 def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
-    """A number with a unit, in the setting's own; a fraction is rounded to the next smaller unit,
-    so that 0.1GB is a whole number of megabytes."""
+    """Return a number with a unit, in the setting's own; a fraction is rounded to the next smaller
+    unit, so that 0.1GB is a whole number of megabytes."""
     if not setting.unit:
         raise InvalidParameterValue(_invalid(setting, text))
     units, base = _units(setting)
@@ -360,7 +360,8 @@ def _converted(setting: Setting, text: str, number: float, unit: str) -> float:
 
 
 def _units(setting: Setting) -> tuple[dict[str, int], int]:
-    """The units that a setting knows, the largest first, and the size of its own: 8kB is one."""
+    """Return the units that a setting knows, the largest first, and the size of its own: 8kB is
+    one."""
     match = re.fullmatch(r"(\d*)(\D+)", setting.unit)
     assert match is not None, setting.unit
     units = _MEMORY if match[2] in _MEMORY else _TIME

@@ -55,7 +55,7 @@ def partition_hash(types: Sequence[str], values: Sequence[str | None]) -> int:
 
 
 def hash_of(type_name: str) -> Callable[[Any], int]:
-    """The hash function of a type: it takes a value, and returns an int4.
+    """Return the hash function of a type: it takes a value, and returns an int4.
 
     Raises:
         UndefinedFunction: there is none.
@@ -65,7 +65,7 @@ def hash_of(type_name: str) -> Callable[[Any], int]:
 
 
 def hash_extended(type_name: str) -> Callable[[Any, int], int]:
-    """The hash function of a type with a seed: it takes both, and returns an int8.
+    """Return the hash function of a type with a seed: it takes both, and returns an int8.
 
     Raises:
         UndefinedFunction: there is none.
@@ -153,7 +153,7 @@ def _of_float(value: float, seed: int) -> int:
 
 
 def _of_numeric(value: Decimal, seed: int) -> int:
-    """The significant digits in base 10000, and the weight of the first."""
+    """Return the significant digits in base 10000, and the weight of the first."""
     if not value.is_finite():
         return seed
     if not value:

@@ -21,7 +21,7 @@ def ascii_lower(word: str) -> str:
 
 
 def clipped(name: str, length: int = MAX_BYTES) -> str:
-    """The first `length` bytes of a name, without a part of a character at the end."""
+    """Return the first `length` bytes of a name, without a part of a character at the end."""
     if len(name) * 4 <= length:
         return name
     return name.encode()[:length].decode(errors="ignore")
@@ -37,5 +37,5 @@ def clipped_with_notice(name: str, on_notice: Callable[[Notice], None] | None) -
 
 
 def stored_name(word: str) -> str:
-    """A name without quotes as PostgreSQL stores it: folded and cut."""
+    """Return a name without quotes as PostgreSQL stores it: folded and cut."""
     return clipped(ascii_lower(word))

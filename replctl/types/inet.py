@@ -67,7 +67,7 @@ def _ipv4_cidr(text: str) -> tuple[bytes, int]:
 
 
 def _class_bits(first: int) -> int:
-    """The width that the class of the network implies, A to E."""
+    """Return the width that the class of the network implies, A to E."""
     for least, bits in ((240, 32), (224, 8), (192, 24), (128, 16)):
         if first >= least:
             return bits

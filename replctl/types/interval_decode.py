@@ -252,7 +252,7 @@ class _Decoder:
         self._unit_is_pending = False
 
     def _months_behind_years(self, text: str) -> int:
-        """The second number of `1-2`."""
+        """Return the second number of `1-2`."""
         match = _MONTHS_BEHIND_YEARS.match(text)
         assert match is not None  # the pattern matches nothing as well
         months = decimal_int(match[0])

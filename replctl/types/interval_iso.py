@@ -148,7 +148,7 @@ class _Decoder:
         return not self._has_field and digits is not None and len(digits[1]) == width
 
     def _number(self) -> tuple[int, float]:
-        """The whole part and the fraction of the number that comes next."""
+        """Return the whole part and the fraction of the number that comes next."""
         rest = self._text[self._position :]
         if re.match(r"[-.\d]", rest, re.ASCII) is None:
             raise BadFormat
@@ -166,7 +166,7 @@ class _Decoder:
         return self._text[self._position : self._position + 1]
 
     def _next(self) -> str:
-        """The next character, nothing at the end."""
+        """Return the next character, nothing at the end."""
         char = self._peek()
         self._position += 1
         return char

@@ -32,7 +32,7 @@ _jsonb = json.JSONDecoder(
 
 
 def json_in(text: str) -> str:
-    """The text itself.
+    """Return the text itself.
 
     Raises:
         InvalidTextRepresentation: `text` is no JSON.
@@ -66,7 +66,8 @@ def jsonb_in(text: str) -> str:
 
 
 def jsonb_out(value: Any) -> str:
-    """The canonical text of a parsed value: keys by length, then bytes, the last duplicate wins."""
+    """Return the canonical text of a parsed value: keys by length, then bytes, the last duplicate
+    wins."""
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, Decimal):

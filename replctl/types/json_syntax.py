@@ -1,4 +1,4 @@
-"""What is wrong with a JSON text, in PostgreSQL's words.  PostgreSQL's jsonapi.c and jsonfuncs.c.
+"""The syntax errors of a JSON text, in PostgreSQL's words.  PostgreSQL's jsonapi.c and jsonfuncs.c.
 
 A text that is right passes; the values themselves are read by Python's json.
 """

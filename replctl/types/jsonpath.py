@@ -40,7 +40,7 @@ def jsonpath_in(text: str) -> str:
 
 
 def parsed(text: str) -> tuple[bool, Node]:
-    """Whether a path is strict, and what it is.
+    """Return whether a path is strict, and what it is.
 
     Raises:
         as jsonpath_in.
@@ -62,7 +62,7 @@ class _Parser:
         self.token = self._scanner.next()
 
     def parse(self) -> tuple[bool, Node]:
-        """Whether it is strict, and the path."""
+        """Return whether it is strict, and the path."""
         is_strict = False
         if self.token.kind in ("strict", "lax"):
             is_strict = self._take().kind == "strict"
@@ -216,7 +216,7 @@ class _Parser:
         return None
 
     def _member(self) -> node.Accessor:
-        """What stands behind a point."""
+        """Return what stands behind a point."""
         token = self.token
         kind = token.kind
         if kind == "*":
@@ -333,7 +333,7 @@ class _Parser:
         return self._take()
 
     def _take(self) -> Token:
-        """The current token; the next one becomes current."""
+        """Return the current token; the next one becomes current."""
         token = self.token
         if token.kind != "end":
             self.token = self._scanner.next()

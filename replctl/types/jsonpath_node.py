@@ -176,7 +176,7 @@ def render(node: Node) -> str:
 
 
 def parts(node: Node | Accessor) -> Iterator[Node | Accessor]:
-    """A node and all that it is made of."""
+    """Yield a node and all that it is made of."""
     yield node
     match node:
         case Binary():

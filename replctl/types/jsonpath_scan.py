@@ -79,7 +79,7 @@ class Scanner:
         self._position = 0
 
     def next(self) -> Token:
-        """The next token.
+        """Return the next token.
 
         Raises:
             SqlSyntaxError, InvalidTextRepresentation, UntranslatableCharacter: no token is there.
@@ -213,7 +213,7 @@ class Scanner:
 
 
 def error_at(message: str, near: str) -> SqlSyntaxError:
-    """The error about what the scanner has matched last, nothing at the end of the text."""
+    """Return the error about what the scanner has matched last, nothing at the end of the text."""
     place = f'at or near "{near}"' if near else "at end"
     return SqlSyntaxError(f"{message} {place} of jsonpath input")
 

@@ -26,7 +26,7 @@ class Lexeme:
 
 
 def read_lexeme(text: str, start: int, is_query: bool) -> Lexeme | None:
-    """The word at `start`, behind blanks; None at the end of the text.
+    """Return the word at `start`, behind blanks; None at the end of the text.
 
     Args:
         is_query: in a tsquery, operators end a word too.
@@ -62,7 +62,7 @@ def quote(word: str) -> str:
 
 
 def syntax_error(text: str, type_name: str) -> SqlSyntaxError:
-    """The error about the literal `text`."""
+    """Return the error about the literal `text`."""
     return SqlSyntaxError(f'syntax error in {type_name}: "{text}"')
 
 

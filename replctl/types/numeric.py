@@ -113,7 +113,7 @@ def numeric(value: Decimal, typmod: int, explicit: bool) -> Decimal:
 
 
 def field_overflow(precision: int, scale: int) -> NumericValueOutOfRange:
-    """The error of a number with too many digits for numeric(precision, scale)."""
+    """Return the error of a number with too many digits for numeric(precision, scale)."""
     bound = f"10^{precision - scale}" if precision != scale else "1"
     return NumericValueOutOfRange(
         "numeric field overflow",
@@ -123,7 +123,7 @@ def field_overflow(precision: int, scale: int) -> NumericValueOutOfRange:
 
 
 def _number(text: str) -> Decimal:
-    """The number as written, however large its exponent."""
+    """Return the number as written, however large its exponent."""
     stripped = text.strip(BLANKS)
     match = _DECIMAL.match(stripped)
     if match is not None:
@@ -144,7 +144,7 @@ def _number(text: str) -> Decimal:
 
 
 def _checked(value: Decimal) -> Decimal:
-    """The form of the module's docstring, if `value` fits into it."""
+    """Return the form of the module's docstring, if `value` fits into it."""
     exponent = value.as_tuple().exponent
     if isinstance(exponent, str):  # of NaN and the infinities
         return value

@@ -130,7 +130,8 @@ def vector_out(value: tuple[int, ...]) -> str:
 
 
 def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
-    """The 64 bit number that `text` begins with, a negative one wrapped, and where it ends."""
+    """Return the 64 bit number that `text` begins with, a negative one wrapped, and where it
+    ends."""
     match = _UNSIGNED.match(text)
     if match is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type {sql_name}: "{text}"')
@@ -143,14 +144,15 @@ def _strtoul(text: str, sql_name: str) -> tuple[int, int]:
 
 
 def _uint32(value: int, text: str, sql_name: str) -> int:
-    """The 32 bits of a number that has a sign, or not: (-1, `-1`) -> 4294967295."""
+    """Return the 32 bits of a number that has a sign, or not: (-1, `-1`) -> 4294967295."""
     if (1 << 32) <= value < _ULONG - (1 << 31):
         raise NumericValueOutOfRange(f'value "{text}" is out of range for type {sql_name}')
     return value % (1 << 32)
 
 
 def _saturate(text: str) -> int:
-    """What strtoul() makes of a decimal number: too much is the largest, a negative one wraps."""
+    """Return what strtoul() makes of a decimal number: too much is the largest, a negative one
+    wraps."""
     number = decimal_int(text.strip())
     return number % _ULONG if abs(number) < _ULONG else _ULONG - 1
 

@@ -1,4 +1,4 @@
-"""What a type family hands to text.py: the input and the output function of one type."""
+"""The part of a type family that text.py uses: the input and the output function of one type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLANKS = " \t\n\v\f\r"  # isspace() in the C locale; str.strip() would take Unic
 
 
 def unchanged(value: V, typmod: int, explicit: bool) -> V:
-    """The length coercion of a type that has none."""
+    """Return the length coercion of a type that has none."""
     return value
 
 
@@ -39,7 +39,7 @@ def text_form(
     render: Callable[[V], str],
     coerce: Callable[[V, int, bool], V] | None = None,
 ) -> TextForm:
-    """The form of a type whose input depends on the text alone; a modifier is applied to the
+    """Return the form of a type whose input depends on the text alone; a modifier is applied to the
     value."""
     if coerce is None:
         return TextForm(lambda text, typmod, now: read(text), render)

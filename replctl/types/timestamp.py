@@ -93,7 +93,7 @@ def _parse(text: str, typmod: int, now: datetime | None, is_utc: bool) -> int:
 
 
 def _iso_value(match: re.Match[str], is_utc: bool) -> int | None:
-    """The value of an ISO timestamp; None if a field is out of its range."""
+    """Return the value of an ISO timestamp; None if a field is out of its range."""
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     if not (year and 1 <= month <= 12 and 1 <= day <= days_of_month(year, month)):
         return None

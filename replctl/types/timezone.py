@@ -130,7 +130,8 @@ class Abbreviation:
 
 
 def abbreviation(word: str) -> Abbreviation | None:
-    """The meaning of `est`, in lower case; ten characters count, as TOKMAXLEN in datetime.h."""
+    """Return the meaning of `est`, in lower case; ten characters count, as TOKMAXLEN in
+    datetime.h."""
     row = _abbreviations().get(word[:10])
     if row is None:
         return None
@@ -181,7 +182,7 @@ def zone_named(name: str) -> Zone | None:
 
 
 def local_seconds(year: int, month: int, day: int, seconds_of_day: int) -> int:
-    """A clock's reading as seconds since 1970-01-01 00:00 on the same clock."""
+    """Return a clock's reading as seconds since 1970-01-01 00:00 on the same clock."""
     return days_from_date(year, month, day) * _DAY + seconds_of_day
 
 

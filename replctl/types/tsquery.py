@@ -65,7 +65,7 @@ class _Parser:
         self._depth = 0  # of parentheses
 
     def parse(self) -> Query:
-        """The whole query."""
+        """Return the whole query."""
         query = self._expression(0)
         if self._position < len(self._text):
             raise self._error()
@@ -116,7 +116,7 @@ class _Parser:
         return f":{shown}" if shown else ""
 
     def _peek_operator(self) -> str:
-        """The operator that comes next; nothing at the end and before a right parenthesis.
+        """Return the operator that comes next; nothing at the end and before a right parenthesis.
 
         Raises:
             SqlSyntaxError: something else comes.
@@ -141,7 +141,7 @@ class _Parser:
         return match[0]
 
     def _next_char(self) -> str:
-        """The character behind blanks."""
+        """Return the character behind blanks."""
         while self._text[self._position : self._position + 1] in tuple(BLANKS):
             self._position += 1
         return self._text[self._position : self._position + 1]

@@ -66,13 +66,13 @@ def _positions(text: str, start: int) -> tuple[Positions, int]:
 
 
 def _position(number: int) -> int:
-    """The server reads 32 bits, and keeps 14."""
+    """Return the server reads 32 bits, and keeps 14."""
     number = (min(number, 2**63 - 1) + 2**31) % 2**32 - 2**31
     return MAX_POSITION if number > MAX_POSITION else number & 0x3FFF
 
 
 def _positions_text(positions: Positions) -> str:
-    """Each position once, with its greatest weight, in order."""
+    """Return each position once, with its greatest weight, in order."""
     weights: dict[int, int] = {}
     for position, weight in sorted(positions, key=lambda item: item[0]):
         if MAX_POSITION in weights and len(weights) > 1:

@@ -76,7 +76,7 @@ def typmod_in(type_name: str, modifiers: tuple[str, ...]) -> int:
 
 
 def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
-    """Whether every value with one modifier fits another as it is (varchar_support() and its
+    """Return whether every value with one modifier fits another as it is (varchar_support() and its
     like): varchar(5) to varchar(9), numeric(5,2) to numeric(9,2).
 
     Args:
@@ -97,8 +97,8 @@ def is_wider(type_name: str, typmod: int, new_typmod: int) -> bool:
 
 
 def coercion_typmod(type_name: str, typmod: int) -> int:
-    """The modifier that a length coercion called by hand works with: -1 for one that changes
-    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and their like).
+    """Return the modifier that a length coercion called by hand works with: -1 for one that changes
+    nothing (varchar() in varchar.c, timestamp_scale() in timestamp.c and similar functions).
 
     Raises:
         InvalidParameterValue, InternalError: it has no meaning.

@@ -27,7 +27,7 @@ def uuid_in(text: str) -> str:
 
 
 def uuid_bytes(value: str) -> bytes:
-    """The 16 bytes."""
+    """Return the 16 bytes."""
     return bytes.fromhex(value.replace("-", ""))
 
 

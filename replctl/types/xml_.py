@@ -23,7 +23,7 @@ _ROOT = "root"
 
 
 def xml_in(text: str) -> str:
-    """The text itself, a document or a piece of one.
+    """Return the text itself, a document or a piece of one.
 
     Raises:
         InvalidXmlContent: it is not well formed.

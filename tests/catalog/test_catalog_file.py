@@ -166,7 +166,7 @@ def test_a_catalog_that_is_replaced_under_a_process_is_noticed(
 
 
 def test_the_catalog_of_another_cluster_is_opened_again(tmp_path: Path, cluster: Cluster) -> None:
-    """A subscriber asks for its publisher's anew in each round."""
+    """A subscriber asks for its publisher's again in each round."""
     home, backup = tmp_path / "other", tmp_path / "backup.db"
     run(home, *tables("a", 1))
     shutil.copy(home / _CATALOG, backup)

@@ -144,7 +144,7 @@ class Worker:
                     f"DROP PUBLICATION IF EXISTS {name}",
                 )
             ),
-            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists beside schemas
+            also={"55000", "0A000", "22023"},  # FOR ALL TABLES, and lists next to schemas
         )
 
     def _alter_table(self) -> None:
@@ -252,7 +252,7 @@ class Worker:
 
 
 def work(home: Path, number: int, seed: int, seconds: float) -> History:
-    """What one process does."""
+    """Return what one process does."""
     return Worker(home, number, seed).run(seconds)
 
 
@@ -269,7 +269,7 @@ def unexplained(histories: list[History], there: set[str]) -> list[str]:
 
 
 def _has_order(processes: list[list[Event]], is_there_at_end: bool) -> bool:
-    """Whether there is one order of all events that explains their answers."""
+    """Return whether there is one order of all events that explains their answers."""
     seen: set[tuple[tuple[int, ...], bool]] = set()
     todo = [((0,) * len(processes), False)]
     while todo:

@@ -145,7 +145,7 @@ class _Engine:
 
 
 def _with_engine(session: Session, engine: _Engine) -> list[str]:
-    """What is reported from now on."""
+    """Return what is reported from now on."""
     session.engine = lambda: cast(Any, engine)
     told: list[str] = []
     session.on_notice = lambda notice: told.append(f"{notice.severity}: {notice.message}")

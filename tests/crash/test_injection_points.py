@@ -98,7 +98,7 @@ class Command:
         return self.run("-c", r"\sync", kill_at=kill_at)[0]
 
     def answers(self, database: str) -> str:
-        """What the tables of a database hold."""
+        """Return what the tables of a database hold."""
         return self.run("-d", database, "-A", "-t", "-c", _ROWS)[1]
 
     def rows_of_parted(self, database: str) -> str:

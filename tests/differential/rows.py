@@ -57,7 +57,7 @@ ROWS = 10
 
 
 def setup_sql() -> str:
-    """What makes the empty table; column k numbers its rows."""
+    """Return what makes the empty table; column k numbers its rows."""
     declared = ", ".join(f"{name} {declared}" for name, declared, _ in COLUMNS)
     return f"CREATE TABLE {TABLE} (k integer, {declared})"
 

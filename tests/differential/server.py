@@ -99,7 +99,7 @@ class Server:
         return self._connection.info.server_version // 10000
 
     def is_comparable(self, expression: str) -> bool:
-        """Whether the server's version has all that an expression uses, as 17 has it."""
+        """Return whether the server's version has all that an expression uses, as 17 has it."""
         if self.version >= _CURRENT:
             return True
         words = set(re.findall(r"\w+", expression))

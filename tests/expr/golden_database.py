@@ -333,7 +333,7 @@ class GoldenDatabase(BuiltinEnvironment):
 
 
 def plain_database() -> tuple[GoldenDatabase, RelationScope]:
-    """What setup.sql makes."""
+    """Return what setup.sql makes."""
     database = GoldenDatabase()
     columns = [
         ("id", "int4", -1), ("i2", "int2", -1), ("i4", "int4", -1), ("i8", "int8", -1),
@@ -347,7 +347,7 @@ def plain_database() -> tuple[GoldenDatabase, RelationScope]:
 
 
 def user_database() -> tuple[GoldenDatabase, RelationScope]:
-    """What setup_user.sql makes besides."""
+    """Return what setup_user.sql makes besides."""
     database, _ = plain_database()
     function, operator = database.add_function, database.add_operator
     function("is_even", ("int4",))

@@ -19,7 +19,7 @@ FOLDERS = [name for name in NAMES.values() if "/" not in name and name != ".."]
 
 @pytest.fixture
 def notices(session: Session) -> list[str]:
-    """What the session is told."""
+    """Return what the session is told."""
     told: list[str] = []
     session.on_notice = lambda notice: told.append(f"{notice.message} {notice.detail}")
     return told

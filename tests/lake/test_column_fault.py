@@ -88,7 +88,7 @@ class Adopted:
             return load_relations(catalog, [oid])[oid]
 
     def failure(self) -> DecodingFailure | None:
-        """What stops the subscriptions to all publications at the newest version."""
+        """Return what stops the subscriptions to all publications at the newest version."""
         with self.session.read() as catalog:
             relation = self.relation()
             published = PublicationSet(catalog, list_publications(catalog)).changes_of(relation)

@@ -74,7 +74,7 @@ class Pair:
         shutil.copy(self._backups / home.name / "catalog.db", home / "catalog.db")
 
     def error(self) -> PostgresError | None:
-        """What stops the subscription in a sync, in which no row changes."""
+        """Return what stops the subscription in a sync, in which no row changes."""
         with self.session(self.subscriber) as session:
             failures = sync(session)
         assert len(failures) <= 1

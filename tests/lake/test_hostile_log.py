@@ -170,7 +170,7 @@ def check_broken(lake: Lake) -> None:
 
 
 def check_told(lake: Lake, sqlstates: Collection[str]) -> str:
-    """What needs the table fails, and tells why; the SQLSTATE."""
+    """Return what needs the table fails, and tells why; the SQLSTATE."""
     with pytest.raises(PostgresError) as caught:
         lake.enter()
     told = f"{caught.value.message} {caught.value.detail}"

@@ -24,7 +24,7 @@ from replctl.lake.target_check import TargetCheck
 
 
 def identify(lake: Lake) -> list[str]:
-    """What the command prints."""
+    """Return what the command prints."""
     home = str(lake.session.cluster.path)
     command = [sys.executable, "-m", "replctl", "cluster", "identify", "--restored", "--home", home]
     said = subprocess.run(command, capture_output=True, check=True, text=True)

@@ -19,7 +19,7 @@ from replctl.session import Session
 
 
 def table_at(session: Session, name: str, place: object) -> tuple[str, ...]:
-    """What is answered to a CREATE TABLE with a LOCATION."""
+    """Return what is answered to a CREATE TABLE with a LOCATION."""
     return answer_of(session, f"create table {name} (a int) using delta location '{place}'")
 
 

@@ -23,7 +23,7 @@ from replctl.lake.table_error import named
 
 
 def about(path: str, error: PostgresError | None = None) -> PostgresError:
-    """What Spark has said about a file."""
+    """Return what Spark has said about a file."""
     error = error or DataCorrupted("Spark could not read a table", detail="some words")
     error.path = path
     return error

@@ -19,7 +19,7 @@ from replctl.replication.conflict import DecodingFailure
 
 
 def rows_of(location: str, count: int) -> None:
-    """Write a table of so many rows anew, as somebody who dropped it before would."""
+    """Write a table of so many rows again, as somebody who dropped it before would."""
     shutil.rmtree(location)
     numbers = list(range(count))
     rows = pa.table({"id": pa.array(numbers, pa.int32()), "v": [str(n) for n in numbers]})
@@ -59,7 +59,7 @@ _ACTIONS = [
 
 
 def entries(lake: Lake) -> list[LogEntry]:
-    """What the log has of the table."""
+    """Return what the log has of the table."""
     end = lake.enter()
     with lake.session.read() as catalog:
         return [entry for entry in entries_between(catalog, 0, end) if entry.relid == lake.oid]

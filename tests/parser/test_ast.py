@@ -314,7 +314,7 @@ def test_statement(text: str, expected: ast.Statement) -> None:
 
 
 def test_a_location_may_follow_columns() -> None:
-    """Whether there is a table to adopt or one to make is not the parser's to know."""
+    """Check whether there is a table to adopt or one to make is not the parser's to know."""
     statement = parse_statement("CREATE TABLE t (a int) USING delta LOCATION '/x'")
     assert statement == ast.CreateTable(TABLE, (COLUMN,), access_method="delta", location="/x")
 

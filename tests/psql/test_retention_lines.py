@@ -37,7 +37,7 @@ CREATE SUBSCRIPTION "My s" CONNECTION 'dbname=pub' PUBLICATION p
 
 
 def lines(psql: Psql) -> list[str]:
-    """What comes after the row count of \\dRs+."""
+    """Return what comes after the row count of \\dRs+."""
     found = psql("-X", "-d", "sub", "-c", "\\dRs+").stdout.splitlines()
     return [line for line in found[found.index("(1 row)") + 1 :] if line]
 

@@ -44,7 +44,7 @@ class Script:
         return texts
 
     def run(self, text: str) -> str:
-        """What `psql -e -q -o /dev/null` prints for a script."""
+        """Return what `psql -e -q -o /dev/null` prints for a script."""
         out = ""
         for event in self.events(*text.splitlines()):
             out += f"{event.text}\n" if isinstance(event, Statement) else self.execute(event)

@@ -15,7 +15,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def run(script: str, variables: Variables) -> str:
-    """What psql prints for a script of `\\set`, `\\unset` and `\\echo :NAME`."""
+    """Return what psql prints for a script of `\\set`, `\\unset` and `\\echo :NAME`."""
     out = ""
     for number, line in enumerate(script.splitlines(), start=1):
         command, name, value = (*line.split(maxsplit=2), "", "")[:3]

@@ -1,4 +1,4 @@
-"""Transaction blocks beside other sessions, and under replication."""
+"""Transaction blocks next to other sessions, and under replication."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def command(home: Path, *statements: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, str, int]:
-    """What a process that works says, and its exit code, after Ctrl-C."""
+    """Return what a process that works says, and its exit code, after Ctrl-C."""
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)
     process.send_signal(signal.SIGINT)

@@ -77,7 +77,7 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[Path]:
 
 
 def said(log: Path, pattern: str | re.Pattern[str]) -> re.Match[str]:
-    """What a daemon says in its log, once it does."""
+    """Return what a daemon says in its log, once it does."""
 
     def found() -> re.Match[str] | None:
         return re.search(pattern, log.read_text("utf-8", "replace"))

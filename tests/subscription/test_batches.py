@@ -29,7 +29,7 @@ _APPLIED = re.compile(
 
 
 def run(psql: Psql, database: str, script: str) -> str:
-    """What a script prints; an error fails the test."""
+    """Return what a script prints; an error fails the test."""
     options = ["-X", "-q", "-A", "-t", "-d", database, "-v", "ON_ERROR_STOP=1"]
     outcome = psql(*options, *spark_options(), script=script)
     assert outcome.exit_code == 0, outcome.stderr
@@ -43,7 +43,7 @@ def sync(psql: Psql, *arguments: str) -> Outcome:
 
 
 def applied(outcome: Outcome) -> list[tuple[str, str]]:
-    """What is said of batches; nothing else may be."""
+    """Return what is said of batches; nothing else may be."""
     assert _APPLIED.sub("", outcome.stderr) == ""
     return _APPLIED.findall(outcome.stderr)
 

@@ -20,7 +20,7 @@ _BEFORE_CHECK, _BEFORE_WRITE = "leaf_changes", "write_leaf"
 @pytest.fixture
 def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], None]:
     """Carries out Spark's statements, one at each of the next calls of an engine's job that
-    concern table t; those for other tables run beside it."""
+    concern table t; those for other tables run next to it."""
 
     def begin(engine: Engine, job: str, statements: list[str]) -> None:
         original = getattr(Engine, job)

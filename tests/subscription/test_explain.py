@@ -28,7 +28,7 @@ def _state(database: Database) -> list[list[tuple[str | None, ...]]]:
 
 
 def _plan(database: Database, *, is_repeated: bool = False) -> SubscriptionPlan:
-    """What a sync would do, to ask for which changes nothing, nor what is answered again."""
+    """Return what a sync would do, to ask for which changes nothing, nor what is answered again."""
     before = _state(database)
     (plan,) = explain_sync(database.session)
     if is_repeated:

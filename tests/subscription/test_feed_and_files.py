@@ -53,8 +53,8 @@ def _statement(random: Random, ids: Iterator[int]) -> str:
 
 
 def _net_changes(source: Database, table: str) -> list[list[str]]:
-    """What each transaction that changes rows of a table does: updates that change nothing left
-    out."""
+    """Return what each transaction that changes rows of a table does: updates that change nothing
+    left out."""
     query = f"SELECT data FROM pg_logical_slot_get_changes('{table}', NULL, NULL)"
     result: list[list[str]] = []
     for (text,) in source.rows(query):

@@ -72,7 +72,7 @@ class _Databases:
         return answer_of(self._current, statement)
 
     def _sync(self) -> list[str]:
-        """What the workers report: errors stand before what follows from them."""
+        """Return what the workers report: errors stand before what follows from them."""
         notices: list[Notice] = []
         self._current.on_notice = notices.append
         failures = sync(self._current)

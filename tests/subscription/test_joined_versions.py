@@ -67,7 +67,7 @@ class Tables:
         (folder / path).unlink()
 
     def failures(self) -> dict[str, str]:
-        """What stops subscriptions in a sync, by their names."""
+        """Return what stops subscriptions in a sync, by their names."""
         return {
             failure.subscription: f"{failure.error.message}; {failure.error.context}"
             for failure in self.target.sync()

@@ -1,4 +1,4 @@
-"""A published table that its owner has put back from a backup, or written anew."""
+"""A published table that its owner has put back from a backup, or written again."""
 
 from __future__ import annotations
 

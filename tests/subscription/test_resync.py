@@ -23,8 +23,8 @@ _STATES = (
 
 
 class Copy:
-    """A table, t, of twenty rows that its owner keeps at a place, and its copy; u is a table beside
-    it."""
+    """A table, t, of twenty rows that its owner keeps at a place, and its copy; u is a table next
+    to it."""
 
     def __init__(
         self, source: Database, target: Database, engine: Engine, folder: Path, *options: str

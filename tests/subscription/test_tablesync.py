@@ -1,4 +1,4 @@
-"""Tables that are synchronized beside those that are ready."""
+"""Tables that are synchronized next to those that are ready."""
 
 from __future__ import annotations
 

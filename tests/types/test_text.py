@@ -74,7 +74,7 @@ def unescape(field: str) -> str | None:
 
 
 def outcome(function: Callable[..., object], *args: object, **kwargs: object) -> Outcome:
-    """What `function` returns, or the error that it raises."""
+    """Return what `function` returns, or the error that it raises."""
     try:
         return Outcome(str(function(*args, **kwargs)))
     except PostgresError as error:

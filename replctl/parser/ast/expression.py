@@ -191,7 +191,7 @@ class FuncCall(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SqlValueFunction(Node):
-    """CURRENT_DATE and its like; `name` is the keyword in lower case."""
+    """CURRENT_DATE and similar functions; `name` is the keyword in lower case."""
 
     name: str
     precision: int = -1

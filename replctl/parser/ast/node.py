@@ -1,4 +1,4 @@
-"""What all nodes of the syntax tree have in common."""
+"""The base of all nodes of the syntax tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replctl.record import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
-    """What all nodes have; that they are equal is said here once, since every class costs
+    """The base of all nodes; that they are equal is said here once, since every class costs
     start-up time.
 
     Fields that do not count, such as positions, are keyword-only.

@@ -232,7 +232,7 @@ class CreatePolicy(Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AlterPolicy(Node):
-    """What is None stays as it is."""
+    """ALTER POLICY; what is None stays as it is."""
 
     name: str
     relation: RangeVar

@@ -31,7 +31,7 @@ _VIEWS: dict[str, Callable[[FunctionContext], Iterator[Row]]] = {
 
 
 def information_schema(name: str) -> Callable[[FunctionContext], Iterator[Row]]:
-    """The rows of a view, as dicts of the columns that are not NULL.
+    """Return the rows of a view, as dicts of the columns that are not NULL.
 
     Raises:
         FeatureNotSupported: it is one that replctl does not have.

@@ -145,7 +145,7 @@ def _identity(context: FunctionContext, relation: Relation, column: Column) -> R
 
 
 def _column_column_usage(context: FunctionContext) -> Iterator[Row]:
-    """Which columns generated columns are computed from."""
+    """Yield which columns generated columns are computed from."""
     privileges = context.environment.privileges
     for relation in relations(context, "rp"):
         for column in relation.columns:

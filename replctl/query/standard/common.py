@@ -1,4 +1,5 @@
-"""What the views of information_schema share: relations that a role may see, YES and NO."""
+"""The shared parts of the views of information_schema: relations that a role may see, YES and
+NO."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ Row = dict[str, Any]
 
 
 def yes_or_no(value: object) -> str:
-    """The domain yes_or_no."""
+    """Return the domain yes_or_no."""
     return "YES" if value else "NO"
 
 
 def relations(context: FunctionContext, kinds: str) -> list[Relation]:
-    """The relations of some kinds, in their order of creation."""
+    """Return the relations of some kinds, in their order of creation."""
     oids = relation_oids(context.catalog, kinds)
     return list(load_relations(context.catalog, oids).values())
 
@@ -30,7 +31,7 @@ def has_any(
     column_letters: str = "",
     attnums: Collection[int] = (),
 ) -> bool:
-    """Whether a role owns a relation, or has one of some privileges on it, or on a column.
+    """Return whether a role owns a relation, or has one of some privileges on it, or on a column.
 
     Args:
         attnums: the columns; () for any.
@@ -45,7 +46,7 @@ def has_any(
 def visible(
     context: FunctionContext, kinds: str, letters: str, column_letters: str
 ) -> Iterator[Relation]:
-    """The relations that the current role may see by one of some privileges."""
+    """Yield the relations that the current role may see by one of some privileges."""
     privileges = context.environment.privileges
     for relation in relations(context, kinds):
         if has_any(privileges, relation, letters, column_letters):

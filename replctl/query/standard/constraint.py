@@ -28,7 +28,7 @@ def _name(context: FunctionContext, schema: str, name: str, prefix: str = "const
 
 
 def _not_null_names(relation: Relation) -> Iterator[tuple[str, str]]:
-    """The names that NOT NULL constraints have in the standard's eyes, and their columns."""
+    """Yield the names that NOT NULL constraints have in the standard's eyes, and their columns."""
     for column in relation.columns:
         if column.not_null:
             yield f"{relation.schema_oid}_{relation.oid}_{column.attnum}_not_null", column.name
@@ -96,7 +96,8 @@ def _referential_constraints(context: FunctionContext) -> Iterator[Row]:
 
 
 def _referenced_key(referenced: Relation, constraint: Constraint) -> Constraint | None:
-    """The key that a foreign key refers to: the one with its columns, whatever their order."""
+    """Return the key that a foreign key refers to: the one with its columns, whatever their
+    order."""
     columns = sorted(constraint.ref_columns)
     for index in sorted(referenced.indexes, key=lambda item: not item.is_primary):
         if index.is_plain_unique and sorted(index.key) == columns:

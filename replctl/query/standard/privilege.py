@@ -49,7 +49,7 @@ def _relation_items(context: FunctionContext, relation: Relation) -> tuple[AclIt
 def _granted(
     context: FunctionContext, relation: Relation, item: AclItem, letter: str, words: dict[str, str]
 ) -> Row | None:
-    """A privilege that the current role has granted, or has, or that everybody has."""
+    """Return a privilege that the current role has granted, or has, or that everybody has."""
     privileges, names = context.environment.privileges, role_names(context.catalog)
     is_public = item.grantee == PUBLIC
     if not is_public and not any(map(privileges.acts_for, (item.grantor, item.grantee))):

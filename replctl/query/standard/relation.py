@@ -73,7 +73,7 @@ def _views(context: FunctionContext) -> Iterator[Row]:
 
 
 def _view_table_usage(context: FunctionContext) -> Iterator[Row]:
-    """The user tables that views read; both have to be the current role's."""
+    """Yield the user tables that views read; both have to be the current role's."""
     privileges = context.environment.privileges
     for view in relations(context, "v"):
         used = {

@@ -1,0 +1,38 @@
+"""The check of docstrings, comments and pages (.ci/prose.py)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = Path(__file__).parent.parent / ".ci" / "prose.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("replctl/m.py", '"""Return a b."""\n', None),
+        ("replctl/m.py", '"""What m is."""\n', "m.py:1: a docstring begins with the result"),
+        ("replctl/m.py", 'def f():\n    """Whether."""\n', "m.py:2: a docstring begins with"),
+        ("tests/m.py", '"""What m does."""\n', None),
+        ("tests/m.py", "x = 'anew'  # read anew\n", 'm.py:1: "anew": write again'),
+        ("replctl/m.py", '"""A b.\n\n    All but for c.\n    """\n', 'm.py:3: "but for": write'),
+        ("docs/m.md", "One.\n\n- two\n- three and its like\n", 'm.md:4: "and its like": write'),
+        ("docs/m.md", "Run `beside`.\n\n    beside\n\n| beside |\n", None),
+        ("docs/m.md", "```\nbeside\n```\n\nHere: beside\n", 'm.md:5: "beside": write'),
+        ("docs/m.md", "w " * 40 + ".\n" + "w " * 30 + "\n", "a sentence of 41 words"),
+        ("docs/m.md", "w " * 39 + "w.\n" + "w " * 30 + "\n", None),
+    ],
+)
+def test_prose(tmp_path: Path, file: str, text: str, complaint: str | None) -> None:
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(_PROGRAM), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (int(complaint is not None), "")
+    assert (complaint or "no complaints") in done.stdout
