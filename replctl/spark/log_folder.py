@@ -53,9 +53,10 @@ class LogFolder:
         with self._placing:
             table = self._made() / hashlib.sha256(log.encode()).hexdigest()[:32]
             commit = table / "_delta_log" / f"{0:020d}.json"
-            if table not in self._used:
+            # Who cleans the system's directory for temporary files may have removed it
+            if table not in self._used or not commit.exists():
                 self._remove_idle()
-                commit.parent.mkdir(parents=True)
+                commit.parent.mkdir(parents=True, exist_ok=True)  # a full disk may leave it
                 commit.with_suffix(".crc").write_text(_checksum(log), encoding="utf-8")
                 commit.write_text(log, encoding="utf-8")
             self._used[table] = self._clock()
@@ -78,7 +79,7 @@ class LogFolder:
             return
         oldest = self._clock() - _IDLE
         for table in [table for table, at in self._used.items() if at < oldest]:
-            shutil.rmtree(table)
+            shutil.rmtree(table, ignore_errors=True)
             del self._used[table]
 
     def close(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,23 @@ def test_only_a_log_that_has_not_been_used_for_long_goes(
     assert first.exists()
     folder.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_that_somebody_has_removed_or_that_is_there_in_part_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = LogFolder(tmp_path)
+    table = Path(folder.place(_log(0)))
+    shutil.rmtree(table)
+    assert folder.place(_log(0)) == str(table)
+    commit = table / "_delta_log" / f"{0:020d}.json"
+    assert commit.read_text("utf-8") == _log(0)
+
+    def full(_path: Path, _text: str, **_named: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space"):
+            folder.place(_log(1))
+    assert (Path(folder.place(_log(1))) / "_delta_log" / commit.name).read_text("utf-8") == _log(1)
