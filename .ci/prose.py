@@ -43,7 +43,7 @@ def complaints(root: Path) -> Iterator[str]:
             for line, what in _in_python(text, with_docstrings=folder in _WITH_DOCSTRINGS):
                 yield f"{name}:{line}: {what}"
     for path in _pages(root):
-        for line, what in in_page(path.read_text("utf-8")):
+        for line, what in _in_page(path.read_text("utf-8")):
             yield f"{path.relative_to(root)}:{line}: {what}"
 
 
@@ -70,7 +70,7 @@ def _in_python(text: str, *, with_docstrings: bool) -> Iterator[tuple[int, str]]
             yield line, "a docstring begins with the result: a verb or a noun, not Whether or What"
 
 
-def in_page(text: str) -> Iterator[tuple[int, str]]:
+def _in_page(text: str) -> Iterator[tuple[int, str]]:
     """Yield the complaints about a page in Markdown, with their lines.  Code and tables are left
     out."""
     text = re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
 from threading import Lock
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from replctl.catalog.apply_batch import batches_writing, list_apply_batches
 from replctl.catalog.pg_subscription import (
@@ -54,6 +54,7 @@ from replctl.shown_error import shown_error
 from replctl.spark import SharedFeeds, cancel_jobs
 
 _T = TypeVar("_T")
+_Arguments = ParamSpec("_Arguments")
 
 #: Seconds that changes of the ready tables wait for tables that are being copied.
 _PATIENCE = 1.0
@@ -269,13 +270,15 @@ class Launcher:
             pass  # a publisher that cannot be reached has nobody at its slot
 
 
-def _in_live_session(step: Callable[[], _T]) -> _T:
-    """Carry out a step of a subscription; once more, if the Spark Connect server has ended the
-    session meanwhile.  The step finds what it has finished before."""
+def _in_live_session(
+    step: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> _T:
+    """Carry out a step of a subscription.  If the Spark Connect server ends the session meanwhile,
+    carry it out once more: the step finds what it has finished before."""
     try:
-        return step()
+        return step(*arguments, **named)
     except SessionEnded:
-        return step()
+        return step(*arguments, **named)
 
 
 def _maximum_workers(session: Session) -> int:
@@ -553,14 +556,12 @@ class _Run:
             try:
                 with self._tablesync_worker(subscriber, name):
                     _in_live_session(
-                        partial(
-                            synchronize,
-                            publisher,
-                            subscriber,
-                            self._subscription,
-                            name,
-                            self.applied.add,
-                        )
+                        synchronize,
+                        publisher,
+                        subscriber,
+                        self._subscription,
+                        name,
+                        self.applied.add,
                     )
             except PostgresError as error:
                 self._failed(subscriber, error, "sync")
@@ -609,7 +610,9 @@ class _Run:
         if subscriber.unfinished_batch() is not None:  # it was planned without the table
             return False
         try:
-            hand_over(publisher, subscriber, self._subscription, name, self.applied.add)
+            _in_live_session(
+                hand_over, publisher, subscriber, self._subscription, name, self.applied.add
+            )
         except PostgresError as error:
             self._failed(subscriber, error, "sync")
             return False
@@ -621,14 +624,12 @@ class _Run:
             return False
         try:
             return _in_live_session(
-                partial(
-                    apply_changes,
-                    publisher,
-                    subscriber,
-                    self._subscription,
-                    self._progress,
-                    self.applied.add,
-                )
+                apply_changes,
+                publisher,
+                subscriber,
+                self._subscription,
+                self._progress,
+                self.applied.add,
             )
         except PostgresError as error:
             self._is_stopped = not self._failed(subscriber, error, "apply")

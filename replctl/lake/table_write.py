@@ -511,8 +511,8 @@ def _disown_abandoned(cluster: Cluster) -> None:
 
 def _end_abandoned(session: Session, xid: int, backend: str) -> None:
     """End the transaction of a process that died: commit it if all that it does is there, else undo
-    it.  A process may have ended its transaction, or another one have undone it, since it was seen
-    in progress: then there is nothing to do.
+    it.  Do nothing if its process has ended it, or another process has, since it was seen in
+    progress.
 
     Args:
         backend: the process, which is known to be dead: it ends nothing any more.

@@ -593,8 +593,8 @@ class Engine:
         moves_keys: bool = False,
         with_old: bool = False,
     ) -> AbstractContextManager[Outcome]:
-        """Return the outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,"
-        " w<attnum>."""
+        """Return the outcome of UPDATE (op U) or DELETE (D); `rows` is a query of leaf, c<attnum>,
+        w<attnum>."""
         return local_change.changed(
             self, target, rows, op=op, moves_keys=moves_keys, with_old=with_old
         )

@@ -56,8 +56,7 @@ class SessionPool:
         used = self._used.get(thread) or self._of_ended_thread()
         now = self._now()
         if used is not None and _has_rested(used, now) and not self._is_open(used.session):
-            with self._giving:
-                self._used.pop(thread, None)
+            self.drop()
             self._end(used.session)
             used = None
         if used is None:
@@ -68,7 +67,11 @@ class SessionPool:
         return used.session
 
     def drop(self) -> None:
-        """Forget the session of this thread, which its server has ended while it was in use."""
+        """Forget the session of this thread, which its server has ended.
+
+        Work that was begun in it has still to be cleaned up: its connection is closed with the
+        engine.
+        """
         with self._giving:
             self._used.pop(threading.current_thread(), None)
 

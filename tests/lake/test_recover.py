@@ -8,7 +8,7 @@ import pytest
 
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.transaction import abort_transaction, begin_transaction, commit_transaction
-from replctl.errors import InternalError
+from replctl.errors import DuplicateTable, InternalError
 from replctl.execute import execute
 from replctl.session import Session
 
@@ -57,7 +57,7 @@ def test_what_a_process_ended_before_it_went_stays(
     monkeypatch.setattr(cluster, "is_alive", ending)
     waits = statement.startswith("CREATE TABLE t")
     if waits and ends_by == "COMMIT":
-        with pytest.raises(Exception, match='relation "t" already exists'):
+        with pytest.raises(DuplicateTable, match='relation "t" already exists'):
             list(execute(session, statement))
     else:
         list(execute(session, statement))
