@@ -24,6 +24,7 @@ from replctl.spark.compared_version import (
 )
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.normal_form import is_stored_alike
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
@@ -190,7 +191,9 @@ def without_own_sql(
         f"SELECT element_at(events, -1).n AS o, aggregate(events, events[0].o, (s, x) -> {step})"
         f" AS n FROM (SELECT {since} AS events FROM ({of_keys}) WHERE first_own IS NOT NULL)"
     )
-    same = " AND ".join(f"o.c{c.attnum} <=> n.c{c.attnum}" for c in source.columns)
+    same = " AND ".join(
+        is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in source.columns
+    )
     images = "".join(f", {i}.c{c.attnum} AS {i}{c.attnum}" for i in "on" for c in source.columns)
     action = "CASE WHEN n IS NULL THEN 'D' WHEN o IS NULL THEN 'I' ELSE 'U' END"
     return (

@@ -89,6 +89,11 @@ def stored_form(type_name: str, value: str) -> str:
     return value
 
 
+def is_stored_alike(type_name: str, one: str, other: str) -> str:
+    """Return SQL of whether two values of a type are stored alike, NULL and NULL too."""
+    return f"{stored_form(type_name, one)} <=> {stored_form(type_name, other)}"
+
+
 def _array(value: SqlValue, element: str) -> SqlValue:
     """Arrays are equal element by element, NULL equal to NULL, for Spark as for PostgreSQL."""
     item = SqlValue("item_", element, value.spark.removeprefix("ARRAY<").removesuffix(">"))

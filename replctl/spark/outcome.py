@@ -16,6 +16,7 @@ from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
+from replctl.spark.normal_form import is_stored_alike
 from replctl.spark.partition import accepts_sql, leaf_number_sql
 from replctl.spark.staging import Staged, StagedColumn
 from replctl.spark.stored_expression import stored_sql_of, used_columns
@@ -303,8 +304,8 @@ def finished_sql(
     )
     if keep_unchanged or is_new:
         return finished
-    same = " AND ".join(f"w{c.attnum} <=> c{c.attnum}" for c in target.columns) or "TRUE"
-    return f"{finished} WHERE NOT (op = 'U' AND {same})"
+    same = [is_stored_alike(c.type, f"w{c.attnum}", f"c{c.attnum}") for c in target.columns]
+    return f"{finished} WHERE NOT (op = 'U' AND {' AND '.join(same) or 'TRUE'})"
 
 
 def default_sql(column: TargetColumn, place: str) -> str:

@@ -78,6 +78,9 @@ _KEYS = {
     },
 }
 
+#: The column that has -0.
+_FLOAT = f"c{list(_COLUMNS).index('double precision')}"
+
 Rows: TypeAlias = list[tuple[str | None, ...]]
 
 
@@ -175,6 +178,7 @@ def history(shared_cluster: Cluster, engine: Engine) -> History:
 
     for table in _WIDE:
         publisher.run(f"UPDATE {table} SET c0 = 7 WHERE id = 2")
+        publisher.run(f"UPDATE {table} SET {_FLOAT} = 0 WHERE id = 1")  # it was -0
         publisher.run(f"UPDATE {table} SET c0 = c0 WHERE id < 3")
     for table, (first, *_others) in rows.items():
         publisher.run(f"DELETE FROM {table} WHERE ({keys[table]}) = ({first})")
@@ -188,6 +192,8 @@ def test_updates_that_change_nothing_and_keys_of_each_type(history: History) -> 
     assert {before == after for before, after in history.versions.values()} == {True}
     for table in _WIDE:
         assert history.ended[table].replicated == history.ended[table].published
+        first, *_others = history.ended[table].published
+        assert first[2 + list(_COLUMNS).index("double precision")] == "0"
     for table, pairs in _KEYS.items():
         for ends, numbers in (
             (history.changed[table], range(2, len(pairs) + 3)),
