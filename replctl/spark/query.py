@@ -57,7 +57,7 @@ class Query:
     """
 
     select: str
-    steps: tuple[tuple[str, str], ...] = ()
+    steps: tuple[tuple[str, Query | str], ...] = ()
     tables: frozenset[str] = field(default=frozenset())
     views: frozenset[str] = field(default=frozenset())
 
@@ -79,7 +79,7 @@ def query(select: str, **steps: Query | str) -> Query:
     Args:
         select: the result, over the steps.
         steps: in order; each reads those before it. The steps of a query that is a step here stay
-            inside it.
+            inside it, and may read those of this query.
 
     Raises:
         ValueError: the name of a step is not in lower case.
@@ -90,7 +90,7 @@ def query(select: str, **steps: Query | str) -> Query:
     parts = [step for step in steps.values() if isinstance(step, Query)]
     return Query(
         select,
-        tuple((name, str(step)) for name, step in steps.items()),
+        tuple(steps.items()),
         tables=_union(part.tables for part in parts),
         views=_union(part.views for part in parts),
     )
@@ -115,11 +115,8 @@ def union(parts: Sequence[Query]) -> Query:
     """
     if len(parts) == 1:
         return parts[0]
-    return Query(
-        "\nUNION ALL\n".join(f"SELECT * FROM ({part})" for part in parts),
-        tables=_union(part.tables for part in parts),
-        views=_union(part.views for part in parts),
-    )
+    steps = {f"part_{number}": part for number, part in enumerate(parts, start=1)}
+    return query("\nUNION ALL\n".join(f"SELECT * FROM {name}" for name in steps), **steps)
 
 
 def selected(columns: Iterable[tuple[str, str]]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from replctl.expr.nodes import Expr
 from replctl.spark.change_data_feed import inverse_sql
 from replctl.spark.data_type import storage_type
-from replctl.spark.normal_form import normal_form, stored_form
+from replctl.spark.normal_form import is_stored_alike, normal_form, stored_form
 from replctl.spark.outcome import Outcome, default_sql, finished_sql, grouped, outcome_columns
 from replctl.spark.query import Query, key, new, query, selected, table_rows, union, view_rows
 from replctl.spark.query import target as own
@@ -70,7 +70,7 @@ def difference(
         is_many = len(buckets) > SMALL or None  # each has a row that differs, at least
         if len(buckets) <= _MANY_BUCKETS:
             found = _difference_sql(target, sent, rows, mending, _in_buckets(target, buckets))
-    with staged(engine, found.sql, _difference_columns(target), is_many=is_many) as rows_found:
+    with staged(engine, found, _difference_columns(target), is_many=is_many) as rows_found:
         yield rows_found
 
 
@@ -101,7 +101,7 @@ def renewed_difference(
         StagedColumn(key(i), target.column(k).type, target.column(k).typmod)
         for i, k in enumerate(target.key, start=1)
     ]
-    with staged(engine, _changed_keys(target, changes).sql, columns) as keys:
+    with staged(engine, _changed_keys(target, changes), columns) as keys:
         known = [
             f"coalesce({new_value}, {own_value})"
             for new_value, own_value in zip(
@@ -118,7 +118,7 @@ def renewed_difference(
             f" WHERE NOT ({is_extra}) OR ({_deletable(mending)})",
             compared=_difference_sql(target, sent, rows, mending, _with_keys(target, keys)),
         )
-        with staged(engine, found.sql, _difference_columns(target)) as rows_found:
+        with staged(engine, found, _difference_columns(target)) as rows_found:
             yield rows_found
 
 
@@ -161,7 +161,7 @@ def _in_buckets(target: Target, buckets: Sequence[int]) -> _Narrowing:
     """Only the rows in some buckets."""
 
     def narrowed(rows: Query, image: _Image) -> Query:
-        bucket = key_bucket(target, _sent_columns(target), image, BUCKETS)
+        bucket = key_bucket(target.key_columns, _sent_columns(target), image, BUCKETS)
         return in_buckets(rows, bucket, buckets)
 
     return narrowed
@@ -473,7 +473,7 @@ def _has_one_form(column: TargetColumn) -> bool:
 
 def _differs(column: TargetColumn, left: str, right: str) -> str:
     """Return SQL of whether two values are stored differently."""
-    return f"NOT ({stored_form(column.type, left)} <=> {stored_form(column.type, right)})"
+    return f"NOT ({is_stored_alike(column.type, left, right)})"
 
 
 def _sent_columns(target: Target) -> list[TargetColumn]:

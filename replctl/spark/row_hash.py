@@ -7,18 +7,31 @@ Equal keys are in one bucket, and rows that are stored alike have one hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from replctl.spark.data_type import element_type, storage_type
 from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.query import Query, query, union
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.values import Target, TargetColumn
 
 _FLOATS = ("float4", "float8")
 _BITS = 62
 
 
-def row_hash(columns: Sequence[TargetColumn], image: Callable[[int], str]) -> str:
+class HashedColumn(Protocol):
+    """A column of a table that is read, or of one that is written."""
+
+    @property
+    def attnum(self) -> int: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def typmod(self) -> int: ...
+
+
+def row_hash(columns: Sequence[HashedColumn], image: Callable[[int], str]) -> str:
     """Return SQL of a number of 64 bits that tells rows apart.
 
     Spark's hash passes over NULL, and joins arrays with what follows them: which values and
@@ -49,8 +62,8 @@ def _null_bits(values: Sequence[str]) -> str:
 
 
 def key_bucket(
-    target: Target,
-    columns: Sequence[TargetColumn],
+    key: Sequence[HashedColumn],
+    columns: Sequence[HashedColumn],
     image: Callable[[int], str],
     count: int,
 ) -> str:
@@ -59,14 +72,15 @@ def key_bucket(
     Rows that Spark calls equal are in one bucket, also where they are stored differently.
 
     Args:
+        key: the columns of the key.
         columns: those that are compared.
         image: the name of a column by its attnum.
         count: how many buckets there are.
     """
     values = [image(column.attnum) for column in columns]
-    if target.key:
+    if key:
         values = []
-        for column in map(target.column, target.key):
+        for column in key:
             stored = storage_type(column.type, column.typmod)
             values.append(normal_form(SqlValue(image(column.attnum), column.type, stored)).text)
     return f"CAST(pmod(xxhash64({', '.join(values) or '0'}), {count}L) AS INT)"
@@ -77,7 +91,7 @@ def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
 
     A join and not WHERE: Spark derives conditions on the columns of a later step from those on
     their sources, and without a key the bucket depends on all columns, so that each column doubles
-    how many conditions it derives.
+    how many conditions it derives.  The list is one literal: thousands take Spark longer to parse.
 
     Args:
         bucket: SQL of a row's bucket.
@@ -87,7 +101,8 @@ def in_buckets(rows: Query, bucket: str, buckets: Sequence[int]) -> Query:
     return query(
         f"SELECT all_rows.* FROM all_rows LEFT SEMI JOIN differing ON differing.bucket = {bucket}",
         all_rows=rows,
-        differing=f"SELECT explode(array({', '.join(map(str, buckets))})) AS bucket",
+        listed=f"SELECT explode(split('{','.join(map(str, buckets))}', ',')) AS bucket",
+        differing="SELECT CAST(bucket AS INT) AS bucket FROM listed",
     )
 
 

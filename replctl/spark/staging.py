@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from replctl.spark.engine import Engine
+    from replctl.spark.query import Query
 
 #: Up to so many rows come to this process, and go back to Spark as literals.
 SMALL = 2000
@@ -62,7 +63,7 @@ class Staged:
 @contextmanager
 def staged(
     engine: Engine,
-    query: str,
+    query: Query | str,
     columns: Sequence[StagedColumn],
     *,
     is_repeatable: bool = False,
@@ -101,25 +102,27 @@ def staged(
 
 
 @contextmanager
-def _kept(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> Iterator[tuple[str, int]]:
+def _kept(
+    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
+) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows, which Spark keeps when they are read for the first time, and how
     many it is known to have at least."""
     from pyspark import StorageLevel
 
-    frame = _projected(engine, query, columns)
-    with engine.running():
-        frame = frame.persist(StorageLevel.DISK_ONLY)
-    try:
-        with named_view(engine, frame) as view, engine.query_size.large(view):
-            yield view, 0
-    finally:
+    with _view_of(engine, query, columns) as view, engine.query_size.large(view):
+        engine.query_size.choose(engine.session, str(query))
         with engine.running():
-            frame.unpersist()
+            frame = engine.session.table(view).persist(StorageLevel.DISK_ONLY)
+        try:
+            yield view, 0
+        finally:
+            with engine.running():
+                frame.unpersist()
 
 
 @contextmanager
 def _shared(
-    engine: Engine, query: str, columns: Sequence[StagedColumn]
+    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows that all sessions have, and how many it has.  It is computed at
     once: the functions that it may call are a session's own."""
@@ -139,18 +142,73 @@ def _shared(
 
 @contextmanager
 def _repeated(
-    engine: Engine, query: str, columns: Sequence[StagedColumn]
+    engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
 ) -> Iterator[tuple[str, int]]:
     """Yield a view of many rows that are read again each time, and how many it is known to have at
     least."""
-    frame = _projected(engine, query, columns)
-    with named_view(engine, frame) as view, engine.query_size.large(view):
+    with _view_of(engine, query, columns) as view, engine.query_size.large(view):
         yield view, 0
 
 
-def _projected(engine: Engine, query: str, columns: Sequence[StagedColumn]) -> DataFrame:
+@contextmanager
+def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]) -> Iterator[str]:
+    """Yield a view of a query, in which its steps are views and not WITH.
+
+    Spark numbers all WITH of a statement from its beginning, and compares the numbers, too. So
+    where a statement has a WITH of its own, Spark does not find kept rows in it whose query has
+    one, and computes them again.
+    """
     names = ", ".join(column.name for column in columns)
-    return engine.sql(f"SELECT {names} FROM ({query})")
+    if isinstance(query, str):
+        with named_view(engine, engine.sql(f"SELECT {names} FROM ({query})")) as view:
+            yield view
+        return
+    with ExitStack() as stack:
+        with _Steps(engine) as steps:
+            rows = replace(query, select=f"SELECT {names} FROM ({query.select})")
+            view = stack.enter_context(named_view(engine, steps.frame(rows, {})))
+        yield view
+
+
+class _Steps:
+    """Steps of queries as views of the session, under their own names, while it is open."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._views: dict[str, DataFrame] = {}  # what is seen under a name now
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Steps:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        session = self._engine.session
+        with self._stack, self._engine.running():
+            for name in self._views:
+                session.catalog.dropTempView(name)
+
+    def frame(self, query: Query | str, outer: Mapping[str, DataFrame]) -> DataFrame:
+        """Return the rows of a query.
+
+        Args:
+            outer: the steps around it, which it may read.
+        """
+        seen = dict(outer)
+        if isinstance(query, str):
+            return self._read(query, seen)
+        for name, step in query.steps:
+            # With Connect a frame is its text, whose names may mean something else later
+            view = self._stack.enter_context(named_view(self._engine, self.frame(step, seen)))
+            seen[name] = self._engine.session.table(view)
+        return self._read(query.select, seen)
+
+    def _read(self, text: str, seen: Mapping[str, DataFrame]) -> DataFrame:
+        with self._engine.running():
+            for name, frame in seen.items():
+                if self._views.get(name) is not frame:  # an inner step may have the same name
+                    frame.createOrReplaceTempView(name)
+                    self._views[name] = frame
+        return self._engine.sql(text)
 
 
 def fetched(engine: Engine, rows: Staged) -> Staged:

@@ -245,6 +245,11 @@ class Target:
         """Return the column with that attnum."""
         return next(column for column in self.columns if column.attnum == attnum)
 
+    @property
+    def key_columns(self) -> list[TargetColumn]:
+        """The columns that identify a row."""
+        return [self.column(attnum) for attnum in self.key]
+
 
 @dataclass(frozen=True, slots=True)
 class SentColumn:
@@ -279,6 +284,7 @@ class FeedVersion:
         files: what is compared then; None: the whole table before and after.
         has_row_ids: rows on both sides have row ids, which pair them.
         run: feeds of one run can be read at once: nothing between them changes the metadata.
+        images: the view of the rows to compare, where they are computed (`narrowed_version`).
     """
 
     version: int
@@ -289,6 +295,7 @@ class FeedVersion:
     has_row_ids: bool = False
     run: int = 0
     first: int | None = None
+    images: str | None = None
 
     @property
     def before(self) -> int:

@@ -119,7 +119,7 @@ def compare(engine: Engine, sides: Sides, limit: int) -> Comparison:
     if not differing:
         return Comparison(int(published), int(copied))
     columns = difference_columns(sides)
-    with staged(engine, str(differences_query(sides, sorted(differing))), columns) as found:
+    with staged(engine, differences_query(sides, sorted(differing)), columns) as found:
         counts = engine.rows(
             f"SELECT kind, counts, count(*) FROM {found.view} GROUP BY kind, counts"
         )
@@ -142,7 +142,7 @@ def buckets_query(sides: Sides, count: int = BUCKETS) -> Query:
     return differing_buckets(
         _published(sides, []),
         _leaves(sides, []),
-        key_bucket(sides.target, sides.columns, _name, count),
+        key_bucket(sides.target.key_columns, sides.columns, _name, count),
         row_hash(sides.columns, _name),
     )
 
@@ -282,9 +282,8 @@ def _sides_in_buckets(sides: Sides, buckets: Sequence[int]) -> Query:
     """Return the rows of both in some buckets."""
     if len(buckets) > _MANY_BUCKETS:
         return _sides(sides)
-    return in_buckets(
-        _sides(sides), key_bucket(sides.target, sides.columns, _name, BUCKETS), buckets
-    )
+    bucket = key_bucket(sides.target.key_columns, sides.columns, _name, BUCKETS)
+    return in_buckets(_sides(sides), bucket, buckets)
 
 
 # ---------------------------------------------------------------------------------------------
