@@ -109,19 +109,25 @@ class BatchPart:
             if (name := (item.relation.schema, item.relation.name)) in self.families
         }
 
-    def works(self, done: Mapping[int, int | None], stack: ExitStack) -> list[TableWork]:
+    def works(
+        self,
+        done: Mapping[int, int | None],
+        stack: ExitStack,
+        locked: Mapping[int, int | None] | None = None,
+    ) -> list[TableWork]:
         """Return what is going to be written into each table.
 
         Args:
             done: tables into which it is written already, each with its version before that.
             stack: keeps the outcomes.
+            locked: the versions that the tables had when they were locked, if they are.
 
         Raises:
             ReplicationConflict: a change does not fit.
         """
         found = side_by_side(
             [
-                (item.lane, partial(self._work, item, start, done, stack))
+                (item.lane, partial(self._work, item, start, done, locked or {}, stack))
                 for item, start in self._changes
                 if (item.relation.schema, item.relation.name) in self.families
             ],
@@ -135,6 +141,7 @@ class BatchPart:
         item: RelationChanges,
         start: int,
         done: Mapping[int, int | None],
+        locked: Mapping[int, int | None],
         stack: ExitStack,
     ) -> TableWork | None:
         root, family = self.families[item.relation.schema, item.relation.name]
@@ -148,6 +155,7 @@ class BatchPart:
                 done,
                 is_emptied=start > self._first,
                 is_trial=self._is_trial,
+                locked_versions=locked,
             )
             if not self._is_begun:
                 table.denied_actions = self._relations.denied_actions(root, family)

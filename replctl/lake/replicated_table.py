@@ -21,7 +21,7 @@ from replctl.lake.commit_log import commits_since
 from replctl.lake.delta_log import applied_step, latest_version
 from replctl.lake.row_description import RowReader
 from replctl.lake.table_state import table_state
-from replctl.lake.target import check_updatable, enums_of, replication_target
+from replctl.lake.target import check_updatable, enums_of, pinned, replication_target
 from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
 from replctl.replication.conflict import ConflictType, ReplicationConflict
@@ -54,6 +54,7 @@ class ReplicatedTable:
         is_trial: what comes of the changes is not going to be written: no values are taken from
             sequences for it.
         versions: of tables that are read at a version, by OID; the others are read as they are.
+        locked_versions: the versions that tables had when they were locked, by OID.
         target, sent: the table and the published columns, as Spark's jobs know them.
 
     Raises:
@@ -71,6 +72,7 @@ class ReplicatedTable:
     denied_actions: Mapping[str, PostgresError] = field(default_factory=dict)
     is_trial: bool = False
     versions: Mapping[int, int | None] = field(default_factory=dict)
+    locked_versions: Mapping[int, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         read = {**self.versions, **self.done}
@@ -182,6 +184,8 @@ class ReplicatedTable:
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
             target = self._with_taken_values(lambda: engine.count_rows(added))
+            if not converted.is_small:
+                target = pinned(target, self.locked_versions)
             with engine.outcome(target, converted, summary) as outcome:
                 self._check(outcome, others, first=first)  # conflicts of the key are in the outcome
                 yield outcome

@@ -691,7 +691,7 @@ class LakeSubscriber:
             if unfinished is not None:
                 take_over(self._session, unfinished.xid, targets)
             done = written_leaves(self._session, tables, targets, self._check.application)
-            works = part.works(done, stack)
+            works = part.works(done, stack, locked.versions)
             conflicts: Counter[ConflictType] = Counter()
             for work in works:
                 conflicts.update(work.missing)

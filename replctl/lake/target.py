@@ -264,6 +264,25 @@ def _columns(root: Relation, own: Relation) -> tuple[tuple[str, int], ...]:
     return tuple((names[c.attnum], attnums[c.name]) for c in own.columns if c.attnum in names)
 
 
+def pinned(target: Target, versions: Mapping[int, int | None]) -> Target:
+    """Return a target whose rows are read at the versions of its tables.
+
+    After MERGE, Spark plans each kept query of the written table again, which takes seconds where
+    many rows are kept. It does not take a table at a version for the table itself.
+
+    Args:
+        versions: by OID; tables without one, or with another one already, stay.
+    """
+
+    def at_version(leaf: Leaf) -> Leaf:
+        version = versions.get(leaf.relid)
+        if version is None or leaf.source.location is None or leaf.source.version is not None:
+            return leaf
+        return replace(leaf, source=replace(leaf.source, version=version))
+
+    return replace(target, leaves=tuple(map(at_version, target.leaves)))
+
+
 def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:
     if leaf.relid not in versions:
         return leaf
