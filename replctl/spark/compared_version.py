@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from replctl.spark.data_type import quote
 from replctl.spark.delta_table import scan
-from replctl.spark.normal_form import stored_form
+from replctl.spark.normal_form import is_stored_alike, stored_form
 from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
+#: The sides of the rows of `FeedVersion.images`.
+BEFORE, AFTER = -1, 1
 
 
 def source_at(source: TableSource, version: int) -> TableSource:
@@ -40,7 +42,7 @@ def compared_sql(source: TableSource, version: FeedVersion, place: str) -> str:
     Args:
         place: SQL of the place of a row in the version.
     """
-    before, after = _sides(source, version)
+    before, after = sides(source, version)
     shown = [("kind", "kind"), (place, "place"), *((f"c{c.attnum}",) * 2 for c in source.columns)]
     head = f"SELECT {version.version}L AS version, {selected(shown)}"
     if before is None or after is None:
@@ -57,7 +59,7 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
         Pairs (version, place, kind U, o, n), None where there are none; and images, as
         `compared_sql`.
     """
-    before, after = _sides(replace(source, has_row_tracking=True), version, with_row_id=True)
+    before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
     if before is None or after is None:
         return None, compared_sql(source, version, "0L")
     old, new = row_value(source, "r"), row_value(source, "a")
@@ -109,27 +111,35 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
     """Return whether two rows r and a are stored alike."""
-    tests = [
-        f"{stored_form(c.type, f'r.c{c.attnum}')} <=> {stored_form(c.type, f'a.c{c.attnum}')}"
-        for c in columns
-    ]
+    tests = [is_stored_alike(c.type, f"r.c{c.attnum}", f"a.c{c.attnum}") for c in columns]
     return " AND ".join(tests) or "TRUE"
 
 
-def _sides(
+def sides(
     source: TableSource, version: FeedVersion, *, with_row_id: bool = False
 ) -> tuple[Query | None, Query | None]:
     """Return the rows before and after a version, all or those of the files that changed; None
     where there are none."""
     files = version.files
+    if version.images is not None:
+        names = [f"c{column.attnum}" for column in source.columns] or [_NO_VALUES]
+        names += ["row_id"] if with_row_id else []
+        kept = [
+            Query(
+                f"SELECT {', '.join(names)} FROM {version.images} WHERE side = {side}",
+                views=frozenset({version.images}),
+            )
+            for side in (BEFORE, AFTER)
+        ]
+        return kept[0], kept[1]
     old, new = source_at(source, version.before), source_at(source, version.version)
-    sides: list[TableSource | None] = [old if version.before >= 0 else None, new]
+    read: list[TableSource | None] = [old if version.before >= 0 else None, new]
     if files is not None:
-        sides = [
+        read = [
             None if place is None else replace(side, location=place, version=None)
             for side, place in ((old, files.before), (new, files.after))
         ]
     before, after = (
-        None if side is None else table_rows(side, with_row_id=with_row_id) for side in sides
+        None if side is None else table_rows(side, with_row_id=with_row_id) for side in read
     )
     return before, after

@@ -44,6 +44,7 @@ from replctl.spark.errors import HostNotReached, translated
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.merge import LeafChange, WritePath
+from replctl.spark.narrowed_version import narrowed
 from replctl.spark.outcome import Outcome, Problem, earliest_problem, first_problem
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
@@ -497,11 +498,14 @@ class Engine:
             feeds: what others read, too.
         """
         with ExitStack() as stack:
-            pairs = [
-                None if feeds is None else stack.enter_context(feeds.pairs(self, source, count))
-                for source in sources
-            ]
-            query = " UNION ALL ".join(map(changes_sql, sources, pairs))
+            if feeds is None:
+                narrow = [stack.enter_context(narrowed(self, source, count)) for source in sources]
+                query = " UNION ALL ".join(map(changes_sql, narrow))
+            else:
+                pairs = [
+                    stack.enter_context(feeds.pairs(self, source, count)) for source in sources
+                ]
+                query = " UNION ALL ".join(map(changes_sql, sources, pairs))
             columns = _change_columns(sent)
             is_many = count > SMALL if feeds is None else None
             yield stack.enter_context(staged(self, query, columns, is_many=is_many))

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.spark.change_data_feed import paired_columns_sql, pairs_of_columns_sql, pairs_sql
+from replctl.spark.narrowed_version import narrowed
 from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged
 from replctl.spark.values import ChangeSource
 
@@ -66,9 +67,10 @@ class SharedFeeds:
                     for column in source.columns
                     for image in "on"
                 ]
-                query = paired_columns_sql(source, pairs_sql(change_source))
-                is_many = count > SMALL
-                self._read[feed] = self._stack.enter_context(
-                    staged(engine, query, columns, is_many=is_many, is_shared=True)
-                )
+                with narrowed(engine, change_source, count) as narrow:
+                    query = paired_columns_sql(source, pairs_sql(narrow))
+                    is_many = count > SMALL
+                    self._read[feed] = self._stack.enter_context(
+                        staged(engine, query, columns, is_many=is_many, is_shared=True)
+                    )
             return self._read[feed]

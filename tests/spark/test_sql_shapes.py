@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +39,7 @@ from replctl.spark import (
     accepts_sql,
     copied_sql,
     merge,
+    narrowed_version,
     replicated_change,
     scan,
     uniqueness,
@@ -61,6 +63,7 @@ from replctl.spark.outcome import (
     violation_sql,
 )
 from replctl.spark.partition import leaf_number_sql
+from replctl.spark.query import Query
 from replctl.spark.replicated_change import ChangeSummary
 from replctl.spark.staging import Staged
 from replctl.spark.values import ChangedFiles
@@ -123,6 +126,17 @@ def change_source(
 def target_column(attnum: int, name: str, type_: str, **more: Any) -> TargetColumn:
     given = {"typmod": -1, "not_null": False, "sent": attnum}
     return TargetColumn(attnum, name, type_, **{**given, **more})
+
+
+#: A version that wrote all files again.
+REWRITTEN = FeedVersion(7, 1, is_compared=True, has_row_ids=True)
+
+
+def rewritten() -> tuple[ChangeSource, tuple[Query, Query]]:
+    source = change_source(versions=(REWRITTEN,))
+    compared = narrowed_version.both_sides(source, REWRITTEN)
+    assert compared is not None
+    return source, compared
 
 
 PLAIN = Target(
@@ -398,6 +412,15 @@ SHAPES: dict[str, Callable[[], str]] = {
             ),
             published=(1, 2, 7),
         )
+    ),
+    "buckets of a rewritten table that differ": lambda: str(
+        narrowed_version.buckets_query(*rewritten())
+    ),
+    "rows of a rewritten table in buckets that differ": lambda: str(
+        narrowed_version.images_query(*rewritten(), [3, 9])
+    ),
+    "changes of a rewritten table": lambda: changes_sql(
+        change_source(versions=(replace(REWRITTEN, images="images"),))
     ),
     "changes before and after the metadata changed": lambda: changes_sql(
         change_source(
