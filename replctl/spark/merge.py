@@ -14,6 +14,7 @@ from replctl.record import dataclass
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
+from replctl.spark.normal_form import is_stored_alike, stored_form
 from replctl.spark.outcome import Matching, Outcome
 from replctl.spark.staging import SMALL, Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
@@ -211,20 +212,26 @@ def _multiset_merge(
 def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
-    """MERGE by all columns before; equal rows become equal rows.  Rows that move away are deleted,
-    those that come from another leaf are inserted, each for itself."""
-    view, attnums = outcome.rows.view, [column.attnum for column in outcome.target.columns]
-    before = ", ".join(f"o{attnum}" for attnum in attnums) or "1"
+    """MERGE by all columns before; rows that are stored alike become rows that are.  Rows that move
+    away are deleted, those that come from another leaf are inserted, each for itself."""
+    view, own = outcome.rows.view, outcome.target.columns
+    attnums = [column.attnum for column in own]
+    forms = ", ".join(stored_form(c.type, f"o{c.attnum}") for c in own) or "1"
+    before = ", ".join(_grouped_value(c.type, f"o{c.attnum}") for c in own) or "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
     both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums) or ", 1"
     leaf_op = f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
     source = (
         f"SELECT {leaf_op} AS leaf_op, {before}{after} FROM {view} WHERE old_leaf = {number}"
-        f" AND op <> 'I' GROUP BY {leaf_op}, {before}"
+        f" AND op <> 'I' GROUP BY {leaf_op}, {forms}"
         f" UNION ALL SELECT 'I'{both} FROM {view} WHERE new_leaf = {number}"
         f" AND NOT (old_leaf <=> {number})"
     )
-    equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.o{a}" for a in attnums) or "TRUE"
+    equal = " AND ".join(
+        is_stored_alike(c.type, f"t.{_stored_name(columns, c.attnum)}", f"s.o{c.attnum}")
+        for c in own
+    )
+    equal = equal or "TRUE"
     assignments = ", ".join(_assigned(outcome, columns)) or "t.`_` = NULL"
     return (
         f"MERGE INTO {table_name(location)} t USING ({source}) s ON s.leaf_op <> 'I' AND {equal}"
@@ -232,6 +239,11 @@ def _whole_row_merge(
         f" WHEN MATCHED THEN UPDATE SET {assignments}"
         f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(outcome, columns)}"
     )
+
+
+def _grouped_value(type_name: str, value: str) -> str:
+    """Return a value of a group by its stored form."""
+    return value if stored_form(type_name, value) == value else f"any_value({value}) AS {value}"
 
 
 _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from replctl.spark.normal_form import is_stored_alike
 from replctl.spark.outcome import (
     Outcome,
     Problem,
@@ -127,14 +128,16 @@ def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
     existing = existing_rows_sql(target, conditions)
     match outcome.matching:
         case "key" if target.key:
-            pairs = [(f"t.c{k}", f"v.k{i}") for i, k in enumerate(target.key, start=1)]
+            alike = [f"t.c{k} <=> v.k{i}" for i, k in enumerate(target.key, start=1)]
         case "sent columns":
             sent = [column.attnum for column in target.columns if column.sent is not None]
-            pairs = [(f"t.c{x}", f"v.w{x}") for x in sent]
+            alike = [f"t.c{x} <=> v.w{x}" for x in sent]
         case "whole row":
-            pairs = [(f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns]
+            alike = [
+                is_stored_alike(c.type, f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns
+            ]
         case _:
             return existing
-    is_same = " AND ".join(f"{stored} <=> {old}" for stored, old in pairs)
+    is_same = " AND ".join(alike)
     gone = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
     return f"SELECT t.* FROM ({existing}) t LEFT ANTI JOIN ({gone}) v ON {is_same}"
