@@ -216,6 +216,9 @@ def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> 
     Args:
         skip_lsn: that of the transaction to skip, if there is one: the first may be it.
     """
+    if len(batch.transactions) == 1:  # nothing to be kept apart, so no need to look at the rows
+        yield Group(batch.transactions)
+        return
     isolated = subscriber.isolated_positions(batch)
     isolated |= {truncation.position for truncation in batch.truncations}
     pending: list[RemoteTransaction] = []

@@ -12,7 +12,7 @@ from replctl.catalog.apply_batch import ApplyBatch
 from replctl.catalog.commit_digest import LogPosition
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import IoError, PostgresError, UniqueViolation
-from replctl.replication.apply import catch_up
+from replctl.replication.apply import catch_up, groups
 from replctl.replication.conflict import ConflictType, ReplicationConflict
 from replctl.replication.node import (
     ChangeBatch,
@@ -191,3 +191,32 @@ def test_the_hint_of_a_key_that_is_there_twice(*, has_other_writers: bool) -> No
         " TABLE public.t;"
     )
     assert error.hint == (expected if has_other_writers else None)
+
+
+class _Isolating(_Subscriber):
+    """It has to apply some positions by themselves, and says when it is asked for them."""
+
+    def __init__(self, *isolated: int) -> None:
+        super().__init__()
+        self.isolated, self.asked = set(isolated), 0
+
+    def isolated_positions(self, _batch: object) -> set[int]:
+        self.asked += 1
+        return set(self.isolated)
+
+
+@pytest.mark.parametrize(
+    ("last", "isolated", "grouped", "asked"),
+    [
+        (3, (), [[1, 2, 3]], 1),
+        (3, (2,), [[1], [2], [3]], 1),
+        (3, (3,), [[1, 2], [3]], 1),
+        (1, (1,), [[1]], 0),  # its rows are not looked at
+    ],
+)
+def test_groups(last: int, isolated: tuple[int, ...], grouped: list[list[int]], asked: int) -> None:
+    subscriber = _Isolating(*isolated)
+    with _Publisher().changes(None, 0, last) as batch:
+        found = list(groups(cast("Subscriber", subscriber), batch))
+    assert [[item.first for item in group.transactions] for group in found] == grouped
+    assert subscriber.asked == asked
