@@ -14,6 +14,7 @@ from replctl.spark.data_type import quote
 from replctl.spark.delta_table import scan
 from replctl.spark.normal_form import is_stored_alike, stored_form
 from replctl.spark.query import Query, query, selected, table_rows
+from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
 
 #: What stands for the values of a row without columns.
@@ -62,25 +63,39 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
     before, after = sides(replace(source, has_row_tracking=True), version, with_row_id=True)
     if before is None or after is None:
         return None, compared_sql(source, version, "0L")
-    old, new = row_value(source, "r"), row_value(source, "a")
-    moved = query(
-        f"SELECT {version.version}L AS version, a.row_id AS place, 'U' AS kind, {old} AS o,"
-        f" {new} AS n FROM removed r JOIN added a ON r.row_id = a.row_id"
-        f" WHERE NOT ({_is_alike(source.columns)})",
+    columns, row = source.columns, row_value(source)
+    shared_row = raise_error_sql(
+        "XX001",
+        f'Delta table "{source.location}" has several rows with one row ID in version'
+        f" {version.version}",
+    )
+    rows = query(
+        f"SELECT row_id, if(old_count > 1 OR new_count > 1, {shared_row}, o) AS o, n FROM counted",
         removed=before,
         added=after,
+        images=f"SELECT {BEFORE} AS side, row_id, {row} AS image FROM removed"
+        f" UNION ALL SELECT {AFTER} AS side, row_id, {row} AS image FROM added",
+        counted="SELECT row_id,"
+        f" any_value(image) FILTER (WHERE side = {BEFORE}) AS o,"
+        f" any_value(image) FILTER (WHERE side = {AFTER}) AS n,"
+        f" count_if(side = {BEFORE}) AS old_count, count_if(side = {AFTER}) AS new_count"
+        " FROM images GROUP BY row_id",
+    )
+    moved = query(
+        f"SELECT {version.version}L AS version, row_id AS place, 'U' AS kind, o, n FROM rows"
+        f" WHERE o IS NOT NULL AND n IS NOT NULL AND NOT ({_is_alike(columns)})",
+        rows=rows,
     )
     others = query(
         "SELECT * FROM others",
-        removed=before,
-        added=after,
+        rows=rows,
         others=_differences(
             source,
-            "SELECT r.* FROM removed r LEFT ANTI JOIN added a ON r.row_id = a.row_id",
-            "SELECT a.* FROM added a LEFT ANTI JOIN removed r ON a.row_id = r.row_id",
+            "SELECT o.* FROM rows WHERE n IS NULL",
+            "SELECT n.* FROM rows WHERE o IS NULL",
         ),
     )
-    shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in source.columns)]
+    shown = ["kind", "0L AS place", *(f"c{column.attnum}" for column in columns)]
     images = f"SELECT {version.version}L AS version, {', '.join(shown)} FROM ({others})"
     return f"SELECT * FROM ({moved})", images
 
@@ -110,8 +125,8 @@ def _differences(source: TableSource, before: Query | str, after: Query | str) -
 
 
 def _is_alike(columns: Sequence[TableColumn]) -> str:
-    """Return whether two rows r and a are stored alike."""
-    tests = [is_stored_alike(c.type, f"r.c{c.attnum}", f"a.c{c.attnum}") for c in columns]
+    """Return SQL of whether two rows o and n are stored alike."""
+    tests = [is_stored_alike(c.type, f"o.c{c.attnum}", f"n.c{c.attnum}") for c in columns]
     return " AND ".join(tests) or "TRUE"
 
 

@@ -1,0 +1,75 @@
+"""Rows of two sides of a version, paired by row id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replctl.errors import DataCorrupted
+from replctl.spark import ChangeSource, FeedVersion, TableColumn, TableSource
+from replctl.spark.change_data_feed import pairs_sql
+from replctl.spark.staging import named_view
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+pytestmark = pytest.mark.spark
+
+_COLUMNS = (TableColumn(1, "int4", -1, "id"), TableColumn(2, "float8", -1, "f"))
+#: A row before or after: row id, id, f.
+Row = tuple[int, str, str]
+
+
+def _pairs(engine: Engine, before: list[Row], after: list[Row], key: tuple[int, ...]) -> list[str]:
+    rows = [(-1, *row) for row in before] + [(1, *row) for row in after]
+    values = ", ".join(f"({s}, {r}L, {i}, double('{f}'))" for s, r, i, f in rows)
+    frame = engine.sql(f"SELECT * FROM VALUES {values} AS images(side, row_id, c1, c2)")
+    with named_view(engine, frame) as view:
+        version = FeedVersion(7, 1, is_compared=True, has_row_ids=True, images=view)
+        source = ChangeSource(
+            "public.t", TableSource("/t", _COLUMNS), (version,), key, ("id",) * len(key), (1, 2), {}
+        )
+        shown = "concat_ws(' ', kind, o.c1, o.c2, '->', n.c1, n.c2)"
+        return sorted(text for (text,) in engine.rows(f"SELECT {shown} FROM ({pairs_sql(source)})"))
+
+
+@pytest.mark.parametrize("key", [(1,), ()])
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([(1, "1", "0")], [(1, "1", "0")], []),
+        ([(1, "1", "0")], [(1, "1", "-0")], ["U 1 0.0 -> 1 -0.0"]),
+        ([(1, "1", "0")], [(1, "2", "0")], ["U 1 0.0 -> 2 0.0"]),
+        ([(1, "1", "0")], [(9, "1", "0")], []),  # written again
+        ([(1, "1", "0"), (2, "2", "0")], [(1, "2", "0"), (2, "1", "0")],
+         ["U 1 0.0 -> 2 0.0", "U 2 0.0 -> 1 0.0"]),
+        ([(1, "1", "0"), (2, "2", "1")], [(3, "1", "0")], ["D 2 1.0 ->"]),
+        ([(1, "1", "0")], [(1, "1", "0"), (2, "NULL", "NaN")], None),
+    ],
+)  # fmt: skip
+def test_pairs(
+    engine: Engine,
+    before: list[Row],
+    after: list[Row],
+    expected: list[str] | None,
+    key: tuple[int, ...],
+) -> None:
+    if expected is None:  # NULL is no key
+        if key:
+            with pytest.raises(Exception, match="a row without a key"):
+                _pairs(engine, before, after, key)
+            return
+        expected = ["I -> NaN"]
+    assert _pairs(engine, before, after, key) == expected
+
+
+def test_rows_that_nothing_pairs_are_paired_by_key(engine: Engine) -> None:
+    before, after = [(1, "1", "0")], [(9, "1", "5")]
+    assert _pairs(engine, before, after, (1,)) == ["U 1 0.0 -> 1 5.0"]
+    assert _pairs(engine, before, after, ()) == ["D 1 0.0 ->", "I -> 1 5.0"]
+
+
+def test_a_row_id_that_rows_share_is_an_error(engine: Engine) -> None:
+    with pytest.raises(DataCorrupted, match="several rows with one row ID in version 7"):
+        _pairs(engine, [(1, "1", "0"), (1, "2", "0")], [(2, "1", "0")], (1,))
