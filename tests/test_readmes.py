@@ -12,7 +12,13 @@ _FOLDERS = [
     path.parent
     for path in sorted((_ROOT / "replctl").glob("*/__init__.py"))
 ]  # fmt: skip
-_READMES = sorted([*(_ROOT / "replctl").rglob("README.md"), *(_ROOT / "tests").glob("README.md")])
+_READMES = sorted(
+    [
+        *(_ROOT / "replctl").rglob("README.md"),
+        *(_ROOT / "tests").glob("README.md"),
+        _ROOT / "CONTRIBUTING.md",
+    ]
+)
 _PATH = re.compile(r"`([\w./-]+\.(?:py|lark|md|tsv|txt))`")
 
 
