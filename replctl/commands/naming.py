@@ -2,8 +2,8 @@
 say.
 
 PostgreSQL's RangeVarGetAndCheckCreationNamespace() in namespace.c; makeObjectName(),
-ChooseRelationName()
-and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in pg_constraint.c.
+ChooseRelationName() and ChooseIndexName() in indexcmds.c; ChooseConstraintName() in
+pg_constraint.c.
 """
 
 from __future__ import annotations

@@ -97,8 +97,7 @@ def _key_attnum(ddl: Ddl, relation: Relation, element: ast.PartitionElem, strate
     if not has_class(CastPaths(ddl.environment), column.type):
         raise UndefinedObject(
             f"data type {ddl.environment.format_type(column.type)} has no default operator class"
-            f" for"
-            f' access method "{method}"',
+            f' for access method "{method}"',
             hint=f"You must specify a {method} operator class or define a default {method} operator"
             " class for the data type.",
         )

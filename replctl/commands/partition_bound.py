@@ -197,16 +197,14 @@ def _hash_overlap(
         raise InvalidObjectDefinition(
             rule,
             detail=f"The new modulus {bound.modulus} is not divisible by {other.modulus}, the"
-            f" modulus"
-            f' of existing partition "{name}".',
+            f' modulus of existing partition "{name}".',
         )
     if after and after[0][1].modulus % bound.modulus:
         name, other = after[0]
         raise InvalidObjectDefinition(
             rule,
             detail=f"The new modulus {bound.modulus} is not a factor of {other.modulus}, the"
-            f" modulus"
-            f' of existing partition "{name}".',
+            f' modulus of existing partition "{name}".',
         )
     for name, other in ordered:
         smaller = min(other.modulus, bound.modulus)

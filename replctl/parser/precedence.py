@@ -1,10 +1,9 @@
 """Operators by precedence, as gram.y declares it: the LALR grammar only says how operands and
 operators follow.
 
-PostgreSQL's parser compares the operator that is complete with the one that comes next.  What a
-table of
-rules for each level could not say, falls out of that: `a IS NULL = b` is (a IS NULL) = b,
-`a = NOT b = c` is a = (NOT (b = c)), `a < b < c` is an error at the second `<`.
+PostgreSQL's parser compares the operator that is complete with the one that comes next.  This also
+decides what a table of rules for each level could not say: `a IS NULL = b` is (a IS NULL) = b,
+`a = NOT b = c` is a = (NOT (b = c)), and `a < b < c` is an error at the second `<`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Text to tokens, as PostgreSQL's scan.l and base_yylex do it.
 
-The lexer is Lark's: the grammar's string terminals are its keywords and punctuation, everything
-else
-(names, strings, numbers, operators) is recognised here.  Section 4.1 of PostgreSQL's documentation.
+The lexer is Lark's: the grammar's string terminals are its keywords and punctuation.  Everything
+else (names, strings, numbers, operators) is recognised here.
+
+Section 4.1 of PostgreSQL's documentation.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 cache keeps them.
 
 What is kept is less than Lark's own cache holds, and is read ten times as fast: the table, with
-every
-row and entry once, and the rules, from which Lark makes the callbacks.
+every row and entry once, and the rules, from which Lark makes the callbacks.
 """
 
 from __future__ import annotations

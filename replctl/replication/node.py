@@ -1,8 +1,8 @@
 """The two ends of a subscription, and what they exchange.
 
 A database of a cluster is a node of both kinds (replctl.lake); a PostgreSQL server will be another.
- Rows stay where they are computed: what passes between the nodes is a handle (`Rows`) that only the
- engine knows.
+Rows stay where they are computed: what passes between the nodes is a handle (`Rows`) that only the
+engine knows.
 """
 
 from __future__ import annotations

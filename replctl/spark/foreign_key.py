@@ -49,9 +49,8 @@ def first_broken_reference(
     gone = ", ".join(f"{name} AS x{attnum}" for attnum, name in old.items())
     kept = " AND ".join(f"a.w{attnum} = g.x{attnum}" for attnum in reference.columns)
     removed = (
-        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g LEFT ANTI"
-        " JOIN"
-        f" (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
+        f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
+        f" LEFT ANTI JOIN (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
     )
     referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)
     if reference.is_own and key:

@@ -98,11 +98,9 @@ AExprKind: TypeAlias = Literal[
 class AExpr(Node):
     """An operator or an operator-like construct (A_Expr).
 
-    `name` is the operator's name, qualified by OPERATOR(schema.op); for `in` it is = or <>, for
-    `like`,
-    `ilike`, `similar` the operator that they stand for (~~, !~~, ~~*, !~~*, ~, !~).  `right` is
-    a tuple
-    for `in` and the betweens.  `left` is None for a prefix operator.
+    `name` is the operator's name, qualified by OPERATOR(schema.op).  For `in` it is = or <>; for
+    `like`, `ilike` and `similar` it is the operator that they stand for (~~, !~~, ~~*, !~~*, ~,
+    !~).  `right` is a tuple for `in` and the betweens.  `left` is None for a prefix operator.
     """
 
     kind: AExprKind
