@@ -36,7 +36,7 @@ def engine() -> Engine:
 
 
 def opened_engine() -> Engine:
-    """As the fixture."""
+    """Return the engine of the fixture."""
     if _REMOTE:
         return open_engine(SparkConf(remote=_REMOTE))
     return open_engine(SparkConf(master=_MASTER, properties=tuple(_PROPERTIES.items())))

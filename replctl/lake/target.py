@@ -273,14 +273,11 @@ def pinned(target: Target, versions: Mapping[int, int | None]) -> Target:
     Args:
         versions: by OID; tables without one, or with another one already, stay.
     """
-
-    def at_version(leaf: Leaf) -> Leaf:
-        version = versions.get(leaf.relid)
-        if version is None or leaf.source.location is None or leaf.source.version is not None:
-            return leaf
-        return replace(leaf, source=replace(leaf.source, version=version))
-
-    return replace(target, leaves=tuple(map(at_version, target.leaves)))
+    known = {relid: version for relid, version in versions.items() if version is not None}
+    leaves = (
+        _at_version(leaf, known) if leaf.source.version is None else leaf for leaf in target.leaves
+    )
+    return replace(target, leaves=tuple(leaves))
 
 
 def _at_version(leaf: Leaf, versions: Mapping[int, int | None]) -> Leaf:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from replctl.spark.data_type import quote
 from replctl.spark.delta_table import scan
-from replctl.spark.normal_form import is_stored_alike, stored_form
+from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
 from replctl.spark.query import Query, query, selected, table_rows
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.values import FeedVersion, TableColumn, TableSource
@@ -102,11 +102,10 @@ def pairs_by_row_id(source: TableSource, version: FeedVersion) -> tuple[str | No
 
 def _differences(source: TableSource, before: Query | str, after: Query | str) -> Query:
     """Return the rows that only one side has: kind, and c<attnum>."""
-    forms = {f"c{c.attnum}": stored_form(c.type, f"c{c.attnum}") for c in source.columns}
-    groups = ", ".join(forms.values())
-    # What is not grouped by itself is one of the values of its group, all of which are alike
-    kept = [(name if form == name else f"any_value({name})", name) for name, form in forms.items()]
-    names = ", ".join(forms) or _NO_VALUES
+    types = {f"c{column.attnum}": column.type for column in source.columns}
+    groups = ", ".join(stored_form(type_, name) for name, type_ in types.items())
+    kept = [(grouped_value(type_, name), name) for name, type_ in types.items()]
+    names = ", ".join(types) or _NO_VALUES
     copies = "explode(array_repeat(0, abs(surplus))) copies AS copy"
     return query(
         f"SELECT kind, {names} FROM surpluses LATERAL VIEW {copies}",

@@ -14,8 +14,9 @@ from replctl.record import dataclass
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
-from replctl.spark.normal_form import is_stored_alike, stored_form
+from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
 from replctl.spark.outcome import Matching, Outcome
+from replctl.spark.query import selected
 from replctl.spark.staging import SMALL, Staged
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 
@@ -217,7 +218,8 @@ def _whole_row_merge(
     view, own = outcome.rows.view, outcome.target.columns
     attnums = [column.attnum for column in own]
     forms = ", ".join(stored_form(c.type, f"o{c.attnum}") for c in own) or "1"
-    before = ", ".join(_grouped_value(c.type, f"o{c.attnum}") for c in own) or "1"
+    names = [(grouped_value(c.type, f"o{c.attnum}"), f"o{c.attnum}") for c in own]
+    before = selected(names) if names else "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
     both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums) or ", 1"
     leaf_op = f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
@@ -239,11 +241,6 @@ def _whole_row_merge(
         f" WHEN MATCHED THEN UPDATE SET {assignments}"
         f" WHEN NOT MATCHED AND s.leaf_op = 'I' THEN {_insert(outcome, columns)}"
     )
-
-
-def _grouped_value(type_name: str, value: str) -> str:
-    """Return a value of a group by its stored form."""
-    return value if stored_form(type_name, value) == value else f"any_value({value}) AS {value}"
 
 
 _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], str]] = {

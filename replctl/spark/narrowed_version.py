@@ -74,7 +74,7 @@ def _images(
     rows = images_query(change_source, compared, sorted(buckets))
     expected = (after_count + before_count) * len(buckets) // _BUCKETS
     is_many = True if expected > SMALL else None
-    kept = staged(engine, rows, columns, is_many=is_many, is_shared=True)
+    kept = staged(engine, rows, columns, is_many=is_many)
     return stack.enter_context(kept).view
 
 

@@ -89,6 +89,11 @@ def stored_form(type_name: str, value: str) -> str:
     return value
 
 
+def grouped_value(type_name: str, value: str) -> str:
+    """Return SQL of a value of a group by its stored form, in which all values are alike."""
+    return value if stored_form(type_name, value) == value else f"any_value({value})"
+
+
 def is_stored_alike(type_name: str, one: str, other: str) -> str:
     """Return SQL of whether two values of a type are stored alike, NULL and NULL too."""
     return f"{stored_form(type_name, one)} <=> {stored_form(type_name, other)}"

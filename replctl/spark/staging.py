@@ -110,7 +110,6 @@ def _kept(
     from pyspark import StorageLevel
 
     with _view_of(engine, query, columns) as view, engine.query_size.large(view):
-        engine.query_size.choose(engine.session, str(query))
         with engine.running():
             frame = engine.session.table(view).persist(StorageLevel.DISK_ONLY)
         try:
@@ -167,6 +166,7 @@ def _view_of(engine: Engine, query: Query | str, columns: Sequence[StagedColumn]
         with _Steps(engine) as steps:
             rows = replace(query, select=f"SELECT {names} FROM ({query.select})")
             view = stack.enter_context(named_view(engine, steps.frame(rows, {})))
+        engine.query_size.choose(engine.session, str(query))  # the last step may read no table
         yield view
 
 
