@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.commands.ddl import Ddl
 from replctl.commands.define import get_boolean
@@ -89,7 +90,7 @@ def _set(session: Session, relation: Relation, properties: dict[str, str]) -> in
     check_uniform(relation, lambda name: session.engine().has_class(name))
     location = storage_of(relation).location
     before = delta_settings(location)
-    session.engine().set_properties(location, properties)
+    spark.jobs.set_properties(session.engine(), location, properties)
     after = delta_settings(location)
     for name in sorted(after):
         if before.get(name) != after[name]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import groupby
 from math import ceil
 
+from replctl import spark
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_type import type_oid
 from replctl.catalog.pg_wal import (
@@ -240,7 +241,7 @@ class _Batch:
         place = self._session.engine().place_log
         source = change_source(table.published, chosen_feeds(relation, versions, place))
         sent = [SentColumn(c.name, c.type, c.typmod) for c in table.decoded.columns]
-        for lsn, word, *values in self._session.engine().listed_changes(source, sent):
+        for lsn, word, *values in spark.jobs.listed_changes(self._session.engine(), source, sent):
             action = Action(word)
             old, new = tuple(values[: len(sent)]), tuple(values[len(sent) :])
             yield RowChange(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, pairwise
 
+from replctl import spark
 from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
 from replctl.catalog.pg_class import (
     Relation,
@@ -657,7 +658,9 @@ class LakePublisher:
         with ExitStack() as stack:
             try:
                 rows = stack.enter_context(
-                    self._session.engine().decoded(sources, _sent(remote), count, self._feeds)
+                    spark.jobs.decoded(
+                        self._session.engine(), sources, _sent(remote), count, self._feeds
+                    )
                 )
             except DataError as error:
                 raise DecodingFailure(error) from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, cast
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.lake.change_feed import chosen_feeds
 from replctl.lake.replicated_table import ReplicatedTable
@@ -64,10 +65,10 @@ class Reconciliation:
         found = self._found
         changes = None if found is None else self._foreign_changes(table, mending, relations)
         if found is None or changes is None:
-            compared = engine.difference(target, sent, query, mending)
+            compared = spark.jobs.difference(engine, target, sent, query, mending)
         elif changes:
-            compared = engine.renewed_difference(
-                target, sent, query, mending, found.difference, changes
+            compared = spark.jobs.renewed_difference(
+                engine, target, sent, query, mending, found.difference, changes
             )
         else:
             return found.difference

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
+from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
@@ -98,7 +99,7 @@ class ReplicatedTable:
             return set()
         key = [position for position in sent if position is not None]
         rows, first, last = _staged(changes.rows), min(changes.positions), max(changes.positions)
-        return self.session.engine().moving_positions(rows, key, first, last)
+        return spark.jobs.moving_positions(self.session.engine(), rows, key, first, last)
 
     @contextmanager
     def copied(self, rows: Rows) -> Iterator[TableOutcome]:
@@ -111,10 +112,10 @@ class ReplicatedTable:
             ReplicationConflict: the table does not take a row.
         """
         engine = self.session.engine()
-        target = self._with_taken_values(lambda: engine.count_rows(cast(str, rows)))
-        with engine.copied(target, self.sent, cast(str, rows)) as outcome:
+        target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, cast(str, rows)))
+        with spark.jobs.copied(engine, target, self.sent, cast(str, rows)) as outcome:
             self._check(outcome, self.target.unique)
-            yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+            yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
     @contextmanager
     def reconciled(self, difference: Staged) -> Iterator[TableOutcome]:
@@ -128,8 +129,8 @@ class ReplicatedTable:
         """
         engine = self.session.engine()
         added = f"SELECT 1 FROM {difference.view} WHERE op = 'I' AND leaf IS NULL"
-        target = self._with_taken_values(lambda: engine.count_rows(added))
-        with engine.reconciled(target, difference) as outcome:
+        target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
+        with spark.jobs.reconciled(engine, target, difference) as outcome:
             for action, count in zip("IUD", outcome.changed_rows, strict=True):
                 if count and action in self.denied_actions:
                     raise ReplicationConflict(
@@ -137,13 +138,15 @@ class ReplicatedTable:
                     )
             keys = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             self._check(outcome, keys, is_reconciled=True)
-            yield TableOutcome(self, outcome, engine.leaf_changes(outcome))
+            yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
     def count_unpublished(self, rows: Rows, scope: Scope) -> UnpublishedRows:
         """Return how many rows the publisher does not send, those in a scope and all."""
         filters = None if scope.problem is not None else scope.filters
         engine = self.session.engine()
-        in_scope, total = engine.count_unpublished(self.target, self.sent, cast(str, rows), filters)
+        in_scope, total = spark.jobs.count_unpublished(
+            engine, self.target, self.sent, cast(str, rows), filters
+        )
         return UnpublishedRows(None if filters is None else in_scope, total)
 
     @contextmanager
@@ -159,7 +162,7 @@ class ReplicatedTable:
                 outcome = stack.enter_context(self._outcome(changes, first, last))
             except DataError as error:
                 raise self._located(changes, first, last, error) from error
-            yield TableOutcome(self, outcome, self.session.engine().leaf_changes(outcome))
+            yield TableOutcome(self, outcome, spark.jobs.leaf_changes(outcome))
 
     @contextmanager
     def _outcome(
@@ -172,9 +175,9 @@ class ReplicatedTable:
         """
         engine = self.session.engine()
         rows = _staged(changes.rows)
-        with engine.converted(self.target, self.sent, rows, first, last) as converted:
+        with spark.jobs.converted(engine, self.target, self.sent, rows, first, last) as converted:
             self._check_privileges(converted, first, last)
-            summary = engine.summary(self.target, converted)
+            summary = spark.jobs.summary(engine, self.target, converted)
             if summary.actions & {"U", "D"}:
                 self._check_updatable(converted, first, last)
             hidden = () if is_prefix else summary.violating_positions
@@ -183,10 +186,10 @@ class ReplicatedTable:
                     pass
             others = [k for k in self.target.unique if set(k.attnums) != set(self.target.key)]
             added = f"SELECT 1 FROM {converted.view} WHERE action = 'I'"
-            target = self._with_taken_values(lambda: engine.count_rows(added))
+            target = self._with_taken_values(lambda: spark.jobs.count_rows(engine, added))
             if not converted.is_small:
                 target = pinned(target, self.locked_versions)
-            with engine.outcome(target, converted, summary) as outcome:
+            with spark.jobs.outcome(engine, target, converted, summary) as outcome:
                 self._check(outcome, others, first=first)  # conflicts of the key are in the outcome
                 yield outcome
 
@@ -195,7 +198,7 @@ class ReplicatedTable:
         if not self.denied_actions:
             return
         denied = "".join(self.denied_actions)
-        found = self.session.engine().first_action(converted, first, last, denied)
+        found = spark.jobs.first_action(self.session.engine(), converted, first, last, denied)
         if found is not None:
             position, action = found
             raise ReplicationConflict(
@@ -209,7 +212,7 @@ class ReplicatedTable:
         try:
             check_updatable(self.target, self.remote, self.relation)
         except ObjectNotInPrerequisiteState as error:
-            found = self.session.engine().first_action(converted, first, last, "UD")
+            found = spark.jobs.first_action(self.session.engine(), converted, first, last, "UD")
             assert found is not None
             position, action = found
             raise ReplicationConflict(
@@ -233,8 +236,10 @@ class ReplicatedTable:
             except ReplicationConflict as conflict:
                 return conflict
         engine, rows, position = self.session.engine(), _staged(changes.rows), positions[low]
-        action, column = engine.failing_conversion(self.target, self.sent, rows, position) or (
-            (engine.first_action(rows, position, position) or (position, "I"))[1],
+        action, column = spark.jobs.failing_conversion(
+            engine, self.target, self.sent, rows, position
+        ) or (
+            (spark.jobs.first_action(engine, rows, position, position) or (position, "I"))[1],
             "",
         )
         name = self.relation.qualified_name
@@ -271,7 +276,7 @@ class ReplicatedTable:
             is_reconciled: a conflict of the key is one between published rows.
         """
         self._check_identity(outcome, first)
-        problem = self.session.engine().first_problem(outcome, keys)
+        problem = spark.jobs.first_problem(self.session.engine(), outcome, keys)
         if problem is not None:
             action = Action(problem.action)
             sent = {c.name for c in self.target.columns if c.sent is not None}
@@ -350,9 +355,8 @@ class TableOutcome:
     @property
     def paths(self) -> set[WritePath]:
         """How the leaves that change are going to be written."""
-        engine = self.table.session.engine()
         return {
-            engine.write_path(self.outcome, self.leaf_changes[number])
+            spark.jobs.write_path(self.outcome, self.leaf_changes[number])
             for number in self.changed_leaves
         }
 
@@ -393,9 +397,11 @@ class TableOutcome:
         leaf, engine = current.leaves[number], table.session.engine()
         if table.is_replaced:
             _restore_properties(table.session, family[leaf.relid])
-            engine.replace_leaf(self.outcome, number, leaf, note)
+            spark.jobs.replace_leaf(engine, self.outcome, number, leaf, note)
         else:
-            engine.write_leaf(self.outcome, number, leaf, self.leaf_changes[number], note)
+            spark.jobs.write_leaf(
+                engine, self.outcome, number, leaf, self.leaf_changes[number], note
+            )
 
 
 def _restore_properties(session: Session, leaf: Relation) -> None:
@@ -404,7 +410,7 @@ def _restore_properties(session: Session, leaf: Relation) -> None:
     if storage is None or storage.is_adopted or latest_version(storage.location) is None:
         return
     if not TABLE_PROPERTIES.items() <= table_state(storage.location).properties.items():
-        session.engine().set_properties(storage.location, TABLE_PROPERTIES)
+        spark.jobs.set_properties(session.engine(), storage.location, TABLE_PROPERTIES)
 
 
 def written_leaves(
@@ -463,14 +469,14 @@ def first_action(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> tuple[int, str] | None:
     """Position and action of the first change of a range that is sent, if there is one."""
-    return session.engine().first_action(_staged(changes.rows), first, last)
+    return spark.jobs.first_action(session.engine(), _staged(changes.rows), first, last)
 
 
 def count_actions(
     session: Session, changes: RelationChanges, first: int, last: int
 ) -> dict[str, int]:
     """Return how many changes of each action are sent in a range."""
-    return session.engine().count_actions(_staged(changes.rows), first, last)
+    return spark.jobs.count_actions(session.engine(), _staged(changes.rows), first, last)
 
 
 def _staged(rows: Rows) -> Staged:

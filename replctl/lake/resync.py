@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_replication_slots import drop_origin
 from replctl.catalog.pg_subscription import (
@@ -98,7 +99,7 @@ def check_loss(
     Raises:
         ObjectNotInPrerequisiteState: it would (55000).
     """
-    deleted, total = session.engine().count_deleted(table.target, difference)
+    deleted, total = spark.jobs.count_deleted(session.engine(), table.target, difference)
     percentage = subscription.resync_max_delete
     if not loses_too_many(deleted, total, percentage):
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_subscription import unfinished_copies
@@ -79,14 +80,14 @@ def rewrite_table(session: Session, rewrite: TableRewrite) -> RewrittenTable:
         engine = session.engine()
         added = [TableColumn(c.attnum, c.type, c.typmod, names[c.attnum]) for c in rewrite.columns]
         with writer.commit_to(relation.oid, silent=True) as note:
-            engine.add_columns(location, added, note)
+            spark.jobs.add_columns(engine, location, added, note)
         injection_point("rewrite.after-columns")
         values = {names[column.attnum]: column.value for column in rewrite.columns}
 
         def fill() -> int:
             before = latest_version(location)
             with writer.commit_to(relation.oid, silent=True, may_be_nothing=True) as note:
-                engine.rewrite_columns(location, values, note)
+                spark.jobs.rewrite_columns(engine, location, values, note)
             after = latest_version(location)
             if before is None or after is None or after > before + 1:
                 raise SerializationFailure("could not serialize access due to concurrent update")

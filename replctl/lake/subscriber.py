@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from replctl import spark
 from replctl.catalog.apply_batch import (
     ApplyBatch,
     delete_apply_batch,
@@ -494,14 +495,16 @@ class LakeSubscriber:
         table.is_trial = True
         self._local.check_copy(table.relation)
         if not relation.method.compares:
-            return RowCounts(self._session.engine().count_rows(cast("str", rows)))
+            return RowCounts(spark.jobs.count_rows(self._session.engine(), cast("str", rows)))
         table.denied_actions = self._local.denied_actions(table.relation, table.family)
         _deletion, mending = self._mending(relation, table, lambda: rows)
         engine = self._session.engine()
         query = cast("str", rows)
         try:
             with (
-                engine.difference(table.target, table.sent, query, mending) as difference,
+                spark.jobs.difference(
+                    engine, table.target, table.sent, query, mending
+                ) as difference,
                 table.reconciled(difference) as outcome,
             ):
                 return outcome.row_counts
@@ -934,8 +937,10 @@ class LakeSubscriber:
                     step=step,
                     may_be_nothing=True,
                 ) as note:
-                    engine.truncate(storage.location, note)
-                if latest_version(storage.location) == before and engine.has_rows(storage.location):
+                    spark.jobs.truncate(engine, storage.location, note)
+                if latest_version(storage.location) == before and spark.jobs.has_rows(
+                    engine, storage.location
+                ):
                     raise commit_log.not_carried_out(leaf)
 
     @contextmanager

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import (
@@ -226,8 +227,8 @@ class TableWriter:
             self._begin_storage(relation, storage)
             vectors = bool_in(relation.options.get(DELETION_VECTORS, "true"))
             with self.commit_to(relation.oid, silent=True) as note:
-                self.session.engine().create_table(
-                    storage.location, missing, note, deletion_vectors=vectors
+                spark.jobs.create_table(
+                    self.session.engine(), storage.location, missing, note, deletion_vectors=vectors
                 )
         version = latest_version(storage.location) or 0
         columns = dict(storage.columns)
@@ -265,11 +266,11 @@ class TableWriter:
         new = [c for c in missing if (c.storage_name or "").lower() not in present]
         if new:
             with self.commit_to(relid, silent=True) as note:
-                engine.add_columns(location, new, note)
+                spark.jobs.add_columns(engine, location, new, note)
         filled = [column for column in missing if column.missing_value is not None]
         if filled:
             with self.commit_to(relid, silent=True, may_be_nothing=True) as note:
-                engine.fill_columns(location, filled, note)
+                spark.jobs.fill_columns(engine, location, filled, note)
 
     def note_storage(self, relid: int, numbers: Sequence[int], version: int) -> None:
         """Note storage that was made, which stays, whatever becomes of the transaction: it begins

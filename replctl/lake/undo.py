@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
+from replctl import spark
 from replctl.catalog.commit_nonce import make_nonces
 from replctl.catalog.intent import Intent, intents_of
 from replctl.catalog.pg_class import Relation, load_relations
@@ -64,7 +65,7 @@ def undo_since(session: Session, xid: int, relation: Relation, floor: int) -> No
     has_made_columns = any(commit.is_silent and not commit.undoes for commit in own)
     if len(own) == len(commits) and not has_made_columns:
         with _undoing(session, xid, relation, [commit.version for commit in pending]) as note:
-            session.engine().restore(location, floor, note)
+            spark.jobs.restore(session.engine(), location, floor, note)
     else:
         _undo_by_inverse(
             session,
@@ -107,12 +108,12 @@ def _undo_by_inverse(
     key = [storage.columns[attnum].number for attnum in target_key(relation)]
     if key and numbers.issuperset(key):
         with _undoing(session, xid, relation, versions, may_be_nothing=True) as note:
-            engine.revert(source, key, own, foreign, note)
+            spark.jobs.revert(engine, source, key, own, foreign, note)
         return
     for version in reversed(own):
         with _undoing(session, xid, relation, [version.version], may_be_nothing=True) as note:
             source = written_source(relation, version.version, read)
-            engine.revert(source, (), [version], (), note)
+            spark.jobs.revert(engine, source, (), [version], (), note)
 
 
 def _feed_version(commit: DeltaCommit) -> FeedVersion:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Collection
 from contextlib import ExitStack
 
+from replctl import spark
 from replctl.catalog.apply_batch import list_apply_batches
 from replctl.catalog.horizon import (
     DroppedTable,
@@ -147,7 +148,7 @@ def _compact(session: Session, relation: Relation, location: str) -> None:
     before = latest_version(location)
     stored = [relation.storage.columns[attnum] for attnum in target_key(relation)]
     is_there = all(column.since_version is not None for column in stored)
-    session.engine().optimize(location, [c.name for c in stored] if is_there else [])
+    spark.jobs.optimize(session.engine(), location, [c.name for c in stored] if is_there else [])
     with session.read() as catalog:
         current = get_relation(catalog, relation.oid)
     is_known = current is not None and current.storage is not None and current.storage.has_foreign

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_replication_slots import origin_progress
 from replctl.catalog.pg_subscription import (
@@ -29,7 +30,7 @@ from replctl.record import dataclass
 from replctl.replication.node import RemoteRelation, Rows
 from replctl.replication.update_transformation import Action
 from replctl.session import Session
-from replctl.spark import Comparison, Leaf, SentColumn, Sides, compare
+from replctl.spark import Comparison, Leaf, SentColumn, Sides
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def compared(
         counts_different=Action.UPDATE.value in remote.actions,
         owned=owned,
     )
-    return compare(session.engine(), sides, limit)
+    return spark.jobs.compare(session.engine(), sides, limit)
 
 
 def _at_version(pinned: PinnedTarget, leaf: Leaf) -> Leaf:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import SerializationFailure, WrongObjectType
 from replctl.expr import nodes
@@ -120,8 +121,8 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
     with (
         written(session, [table_plan]) as (table,),
         rows.local.view(engine) as view,
-        engine.inserted(
-            inserted_into(table.target, supplied), source.format(view=view), place="place"
+        spark.jobs.inserted(
+            engine, inserted_into(table.target, supplied), source.format(view=view), place="place"
         ) as outcome,
     ):
 

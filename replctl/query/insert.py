@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import compress
 
+from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_class import Column, Relation
@@ -83,7 +84,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     with (
         written(session, [plan]) as (table,),
         _source(session, rows) as source,
-        engine.inserted(inserted_into(table.target, rows.supplied), source) as outcome,
+        spark.jobs.inserted(engine, inserted_into(table.target, rows.supplied), source) as outcome,
     ):
         check_new_rows(session, relation, outcome, checks)
         table.check(outcome)
@@ -111,7 +112,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
     with (
         written(session, [plan]) as (table,),
         _source(session, rows) as source,
-        engine.inserted(table.target, source) as outcome,
+        spark.jobs.inserted(engine, table.target, source) as outcome,
     ):
         table.check(outcome)
         return table.write(outcome)
@@ -123,7 +124,7 @@ def _source(session: Session, rows: _NewRows) -> Iterator[str]:
         yield rows.query
         return
     columns = [StagedColumn(f"w{c.attnum}", c.type, c.typmod) for c in rows.columns]
-    with session.engine().local_rows(columns, rows.texts) as view:
+    with spark.jobs.local_rows(session.engine(), columns, rows.texts) as view:
         yield f"SELECT * FROM {view}"
 
 
@@ -252,7 +253,7 @@ def _numbered(
     Args:
         numbers: the columns' numbers, by the sequences' OIDs.
     """
-    count = session.engine().count_rows(source)
+    count = spark.jobs.count_rows(session.engine(), source)
     columns = []
     for oid, number in numbers.items():
         values = session.sequences.take(context.catalog, oid, count)

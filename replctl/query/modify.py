@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from replctl import spark
 from replctl.adt.fold import simplified
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
@@ -288,8 +289,8 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
         not set(constraint.ref_columns) <= set(key)
         for _other, constraint, _reference in change.plan.referenced_by
     )
-    with engine.changed(
-        table.target, rows, op=op, moves_keys=moves_keys, with_old=with_old
+    with spark.jobs.changed(
+        engine, table.target, rows, op=op, moves_keys=moves_keys, with_old=with_old
     ) as outcome:
         assigned = changed if is_update else None
         if is_update:

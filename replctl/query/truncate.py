@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from replctl import spark
 from replctl.catalog.pg_class import Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.pg_sequence import owned_sequences, restart_sequence
@@ -63,7 +64,7 @@ def empty(
         for oid, leaf in writer.relations.items():
             if leaf.storage is not None and leaf.storage.is_made:
                 with writer.commit_to(oid, truncates=True, may_be_nothing=True) as note:
-                    session.engine().truncate(leaf.storage.location, note)
+                    spark.jobs.truncate(session.engine(), leaf.storage.location, note)
         for relation in relations:
             writer.truncations[relation.oid] = detail
 

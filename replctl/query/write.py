@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
@@ -87,7 +88,7 @@ class WrittenTable:
         for constraint, reference in plan.references:
             if assigned is not None and set(constraint.columns).isdisjoint(assigned):
                 continue
-            problem = engine.first_orphan(outcome, reference)
+            problem = spark.jobs.first_orphan(engine, outcome, reference)
             if problem is not None:
                 other = plan.other_relations[constraint.ref_relid]
                 values = [problem.row[attnum] for attnum in constraint.columns]
@@ -105,7 +106,7 @@ class WrittenTable:
         Raises:
             IntegrityError: one is not.
         """
-        problem = self._session.engine().first_problem(outcome, keys)
+        problem = spark.jobs.first_problem(self._session.engine(), outcome, keys)
         if problem is not None:
             with self._reader() as reader:
                 error = violation(self.relation, self.family, self.target, problem, reader)
@@ -129,7 +130,7 @@ class WrittenTable:
         for other, constraint, reference in self._plan.referenced_by:
             if assigned is not None and set(constraint.ref_columns).isdisjoint(assigned):
                 continue
-            problem = self._session.engine().first_broken_reference(outcome, reference)
+            problem = spark.jobs.first_broken_reference(self._session.engine(), outcome, reference)
             if problem is not None:
                 values = [problem.row[attnum] for attnum in constraint.ref_columns]
                 with self._reader() as reader:
@@ -148,7 +149,7 @@ class WrittenTable:
             SerializationFailure: another writer has changed rows since these were read; likewise.
         """
         engine, writer = self._session.engine(), self._writer
-        changes = engine.leaf_changes(outcome)
+        changes = spark.jobs.leaf_changes(outcome)
         replaces = any(change.deleted or change.updated for change in changes)
         for number, (leaf, change) in enumerate(zip(self.target.leaves, changes, strict=True)):
             if change.is_nothing:
@@ -159,7 +160,7 @@ class WrittenTable:
             if replaces:
                 writer.check_unchanged(leaf.relid)
             with writer.commit_to(leaf.relid, changes_keys=changes_keys) as note:
-                engine.write_leaf(outcome, number, current, change, note)
+                spark.jobs.write_leaf(engine, outcome, number, current, change, note)
             injection_point("write.after-delta-commit")
             if replaces:
                 writer.check_not_overtaken(leaf.relid)
@@ -174,7 +175,7 @@ class WrittenTable:
         ):
             return
         current = local_target(self.family[self.relation.oid], self.family)
-        problem = self._session.engine().first_collision(outcome, current)
+        problem = spark.jobs.first_collision(self._session.engine(), outcome, current)
         if problem is not None:
             with self._reader() as reader:
                 raise violation(self.relation, self.family, current, problem, reader)

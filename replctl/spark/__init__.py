@@ -1,8 +1,7 @@
-"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark, entered by
-`open_engine`.
+"""Jobs over DataFrames and Delta tables: the only folder that imports pyspark.
 
-What needs no session is here as functions: translation of expressions, and SQL that reads a
-relation.
+`open_engine` gives the connection to Spark, and `jobs` has what is done with it.  What needs no
+session is here as functions: translation of expressions, and SQL that reads a relation.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from replctl.record import dataclass
+from replctl.spark import jobs as jobs
 from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import quote_name as quote_name
@@ -69,7 +69,6 @@ from replctl.spark.verify import DIFFERENCE_KINDS as DIFFERENCE_KINDS
 from replctl.spark.verify import Comparison as Comparison
 from replctl.spark.verify import RowDifference as RowDifference
 from replctl.spark.verify import Sides as Sides
-from replctl.spark.verify import compare as compare
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

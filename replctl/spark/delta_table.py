@@ -30,25 +30,19 @@ _TXN_APPLICATION = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
-def create(
+def create_table(
     engine: Engine,
     location: str,
-    columns: Sequence[tuple[str, str]],
-    properties: Mapping[str, str],
+    columns: Sequence[TableColumn],
     note: CommitNote,
+    *,
+    deletion_vectors: bool = True,
 ) -> None:
-    """Make an empty Delta table.
-
-    Args:
-        columns: (name, Spark type) of each.
-        properties: of the table, in addition to those that all tables have.
-    """
-    # Delta has no table without columns
-    shown = columns or (("_", "BOOLEAN"),)
-    defined = ", ".join(f"{quote_name(name)} {type_}" for name, type_ in shown)
-    all_properties = TABLE_PROPERTIES | dict(properties)
+    """Make an empty Delta table; without deletion vectors, a change writes its files again."""
+    defined = _definitions(columns) or "`_` BOOLEAN"  # Delta has no table without columns
+    properties = TABLE_PROPERTIES | {"delta.enableDeletionVectors": str(deletion_vectors).lower()}
     shown_properties = ", ".join(
-        f"{quote(name)} = {quote(value)}" for name, value in all_properties.items()
+        f"{quote(name)} = {quote(value)}" for name, value in properties.items()
     )
     with noted(engine, note):
         engine.run(
@@ -58,12 +52,11 @@ def create(
 
 
 def add_columns(
-    engine: Engine, location: str, columns: Sequence[tuple[str, str]], note: CommitNote
+    engine: Engine, location: str, columns: Sequence[TableColumn], note: CommitNote
 ) -> None:
     """Add columns to a table; rows that are there have NULL in them."""
-    defined = ", ".join(f"{quote_name(name)} {type_}" for name, type_ in columns)
     with noted(engine, note):
-        engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({defined})")
+        engine.run(f"ALTER TABLE {table_name(location)} ADD COLUMNS ({_definitions(columns)})")
 
 
 def fill_columns(
@@ -188,6 +181,16 @@ def execute(engine: Engine, statement: str, note: CommitNote) -> int:
     return int(answer[0][0]) if answer and answer[0] else 0
 
 
+def truncate(engine: Engine, location: str, note: CommitNote) -> None:
+    """Remove all rows of a table."""
+    execute(engine, f"TRUNCATE TABLE {table_name(location)}", note)
+
+
+def has_rows(engine: Engine, location: str) -> bool:
+    """Return whether a table has any row."""
+    return bool(engine.rows(f"SELECT 1 FROM {table_name(location)} LIMIT 1"))
+
+
 def restore(engine: Engine, location: str, version: int, note: CommitNote) -> None:
     """Make the table what it was at a version, as a new version."""
     with noted(engine, note):
@@ -198,7 +201,8 @@ def optimize(engine: Engine, location: str, key: Sequence[str]) -> None:
     """Write many small files as few large ones; no row changes.
 
     Args:
-        key: columns by which the rows are clustered, so that a change by key finds few files.
+        key: names, in storage, of columns by which the rows are clustered, so that a change by key
+            finds few files.
     """
     clustered = f" ZORDER BY ({', '.join(map(quote_name, key))})" if key else ""
     engine.run(f"OPTIMIZE {table_name(location)}{clustered}")
@@ -223,8 +227,9 @@ def noted(engine: Engine, note: CommitNote) -> Iterator[None]:
                 session.conf.unset(name)
 
 
-def storage_columns(columns: Sequence[TableColumn]) -> list[tuple[str, str]]:
-    """(name, Spark type) of columns, for `create` and `add_columns`."""
-    return [
-        (column.storage_name or "", storage_type(column.type, column.typmod)) for column in columns
-    ]
+def _definitions(columns: Sequence[TableColumn]) -> str:
+    """Return the columns as CREATE TABLE and ADD COLUMNS want them."""
+    return ", ".join(
+        f"{quote_name(column.storage_name or '')} {storage_type(column.type, column.typmod)}"
+        for column in columns
+    )

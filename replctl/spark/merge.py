@@ -71,7 +71,7 @@ def _chosen_path(change: LeafChange, is_small: bool, is_by_key: bool) -> WritePa
     return WritePath.REPLACE_WHERE if is_small and is_by_key else WritePath.MERGE
 
 
-def changes_of_leaves(outcome: Outcome) -> list[LeafChange]:
+def leaf_changes(outcome: Outcome) -> list[LeafChange]:
     """For each leaf of the target what an outcome does to it."""
     result = []
     for leaf in range(len(outcome.target.leaves)):

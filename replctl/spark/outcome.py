@@ -325,7 +325,7 @@ def default_sql(column: TargetColumn, place: str) -> str:
     return to_sql(column.default, name).text
 
 
-def first_problem(engine: Engine, outcome: Outcome) -> Problem | None:
+def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     """Return the conflict or violation of the earliest change, or None if there is none.
 
     Unique indexes other than the key are uniqueness.py's.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from replctl.spark import replicated_change
 from replctl.spark.change_data_feed import inverse_sql, without_own_sql
-from replctl.spark.merge import changes_of_leaves, write_leaf
+from replctl.spark.merge import leaf_changes, write_leaf
 from replctl.spark.staging import StagedColumn, staged
 from replctl.spark.values import CommitNote, FeedVersion, Leaf, TableSource, Target, TargetColumn
 
@@ -53,6 +53,6 @@ def revert(
     with staged(engine, inverse, kinds) as changes:
         summary = replicated_change.summary(engine, target, changes)
         with replicated_change.outcome(engine, target, changes, summary) as outcome:
-            (change,) = changes_of_leaves(outcome)
+            (change,) = leaf_changes(outcome)
             if not change.is_nothing:
                 write_leaf(engine, outcome, 0, leaf, change, note)

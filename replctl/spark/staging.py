@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,7 +133,7 @@ def _shared(
             session = engine.session
         try:
             view = f"global_temp.{name}"
-            yield view, engine.count_rows(f"SELECT * FROM {view}")
+            yield view, count_rows(engine, f"SELECT * FROM {view}")
         finally:
             with engine.running():
                 session.catalog.dropGlobalTempView(name)
@@ -220,6 +220,12 @@ def fetched(engine: Engine, rows: Staged) -> Staged:
     return replace(rows, rows=table)
 
 
+def count_rows(engine: Engine, query: str) -> int:
+    """Return how many rows a query has."""
+    ((count,),) = engine.rows(f"SELECT count(*) FROM ({query})")
+    return int(count)
+
+
 class LocalRows:
     """Rows of this process that Spark is to read, in the form in which they travel.
 
@@ -260,6 +266,13 @@ def local_view(engine: Engine, rows: pa.Table, columns: Sequence[StagedColumn]) 
         frame = engine.sql(f"SELECT {', '.join(nothing)} WHERE FALSE")
     with named_view(engine, frame) as view:
         yield view
+
+
+def local_rows(
+    engine: Engine, columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]
+) -> AbstractContextManager[str]:
+    """Return rows given as canonical texts, as a view; its name."""
+    return local_view(engine, wire_table(columns, rows), columns)
 
 
 def wire_table(columns: Sequence[StagedColumn], rows: Sequence[Sequence[str | None]]) -> pa.Table:

@@ -9,8 +9,10 @@ from replctl.spark.normal_form import is_stored_alike
 from replctl.spark.outcome import (
     Outcome,
     Problem,
+    earliest_problem,
     earliest_row,
     existing_rows_sql,
+    first_problem_of_rows,
     literal_condition,
 )
 from replctl.spark.values import Target, UniqueKey
@@ -19,7 +21,18 @@ if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
 
-def duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> list[Problem]:
+def first_problem(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> Problem | None:
+    """Return what stands in the way of an outcome, in the order of its changes.
+
+    Args:
+        keys: the target's unique indexes that its rows may violate.
+    """
+    found = first_problem_of_rows(engine, outcome)
+    others = _duplicates(engine, outcome, keys)
+    return earliest_problem(others if found is None else [found, *others])
+
+
+def _duplicates(engine: Engine, outcome: Outcome, keys: Sequence[UniqueKey]) -> list[Problem]:
     """For each unique index the earliest row of an outcome whose value another row has, if there
     is one.
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from replctl import spark
 from replctl.errors import PostgresError
 from replctl.expr import nodes
 from replctl.spark import StagedColumn, stored_sql, to_sql
@@ -118,7 +119,7 @@ class SparkValues:
 def spark_values(engine: Engine, comparison: Comparison) -> Iterator[SparkValues]:
     """Spark's side, with the rows staged."""
     staged = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in comparison.columns]
-    with engine.local_rows(staged, comparison.rows) as view:
+    with spark.jobs.local_rows(engine, staged, comparison.rows) as view:
         yield SparkValues(engine, view, comparison)
 
 

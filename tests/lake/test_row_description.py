@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from golden_script import answer_of
 
+from replctl import spark
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.pg_authid import find_role
 from replctl.catalog.pg_class import Relation, get_relation
@@ -162,8 +162,8 @@ def test_apply_tells_what_the_writing_role_may_read(
 
     def detail(action: str, *, run_as_owner: bool) -> str | None:
         problem = Problem(1, "not null", 2, 0, {1: "1", 2: None, 3: "own"}, action)
-        engine = SimpleNamespace(first_problem=lambda outcome, keys: problem)
-        monkeypatch.setattr(secrets, "engine", lambda: engine)
+        monkeypatch.setattr(secrets, "engine", lambda: None)
+        monkeypatch.setattr(spark.jobs, "first_problem", lambda engine, outcome, keys: problem)
         subscription = Subscription(1, 5, "s", 10, "", ("p",), None, run_as_owner=run_as_owner)
         table = TargetRelations(secrets, subscription).table(remote)
         with pytest.raises(ReplicationConflict) as raised:

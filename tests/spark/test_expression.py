@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from golden_evaluation import TOPICS, Golden, analyzed, columns, golden_lines, rows
 
+from replctl import spark
 from replctl.adt import fold, interpret
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes
@@ -128,7 +129,7 @@ def table(engine: Engine) -> Iterator[str]:
         for number, row in enumerate(rows(), start=1)
     ]
     staged = [StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns()]
-    with engine.local_rows(staged, stored) as view:
+    with spark.jobs.local_rows(engine, staged, stored) as view:
         yield view
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from replctl import spark
 from replctl.errors import FeatureNotSupported, UndefinedFunction
 from replctl.spark import SqlValue, StagedColumn, storage_type
 from replctl.spark.normal_form import _NUMBER, _STRING, normal_form
@@ -317,7 +318,7 @@ def test_values_are_equal_where_the_server_says_so(
         f" {hashes.format(f'a{i}')}))) AS r{i}"
         for i in range(len(_KINDS))
     )
-    with engine.local_rows(columns, rows) as view:
+    with spark.jobs.local_rows(engine, columns, rows) as view:
         (found,) = engine.rows(f"SELECT {shown} FROM (SELECT {lists} FROM {view})")
     for kind, values, classes, result in zip(_KINDS, canonical, expected, found, strict=True):
         pairs = zip(values, classes, json.loads(result), strict=True)

@@ -8,6 +8,8 @@ import pytest
 from fix_spark import opened_engine
 
 from replctl.errors import ObjectNotInPrerequisiteState
+from replctl.spark import SparkConf
+from replctl.spark.session_start import configure
 from replctl.spark.settings import (
     CATALOG,
     DELTA,
@@ -117,7 +119,7 @@ def test_a_session_takes_its_settings_back(tmp_path: Path) -> None:
     session = engine.new_session()
     for name, value in HOSTILE.items():
         session.conf.set(name, value)
-    engine._configure(session)
+    configure(session, SparkConf())
     found = {name: session.conf.get(name, None) for name in FORCED_SETTINGS}
     check_forced_settings(found)
     table = tmp_path / "t"

@@ -499,7 +499,7 @@ SHAPES: dict[str, Callable[[], str]] = {
     # constraints
     "unique index": lambda: recorded(
         [(1,)],
-        job=lambda e: uniqueness.duplicates(e, many_rows(RICH), RICH.unique[1:]),
+        job=lambda e: uniqueness.first_problem(e, many_rows(RICH), RICH.unique[1:]),
     ),
     "unique index after the write": lambda: recorded(
         job=lambda e: uniqueness.first_collision(e, many_rows(PLAIN), PLAIN)

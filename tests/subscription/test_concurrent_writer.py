@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fix_replication import Database, connect
 
+from replctl import spark
 from replctl.catalog.cluster import Cluster
 from replctl.errors import SerializationFailure
 from replctl.spark.engine import Engine
@@ -19,20 +20,21 @@ _BEFORE_CHECK, _BEFORE_WRITE = "leaf_changes", "write_leaf"
 
 @pytest.fixture
 def race(monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine, str, list[str]], None]:
-    """Carries out Spark's statements, one at each of the next calls of an engine's job that
+    """Carries out Spark's statements, one at each of the next calls of a job that
     concern table t; those for other tables run next to it."""
 
     def begin(engine: Engine, job: str, statements: list[str]) -> None:
-        original = getattr(Engine, job)
+        original = getattr(spark.jobs, job)
 
-        def raced(self: Engine, *arguments: Any) -> Any:
+        def raced(*arguments: Any) -> Any:
             if job == _BEFORE_CHECK:
-                answer = original(self, *arguments)
-            if statements and arguments[0].target.name == "public.t":
+                answer = original(*arguments)
+            outcome = arguments[0] if job == _BEFORE_CHECK else arguments[1]
+            if statements and outcome.target.name == "public.t":
                 engine.run(statements.pop(0))
-            return answer if job == _BEFORE_CHECK else original(self, *arguments)
+            return answer if job == _BEFORE_CHECK else original(*arguments)
 
-        monkeypatch.setattr(Engine, job, raced)
+        monkeypatch.setattr(spark.jobs, job, raced)
 
     return begin
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fix_replication import Database
 
+from replctl import spark
 from replctl.errors import PostgresError
 from replctl.lake.delta_log import commits_after, latest_version
 from replctl.spark import reconcile
@@ -253,15 +254,15 @@ def test_only_keys_that_others_have_changed_are_compared_again(
     compared = []
 
     def watch(job: str) -> None:
-        original = getattr(Engine, job)
+        original = getattr(spark.jobs, job)
 
-        def watched(self: Engine, *arguments: Any) -> Any:
+        def watched(*arguments: Any) -> Any:
             compared.append(job)
             if job == "write_leaf" and statements:
                 engine.run(statements.pop(0))
-            return original(self, *arguments)
+            return original(*arguments)
 
-        monkeypatch.setattr(Engine, job, watched)
+        monkeypatch.setattr(spark.jobs, job, watched)
 
     for job in ("difference", "renewed_difference", "write_leaf"):
         watch(job)

@@ -1,0 +1,80 @@
+"""Changes of a published relation: decoded and kept, listed, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
+from replctl.spark.narrowed_version import narrowed
+from replctl.spark.shared_feed import SharedFeeds
+from replctl.spark.staging import SMALL, Staged, StagedColumn, staged
+from replctl.spark.values import ChangeSource, SentColumn
+
+if TYPE_CHECKING:
+    from replctl.spark.engine import Engine
+
+
+@contextmanager
+def decoded(
+    engine: Engine,
+    sources: Sequence[ChangeSource],
+    sent: Sequence[SentColumn],
+    count: int,
+    feeds: SharedFeeds | None = None,
+) -> Iterator[Staged]:
+    """Yield the changes of one published relation, in however many tables they are.
+
+    Args:
+        count: how many changes are read for it, about.
+        feeds: what others read, too.
+    """
+    with ExitStack() as stack:
+        if feeds is None:
+            narrow = [stack.enter_context(narrowed(engine, source, count)) for source in sources]
+            query = " UNION ALL ".join(map(changes_sql, narrow))
+        else:
+            pairs = [stack.enter_context(feeds.pairs(engine, source, count)) for source in sources]
+            query = " UNION ALL ".join(map(changes_sql, sources, pairs))
+        is_many = count > SMALL if feeds is None else None
+        yield stack.enter_context(staged(engine, query, _columns(sent), is_many=is_many))
+
+
+def listed_changes(
+    engine: Engine, source: ChangeSource, sent: Sequence[SentColumn]
+) -> list[list[str | None]]:
+    """Return the changes of one table, in the text form of their types: position, action, the old
+    row, the new one; in an order as good as can be known."""
+    return engine.fetch(ordered_changes_sql(source), _columns(sent))
+
+
+def count_actions(engine: Engine, changes: Staged, first: int, last: int) -> dict[str, int]:
+    """Return how many changes of a range there are of each kind (I, U, D)."""
+    counted = engine.rows(
+        f"SELECT action, count(*) FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+        " GROUP BY action"
+    )
+    return {str(action): int(count) for action, count in counted}
+
+
+def first_action(
+    engine: Engine, changes: Staged, first: int, last: int, actions: str = "IUD"
+) -> tuple[int, str] | None:
+    """Return position and kind of the first change of a range that is of one of some kinds."""
+    listed = ", ".join(f"'{action}'" for action in actions)
+    found = engine.rows(
+        f"SELECT position, action FROM {changes.view} WHERE position BETWEEN {first} AND {last}"
+        f" AND action IN ({listed}) ORDER BY position LIMIT 1"
+    )
+    return (int(found[0][0]), str(found[0][1])) if found else None
+
+
+def _columns(sent: Sequence[SentColumn]) -> list[StagedColumn]:
+    """Return what a query of changes returns: of each row its old image and its new one."""
+    images = [
+        StagedColumn(f"{image}{i}", column.type, column.typmod)
+        for image in "on"
+        for i, column in enumerate(sent, start=1)
+    ]
+    return [StagedColumn("position", "int8"), StagedColumn("action", "text"), *images]

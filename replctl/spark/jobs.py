@@ -1,0 +1,43 @@
+"""The jobs of Spark, by name: each is a function whose first argument is the engine, except those
+that only look at an outcome."""
+
+from __future__ import annotations
+
+from replctl.spark.decoded_changes import count_actions as count_actions
+from replctl.spark.decoded_changes import decoded as decoded
+from replctl.spark.decoded_changes import first_action as first_action
+from replctl.spark.decoded_changes import listed_changes as listed_changes
+from replctl.spark.delta_table import add_columns as add_columns
+from replctl.spark.delta_table import create_table as create_table
+from replctl.spark.delta_table import fill_columns as fill_columns
+from replctl.spark.delta_table import has_rows as has_rows
+from replctl.spark.delta_table import optimize as optimize
+from replctl.spark.delta_table import restore as restore
+from replctl.spark.delta_table import rewrite_columns as rewrite_columns
+from replctl.spark.delta_table import set_properties as set_properties
+from replctl.spark.delta_table import truncate as truncate
+from replctl.spark.foreign_key import first_broken_reference as first_broken_reference
+from replctl.spark.foreign_key import first_orphan as first_orphan
+from replctl.spark.local_change import changed as changed
+from replctl.spark.local_change import inserted as inserted
+from replctl.spark.merge import leaf_changes as leaf_changes
+from replctl.spark.merge import replace_leaf as replace_leaf
+from replctl.spark.merge import write_leaf as write_leaf
+from replctl.spark.merge import write_path as write_path
+from replctl.spark.reconcile import count_deleted as count_deleted
+from replctl.spark.reconcile import count_unpublished as count_unpublished
+from replctl.spark.reconcile import difference as difference
+from replctl.spark.reconcile import reconciled as reconciled
+from replctl.spark.reconcile import renewed_difference as renewed_difference
+from replctl.spark.replicated_change import converted as converted
+from replctl.spark.replicated_change import copied as copied
+from replctl.spark.replicated_change import failing_conversion as failing_conversion
+from replctl.spark.replicated_change import moving_positions as moving_positions
+from replctl.spark.replicated_change import outcome as outcome
+from replctl.spark.replicated_change import summary as summary
+from replctl.spark.revert import revert as revert
+from replctl.spark.staging import count_rows as count_rows
+from replctl.spark.staging import local_rows as local_rows
+from replctl.spark.uniqueness import first_collision as first_collision
+from replctl.spark.uniqueness import first_problem as first_problem
+from replctl.spark.verify import compare as compare
