@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from replctl.catalog.aclchk import Privileges
 from replctl.catalog.apply_batch import check_finished
-from replctl.catalog.auto_conf import read_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.intent import blocks_writing
 from replctl.catalog.lock import LockMode, locks_held, object_lock, open_blocks
@@ -31,18 +30,21 @@ from replctl.catalog.pg_sequence import SequenceValues
 from replctl.catalog.transaction import BlockXids, Catalog
 from replctl.errors import (
     ActiveSqlTransaction,
-    CantChangeRuntimeParam,
     FeatureNotSupported,
-    InsufficientPrivilege,
     InternalError,
     LockNotAvailable,
     Notice,
-    PostgresError,
     TransactionInProgress,
-    UndefinedObject,
     UnfinishedBatch,
 )
-from replctl.types.guc import Setting, find_setting, read_value, settings
+from replctl.session_setting import (
+    change_setting,
+    configured_settings,
+    read_settings,
+    reload_configuration,
+    setting_value,
+    shown_setting,
+)
 from replctl.types.quote import split_identifiers
 
 if TYPE_CHECKING:
@@ -61,8 +63,6 @@ _KEPT_BACK = {
     "warning": frozenset({"LOG", "NOTICE"}),
     "error": frozenset({"LOG", "NOTICE", "WARNING"}),
 }
-
-_ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
 
 #: Numbers for the sessions of this process.
 _numbers = count(1)
@@ -221,7 +221,7 @@ class Session:
                 drop_abandoned_slots(cluster)
             with cluster.read(database_oid) as catalog:
                 stored = settings_at_start(catalog, database_oid, role.oid)
-                role_settings = _read_settings(stored, on_notice)
+                role_settings = read_settings(stored, on_notice)
         except BaseException:
             login.end()
             raise
@@ -232,7 +232,7 @@ class Session:
             role.oid,
             role_name,
             login=login,
-            configured=_configured(cluster),
+            configured=configured_settings(cluster, on_notice),
             role_settings=role_settings,
             on_notice=on_notice,
             engine=engine,
@@ -308,17 +308,7 @@ class Session:
         Raises:
             UndefinedObject: there is none of that name (42704).
         """
-        key = name.lower()
-        if key in _ON_IN_RECOVERY and self.cluster.is_in_recovery:
-            return "on"
-        if key == "transaction_read_only":
-            return "on" if self.is_read_only else "off"
-        for values in (self.settings, self.role_settings, self.configured):
-            if key in values:
-                return values[key]
-        if key not in settings():
-            raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
-        return settings()[key].boot_value
+        return setting_value(self, name)
 
     def put_setting(self, name: str, value: str | None) -> None:
         """Change a setting, or put it back to what it is by default (None)."""
@@ -327,64 +317,28 @@ class Session:
         else:
             self.settings[name] = value
 
-    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> Setting:
-        """SET a setting, or RESET it (None).
+    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> str:
+        """SET a setting, or RESET it (None); its value as SHOW prints it.
 
         Args:
             is_local: until the end of the open block; without one nothing changes.
 
         Raises:
-            UndefinedObject: there is none of that name (42704).
-            InvalidParameterValue: it cannot have that value (22023).
-            CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed so, or not by this
-                role.
+            PostgresError: as `session_setting.change_setting`.
         """
-        setting = find_setting(name)
-        self.check_changeable(setting)
-        read = None if value is None else read_value(setting, value, self.on_notice)
-        if is_local and self.block is None:
-            return setting
-        if is_local and self.block is not None:
-            self.block.local_settings.setdefault(setting.key, self.settings.get(setting.key))
-        self.put_setting(setting.key, read)
-        return setting
+        return change_setting(self, name, value, is_local=is_local)
 
-    def check_changeable(self, setting: Setting) -> None:
-        """Check whether this session's role may change a setting, and now.
+    def shown_setting(self, name: str) -> str:
+        """Return the value of a setting as SHOW prints it.
 
         Raises:
-            CantChangeRuntimeParam, InsufficientPrivilege: it may not.
+            UndefinedObject: there is none of that name (42704).
         """
-        match setting.context:
-            case "internal":
-                problem = "cannot be changed"
-            case "postmaster":
-                problem = "cannot be changed without restarting the server"
-            case "sighup":
-                problem = "cannot be changed now"
-            case "backend" | "superuser-backend":
-                problem = "cannot be set after connection start"
-            case "superuser":
-                with self.read() as catalog:
-                    if not self.privileges(catalog).is_superuser:
-                        raise InsufficientPrivilege(
-                            f'permission denied to set parameter "{setting.name}"'
-                        )
-                return
-            case _:
-                return
-        raise CantChangeRuntimeParam(f'parameter "{setting.name}" {problem}')
+        return shown_setting(self, name)
 
     def reload_configuration(self) -> None:
         """Read the cluster's configuration again, except for what takes a new connection."""
-        found = _configured(self.cluster)
-        for name in self.configured.keys() | found.keys():
-            if find_setting(name).context in ("postmaster", "internal"):
-                continue
-            if name in found:
-                self.configured[name] = found[name]
-            else:
-                del self.configured[name]
+        reload_configuration(self)
 
     @property
     def search_path(self) -> tuple[str, ...]:
@@ -582,24 +536,6 @@ class Session:
             raise ActiveSqlTransaction(f"{what} cannot be executed from a function")
         if self.block is not None:
             raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
-
-
-def _configured(cluster: Cluster) -> dict[str, str]:
-    """Return what the cluster's files say, and what follows from where it is."""
-    return {"data_directory": str(cluster.path), **read_auto_conf(cluster.path)}
-
-
-def _read_settings(stored: dict[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
-    """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
-    now."""
-    found = {}
-    for name, value in stored.items():
-        try:
-            setting = find_setting(name)
-            found[setting.key] = read_value(setting, value, on_notice)
-        except PostgresError as error:
-            on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
-    return found
 
 
 def _role_setting(value: str | None) -> tuple[int, str] | None:

@@ -68,9 +68,9 @@ class Settings(Protocol):
 
     def setting(self, name: str) -> str: ...
 
-    def change_setting(
-        self, name: str, value: str | None, *, is_local: bool = False
-    ) -> guc.Setting: ...
+    def shown_setting(self, name: str) -> str: ...
+
+    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> str: ...
 
     def reload_configuration(self) -> None: ...
 
@@ -197,9 +197,10 @@ def _shobj_description(context: FunctionContext, oid: int, class_name: str) -> s
 
 def _current_setting(context: FunctionContext, name: str, missing_ok: int = 0) -> str | None:
     try:
-        setting = guc.find_setting(name)
-        guc.check_readable(setting, reads_all=context.environment.privileges.reads_all_settings)
-        return guc.show_value(setting, context.settings.setting(name))
+        if name.lower() not in guc.ROLE_SETTINGS:
+            reads_all = context.environment.privileges.reads_all_settings
+            guc.check_readable(guc.find_setting(name), reads_all=reads_all)
+        return context.settings.shown_setting(name)
     except (UndefinedObject, InvalidName):
         if missing_ok:
             return None
@@ -210,9 +211,7 @@ def _set_config(
     context: FunctionContext, name: str, value: str | None, is_local: int | None
 ) -> str:
     """As SET, or SET LOCAL, which changes nothing without a block; NULL is the default."""
-    setting = context.settings.change_setting(name, value, is_local=bool(is_local))
-    new = context.settings.setting(name) if value is None else guc.read_value(setting, value)
-    return guc.show_value(setting, new)
+    return context.settings.change_setting(name, value, is_local=bool(is_local))
 
 
 def _reload_conf(context: FunctionContext) -> int:

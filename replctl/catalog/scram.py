@@ -8,22 +8,21 @@ import hmac
 import re
 import secrets
 
-_ITERATIONS = 4096  # SCRAM_SHA_256_DEFAULT_ITERATIONS
 _BASE64 = r"([A-Za-z0-9+/]+={0,2})"
 _VERIFIER = re.compile(rf"SCRAM-SHA-256\$([1-9][0-9]{{0,8}}):{_BASE64}\${_BASE64}:{_BASE64}")
 
 
-def scram_verifier(password: str) -> str:
+def scram_verifier(password: str, iterations: int) -> str:
     """Return `SCRAM-SHA-256$4096:salt$StoredKey:ServerKey`; what is one already stays as it is
     (scram_build_secret)."""
     if _VERIFIER.fullmatch(password):
         return password
     salt = secrets.token_bytes(16)
-    salted = _salted(password, salt, _ITERATIONS)
+    salted = _salted(password, salt, iterations)
     server_key = hmac.digest(salted, b"Server Key", "sha256")
     parts = (salt, _stored_key(salted), server_key)
     shown_salt, stored_key, shown_key = (base64.b64encode(part).decode() for part in parts)
-    return f"SCRAM-SHA-256${_ITERATIONS}:{shown_salt}${stored_key}:{shown_key}"
+    return f"SCRAM-SHA-256${iterations}:{shown_salt}${stored_key}:{shown_key}"
 
 
 def is_password(password: str, verifier: str) -> bool:

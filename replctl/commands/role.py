@@ -41,7 +41,6 @@ from replctl.session import Session
 from replctl.types import text
 
 #: Settings that say which role is meant.
-ROLE_SETTINGS = ("role", "session_authorization")
 _ATTRIBUTES = {
     "superuser": "is_superuser",
     "createrole": "may_create_roles",
@@ -77,36 +76,6 @@ def _found(catalog: Catalog, name: str) -> Role:
     return role
 
 
-def set_role(session: Session, statement: ast.VariableSet) -> None:
-    """SET ROLE, SET SESSION AUTHORIZATION, and their RESET.
-
-    Raises:
-        InvalidParameterValue: there is no such role (22023).
-        InsufficientPrivilege: the session may not become it.
-    """
-    what, name = statement.name, next(iter(statement.values), None)
-    if what == "session_authorization":
-        session.put_role("role", None, is_local=statement.is_local)
-    if name is None or (what == "role" and name == "none"):
-        session.put_role(what, None, is_local=statement.is_local)
-        return
-    with session.read() as catalog:
-        role = find_role(catalog, name)
-        if role is None:
-            raise InvalidParameterValue(f'role "{name}" does not exist')
-        if what == "role":
-            own = session.environment(catalog).privileges_of(session.session_user[0])
-            if not own.may_become(role.oid):
-                raise InsufficientPrivilege(f'permission denied to set role "{name}"')
-        else:
-            own = session.environment(catalog).privileges_of(session.login_oid)
-            if role.oid != session.login_oid and not own.is_superuser:
-                raise InsufficientPrivilege(
-                    f'permission denied to set session authorization "{name}"'
-                )
-    session.put_role(what, (role.oid, name), is_local=statement.is_local)
-
-
 # ---------------------------------------------------------------------------------------------
 # CREATE, ALTER, DROP
 
@@ -124,7 +93,7 @@ def create_role(session: Session, statement: ast.CreateRole) -> str:
 def _create_role(ddl: Ddl, statement: ast.CreateRole) -> str:
     options = _options(statement.options)
     role = Role(0, statement.name, can_login=statement.kind == "user")
-    role = _with_options(role, options)
+    role = _with_options(ddl, role, options)
     _check_creator(ddl, role)
     _check_name(statement.name, statement.pos)
     if find_role(ddl.catalog, role.name) is not None:
@@ -163,7 +132,7 @@ def _alter_role(ddl: Ddl, statement: ast.AlterRole) -> str:
     options = _options(statement.options)
     oid = role_oid(ddl.session, ddl.catalog, statement.name)
     role = next(r for r in [_by_oid(ddl, oid)] if r is not None)
-    changed = _with_options(role, options)
+    changed = _with_options(ddl, role, options)
     privileges = ddl.privileges
     if role.name.startswith("pg_"):
         raise ReservedName(
@@ -326,7 +295,7 @@ def _flag(options: dict[str, ast.RoleOption], name: str) -> bool | None:
     return None if option is None else not option.name.startswith("no")
 
 
-def _with_options(role: Role, options: dict[str, ast.RoleOption]) -> Role:
+def _with_options(ddl: Ddl, role: Role, options: dict[str, ast.RoleOption]) -> Role:
     flags = {
         field: value
         for name, field in _ATTRIBUTES.items()
@@ -344,7 +313,9 @@ def _with_options(role: Role, options: dict[str, ast.RoleOption]) -> Role:
         role = replace(role, valid_until=until)
     if "password" in options:
         password = options["password"].value
-        role = replace(role, password=scram_verifier(password) if password else None)
+        iterations = int(ddl.session.setting("scram_iterations"))
+        verifier = scram_verifier(password, iterations) if password else None
+        role = replace(role, password=verifier)
     return role
 
 

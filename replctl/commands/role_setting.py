@@ -7,7 +7,7 @@ from replctl.catalog.pg_authid import Role
 from replctl.catalog.pg_db_role_setting import EVERY, put_settings, stored_settings
 from replctl.commands.ddl import Ddl, carry_out
 from replctl.commands.find_object import find_database_oid
-from replctl.commands.role import ROLE_SETTINGS, is_admin, named_role
+from replctl.commands.role import is_admin, named_role
 from replctl.commands.variable import joined
 from replctl.errors import (
     FeatureNotSupported,
@@ -18,7 +18,8 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.session import Session
-from replctl.types.guc import find_setting, read_value
+from replctl.session_setting import check_changeable
+from replctl.types.guc import ROLE_SETTINGS, find_setting, read_value
 
 
 def alter_role_set(session: Session, statement: ast.AlterRoleSet) -> str:
@@ -103,7 +104,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
         settings = {name: value for name, value in settings.items() if not _may_change(ddl, name)}
     else:
         setting = find_setting(change.name)
-        ddl.session.check_changeable(setting)
+        check_changeable(ddl.session, setting)
         if change.values:
             value = joined(setting, change.values)
             read_value(setting, value, ddl.session.on_notice)
@@ -115,7 +116,7 @@ def _change(ddl: Ddl, database: int, role: int, change: ast.VariableSet) -> None
 
 def _may_change(ddl: Ddl, name: str) -> bool:
     try:
-        ddl.session.check_changeable(find_setting(name))
+        check_changeable(ddl.session, find_setting(name))
     except PostgresError:
         return False
     return True

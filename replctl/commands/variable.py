@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from replctl.catalog.auto_conf import read_auto_conf, write_auto_conf
 from replctl.commands import transaction
-from replctl.commands.role import ROLE_SETTINGS, set_role
-from replctl.errors import CantChangeRuntimeParam, InsufficientPrivilege, InvalidParameterValue
+from replctl.errors import (
+    CantChangeRuntimeParam,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+)
 from replctl.parser import ast
 from replctl.result import Result, ResultColumn
 from replctl.session import Session
+from replctl.session_setting import TRANSACTION_SETTINGS
 from replctl.types.guc import (
+    ROLE_SETTINGS,
     Setting,
     check_readable,
     find_setting,
     is_readable,
     read_value,
     settings,
-    show_value,
 )
 from replctl.types.quote import quote_identifier
 
 #: What a configuration file cannot say (GUC_DISALLOW_IN_AUTO_FILE).
-_NOT_IN_FILE = ("config_file", "data_directory", "hba_file", "ident_file", "external_pid_file")
+_NOT_IN_FILE = (
+    "allow_alter_system", "config_file", "data_directory", "external_pid_file", "hba_file",
+    "ident_file", *TRANSACTION_SETTINGS,
+)  # fmt: skip
 
 
 def set_variable(session: Session, statement: ast.VariableSet) -> str:
@@ -40,13 +48,11 @@ def set_variable(session: Session, statement: ast.VariableSet) -> str:
         session.settings.clear()
         session.settings.update({name: value for name, value in kept.items() if value})
         return tag
-    if statement.name in ROLE_SETTINGS:
-        set_role(session, statement)
-        return tag
-    setting = find_setting(statement.name)
     if statement.is_local and not _is_in_block(session):
         _warn_of_no_block(session, "SET LOCAL")
-    value = joined(setting, statement.values) if statement.values else None
+    value = next(iter(statement.values), None)
+    if statement.values and statement.name.lower() not in ROLE_SETTINGS:
+        value = joined(find_setting(statement.name), statement.values)
     session.change_setting(statement.name, value, is_local=statement.is_local)
     return tag
 
@@ -87,12 +93,15 @@ def alter_system(session: Session, statement: ast.AlterSystem) -> str:
     call pg_reload_conf().
 
     Raises:
+        FeatureNotSupported: allow_alter_system is off (0A000).
         ActiveSqlTransaction: it is in a block (25001).
         UndefinedObject: there is no such setting (42704).
         CantChangeRuntimeParam: it is nothing to configure (55P02).
         InvalidParameterValue: it cannot have that value (22023).
     """
     session.prevent_in_block("ALTER SYSTEM")
+    if session.setting("allow_alter_system") == "off":
+        raise FeatureNotSupported("ALTER SYSTEM is not allowed in this environment")
     change = statement.change
     path = session.cluster.path
     with session.read() as catalog:
@@ -137,17 +146,15 @@ def show(session: Session, statement: ast.VariableShow) -> Result:
     if statement.name == "all":
         columns = tuple(ResultColumn(name, "text") for name in ("name", "setting", "description"))
         rows = [
-            (setting.name, show_value(setting, session.setting(key)), setting.description)
+            (setting.name, session.shown_setting(key), setting.description)
             for key, setting in settings().items()
             if is_readable(setting, reads_all=reads_all)
         ]
         return Result("SHOW", columns, rows)
-    if statement.name in ROLE_SETTINGS:
-        shown = session.session_user[1]
-        if statement.name == "role":
-            shown = session.role_name if "role" in session.settings else "none"
+    if statement.name.lower() in ROLE_SETTINGS:
+        shown = session.shown_setting(statement.name)
         return Result("SHOW", (ResultColumn(statement.name, "text"),), [(shown,)])
     setting = find_setting(statement.name)
     check_readable(setting, reads_all=reads_all)
-    value = show_value(setting, session.setting(statement.name))
+    value = session.shown_setting(statement.name)
     return Result("SHOW", (ResultColumn(setting.name, "text"),), [(value,)])

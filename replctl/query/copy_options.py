@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-from replctl.adt.encoding import find_encoding
 from replctl.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
@@ -14,6 +13,7 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.record import dataclass
+from replctl.types.encoding import find_encoding
 
 Header: TypeAlias = Literal["no", "yes", "match"]
 #: Of FORCE_QUOTE and similar options: `*`, or names.

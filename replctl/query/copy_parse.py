@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from replctl.adt.encoding import codec
 from replctl.errors import BadCopyFileFormat
 from replctl.query.copy_options import CopyFormat
 from replctl.types.character import invalid_bytes
+from replctl.types.encoding import codec
 
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9A-Fa-f]{1,2}|.)?", re.DOTALL)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from replctl.adt.encoding import codec
 from replctl.catalog.pg_class import Relation
 from replctl.errors import (
     FeatureNotSupported,
@@ -23,6 +22,7 @@ from replctl.query.copy_options import CopyFormat, copy_format
 from replctl.query.select import select
 from replctl.result import Result
 from replctl.session import Session
+from replctl.types.encoding import codec
 
 _KIND_WORDS = {"v": "view", "m": "materialized view", "S": "sequence", "p": "partitioned table"}
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}

@@ -21,7 +21,9 @@ from replctl.errors import (
 )
 from replctl.record import dataclass
 from replctl.types.builtin import builtin_rows
-from replctl.types.identifier import ascii_lower, clipped_with_notice
+from replctl.types.guc_check import checked
+from replctl.types.guc_rule import check_supported
+from replctl.types.identifier import clipped_with_notice
 from replctl.types.quote import split_identifiers
 
 #: What another value has here than a server is built with.
@@ -63,11 +65,13 @@ _NAME_LISTS = frozenset(
     }
 )  # fmt: skip
 
+#: Settings that are roles: no rows of pg_settings.
+ROLE_SETTINGS = ("role", "session_authorization")
+
 #: Names of something, which are cut as names are (GUC_IS_NAME).
 _NAMES = (
     "application_name", "client_encoding", "default_table_access_method", "server_encoding",
 )  # fmt: skip
-_ZONES = ("log_timezone", "timezone")
 _ASCII = ("application_name", "cluster_name")
 
 _MEMORY = {"TB": 2**40, "GB": 2**30, "MB": 2**20, "kB": 2**10, "B": 1}
@@ -151,6 +155,12 @@ _OWN = (
 )
 
 
+#: Settings that SHOW ALL and pg_settings leave out (GUC_NO_SHOW_ALL).
+UNLISTED = {
+    "default_with_oids": Setting("default_with_oids", "bool", "user", "off"),
+}
+
+
 @cache
 def settings() -> dict[str, Setting]:
     """Return all settings, by their names in lower case, in the order of names."""
@@ -184,7 +194,7 @@ def find_setting(name: str) -> Setting:
         UndefinedObject: there is none (42704).
         InvalidName: it has a point, and is no name of that kind (42602).
     """
-    known = settings().get(name.lower())
+    known = settings().get(name.lower()) or UNLISTED.get(name.lower())
     if known is not None:
         return known
     if "." not in name:
@@ -230,35 +240,43 @@ def check_readable(setting: Setting, *, reads_all: bool) -> None:
 
 
 def read_value(
-    setting: Setting, text: str, on_notice: Callable[[Notice], None] | None = None
+    setting: Setting,
+    text: str,
+    on_notice: Callable[[Notice], None] | None = None,
+    *,
+    current: str | None = None,
+    reset: str | None = None,
 ) -> str:
     """Return a value as it is kept; a NOTICE if it is a name that is too long.
 
+    Args:
+        current, reset: what the setting is now, and what RESET makes it; else the server's default.
+
     Raises:
         InvalidParameterValue: the setting cannot have it (22023).
+        FeatureNotSupported: replctl does not support it (0A000).
     """
     if setting.key in _NAMES:
         text = clipped_with_notice(text, on_notice)
     match setting.type:
         case "bool":
-            return _read_bool(setting, text)
+            value = _read_bool(setting, text)
         case "enum":
-            return _read_enum(setting, text)
+            value = _read_enum(setting, text)
         case "integer" | "real":
-            return _read_number(setting, text)
+            value = _read_number(setting, text)
+        case _:
+            boot = setting.boot_value
+            value = _read_text(setting, text, current or boot, reset or boot)
+    check_supported(setting.name, value)
+    return value
+
+
+def _read_text(setting: Setting, text: str, current: str, reset: str) -> str:
     if setting.is_name_list and split_identifiers(text) is None:
         raise InvalidParameterValue(_invalid(setting, text), detail="List syntax is invalid.")
-    if setting.key in _ZONES and not _is_zone(text, takes_hours=setting.key == "timezone"):
-        raise InvalidParameterValue(_invalid(setting, text))
-    return clean_ascii(text) if setting.key in _ASCII else text
-
-
-def _is_zone(text: str, *, takes_hours: bool) -> bool:
-    """Return whether a text names a time zone, or says how far one is from UTC (check_timezone)."""
-    from replctl.types.timezone import zone_named  # few commands need it
-
-    is_offset = text.lower().startswith("interval") or plain_number(text) is not None
-    return (takes_hours and is_offset) or zone_named(ascii_lower(text)) is not None
+    value = checked(setting.name, text, current, reset)
+    return clean_ascii(value) if setting.key in _ASCII else value
 
 
 def clean_ascii(text: str) -> str:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _POSIX_OFFSET = r"([+-]?)(\d+)(?:(?!:)|:(\d+)(?:(?!:)|:(\d+)))"
-_POSIX = re.compile(rf"[^\d,+-]*{_POSIX_OFFSET}(?:([^\d,+-]+)(?:{_POSIX_OFFSET})?)?", re.ASCII)
+_POSIX_NAME = r"<([^>]*)>|([^\d,+<-][^\d,+-]*)"
+_POSIX = re.compile(
+    rf"(?:{_POSIX_NAME}|){_POSIX_OFFSET}"
+    rf"(?:(?:{_POSIX_NAME})(?:{_POSIX_OFFSET})?(?:[,;]([^,]+),([^,]+))?)?",
+    re.ASCII,
+)
+_POSIX_RULE = re.compile(
+    rf"(?:M(\d+)\.(\d+)\.(\d+)|(J?)(\d+))(?:/{_POSIX_OFFSET})?", re.ASCII | re.IGNORECASE
+)
 _MAX_POSIX_HOURS = 24 * 7 - 1
 _DAY = 86400
 
@@ -58,19 +66,58 @@ class FixedZone:
 
 
 @dataclass(frozen=True, slots=True)
+class YearlyRule:
+    """A time of each year: `M3.2.0/2`, `J60`, `59` (tzparse() in localtime.c).
+
+    Attributes:
+        month: 0 if `day` counts the days of the year.
+        week: of the month; 5 is its last.
+        day: of the week, from Sunday on, or of the year, from 1 on if `is_julian`, else from 0.
+        is_julian: February 29 is not counted.
+        seconds: of that day.
+    """
+
+    month: int
+    week: int
+    day: int
+    is_julian: bool
+    seconds: int
+
+    def at(self, year: int) -> int:
+        """Return that time, in seconds since 1970-01-01 00:00 on the clock that is to change."""
+        if not self.month:
+            days = days_from_date(year, 1, 1) + self.day - self.is_julian
+            is_leap = days_from_date(year, 3, 1) - days_from_date(year, 2, 1) == 29
+            days += self.is_julian and is_leap and self.day >= 60
+            return days * _DAY + self.seconds
+        first = days_from_date(year, self.month, 1)
+        next_month = (year + self.month // 12, self.month % 12 + 1, 1)
+        days = first + (self.day - first - 4) % 7 + 7 * (self.week - 1)
+        if days >= days_from_date(*next_month):
+            days -= 7
+        return days * _DAY + self.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class PosixZone:
-    """`foo5bar`: daylight saving time from the second Sunday of March to the first of November, at
-    02:00 of the clock that is to change (TZDEFRULESTRING in localtime.c)."""
+    """`foo5bar`, `AEST-10AEDT,M10.1.0,M4.1.0/3`: daylight saving time from `start` to `end` of each
+    year; without rules from the second Sunday of March to the first of November
+    (TZDEFRULESTRING)."""
 
     standard: int  # seconds east
     daylight: int
+    start: YearlyRule
+    end: YearlyRule
 
     def offset(self, local_seconds: int) -> int:
         year, _, _ = date_from_days(local_seconds // _DAY)
         step = self.daylight - self.standard
-        start = _sunday_on_or_after(year, 3, 8) * _DAY + 7200 + step
-        end = _sunday_on_or_after(year, 11, 1) * _DAY + 7200 - step
-        return self.daylight if start <= local_seconds < end else self.standard
+        start, end = self.start.at(year), self.end.at(year)
+        if step > 0:
+            start, end = start + step, end - step
+        if start < end:
+            return self.daylight if start <= local_seconds < end else self.standard
+        return self.standard if end <= local_seconds < start else self.daylight
 
     @property
     def fixed_offset(self) -> int | None:
@@ -171,14 +218,48 @@ def zone_named(name: str) -> Zone | None:
     proper = _LINKS.get(name) or _proper_names().get(name)
     if proper is not None:
         return RegionZone(_zone_info(proper))
+    return _posix_zone(name)
+
+
+def proper_name(text: str) -> str | None:
+    """Return the name of a zone as PostgreSQL shows it: `australia/sydney` becomes
+    `Australia/Sydney`, `foo5bar` `FOO5BAR`; None if there is no such zone (pg_tzset)."""
+    known = _proper_names().get(text.lower())
+    if known is not None:
+        return known
+    return None if _posix_zone(text) is None else text.upper()
+
+
+def _posix_zone(name: str) -> Zone | None:
     match = _POSIX.fullmatch(name)
     if match is None:
         return None
-    standard = _posix_seconds_east(match.groups()[:4])
-    if standard is None or not match[5]:
+    groups = match.groups()
+    standard = _posix_seconds_east(groups[2:6])
+    daylight_name = groups[6] or groups[7]
+    if standard is None or not daylight_name:
         return None if standard is None else FixedZone(standard)
-    daylight = standard + 3600 if match[7] is None else _posix_seconds_east(match.groups()[5:])
-    return None if daylight is None else PosixZone(standard, daylight)
+    daylight = standard + 3600 if groups[9] is None else _posix_seconds_east(groups[8:12])
+    start, end = _yearly_rule(groups[12] or "M3.2.0"), _yearly_rule(groups[13] or "M11.1.0")
+    if daylight is None or start is None or end is None:
+        return None
+    return PosixZone(standard, daylight, start, end)
+
+
+def _yearly_rule(text: str) -> YearlyRule | None:
+    match = _POSIX_RULE.fullmatch(text)
+    if match is None:
+        return None
+    month, week, weekday, julian, day, *clock = match.groups()
+    west = -7200 if clock[1] is None else _posix_seconds_east(tuple(clock))
+    if west is None:
+        return None
+    if month is None:
+        is_julian = bool(julian)
+        is_right = is_julian <= int(day) <= 365
+        return YearlyRule(0, 0, int(day), is_julian, -west) if is_right else None
+    is_right = 1 <= int(month) <= 12 and 1 <= int(week) <= 5 and int(weekday) <= 6
+    return YearlyRule(int(month), int(week), int(weekday), False, -west) if is_right else None
 
 
 def local_seconds(year: int, month: int, day: int, seconds_of_day: int) -> int:
@@ -193,12 +274,6 @@ def _posix_seconds_east(groups: tuple[str | None, ...]) -> int | None:
     if hours > _MAX_POSIX_HOURS or minutes > 59 or seconds > 60:
         return None
     return sign * (hours * 3600 + minutes * 60 + seconds)
-
-
-def _sunday_on_or_after(year: int, month: int, day: int) -> int:
-    """In days since 1970-01-01, a Thursday."""
-    days = days_from_date(year, month, day)
-    return days + (3 - days) % 7
 
 
 @cache

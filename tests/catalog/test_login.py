@@ -37,9 +37,9 @@ def test_verifiers() -> None:
     assert is_password("geheim", VERIFIER)
     assert not is_password("Geheim", VERIFIER)
     assert not is_password(VERIFIER, VERIFIER)
-    assert scram_verifier(VERIFIER) == VERIFIER
+    assert scram_verifier(VERIFIER, 4096) == VERIFIER
     for password in ("", "ö", "x" * 5000, "SCRAM-SHA-256$", "SCRAM-SHA-256$4096:no$verifier"):
-        made = scram_verifier(password)
+        made = scram_verifier(password, 4096)
         assert made != password
         assert is_password(password, made)
         assert not is_password(f"{password} ", made)

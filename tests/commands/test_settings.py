@@ -8,6 +8,7 @@ import pytest
 from golden_script import answer_of
 from server_answers import database
 
+from replctl.catalog.auto_conf import write_auto_conf
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.worker import (
     Walsender,
@@ -16,8 +17,15 @@ from replctl.catalog.worker import (
     release_walsender,
     release_worker,
 )
-from replctl.errors import ConfigurationLimitExceeded, LockNotAvailable, TooManyConnections
+from replctl.errors import (
+    ConfigurationLimitExceeded,
+    InvalidParameterValue,
+    LockNotAvailable,
+    Notice,
+    TooManyConnections,
+)
 from replctl.session import Session
+from replctl.types.guc_check import checked
 from replctl.types.quote import quote_string
 
 
@@ -146,7 +154,7 @@ def test_sessions_begin_with_what_was_said_for_role_and_database(session: Sessio
         "create database other",
         "alter role all set lock_timeout = 1",
         "alter database postgres set lock_timeout = 2",
-        "alter database postgres set statement_timeout = 2",
+        "alter database postgres set work_mem = 64",
         "alter role reg_set set lock_timeout = 3",
         "alter role reg_set in database postgres set lock_timeout = 4",
     ):
@@ -156,7 +164,7 @@ def test_sessions_begin_with_what_was_said_for_role_and_database(session: Sessio
         return Session.connect(session.cluster, database, role)
 
     assert shown(begun("reg_set", "postgres"), "lock_timeout") == "4ms"
-    assert shown(begun("reg_set", "postgres"), "statement_timeout") == "2ms"
+    assert shown(begun("reg_set", "postgres"), "work_mem") == "64kB"
     assert shown(begun("reg_set", "other"), "lock_timeout") == "3ms"
     assert shown(begun("postgres", "postgres"), "lock_timeout") == "2ms"
     later = begun("postgres", "other")
@@ -166,10 +174,59 @@ def test_sessions_begin_with_what_was_said_for_role_and_database(session: Sessio
     assert shown(later, "lock_timeout") == "1ms"
 
 
-def test_time_zones_are_those_of_a_server(session: Session, postgres_server: str) -> None:
+def test_time_zones_are_those_of_a_server(postgres_server: str) -> None:
     zones = "utc foo Europe/Berlin -3.5 3 1e1 3x UTC+3 <+03>-3 EST5EDT GMT zulu ../utc ${x}".split()
+    zones += "167 168 -167.9 aest-10aedt,m10.1.0,m4.1.0/3 x5y,1,365 x5y,1 x5y,0,366".split()
+    zones += ["", " ", "Europe/Berlin ", "a\nb", "interval '1:30'", "INTERVAL'-10:00:01' "]
     with database(postgres_server, "replctl_zones") as server:
-        for zone in [*zones, "", " ", "Europe/Berlin ", "a\nb"]:
-            statement = f"set timezone = {quote_string(zone)}"
-            assert answer_of(session, statement) == server.answer(statement), statement
-        assert answer_of(session, "set timezone = 3") == ("SET",)
+        for zone in zones:
+            answer = server.answer(f"set timezone = {quote_string(zone)}")
+            if answer == ("SET",):
+                shown_zone = server.answer("show timezone")[0].removeprefix("| ")
+                assert checked("TimeZone", zone, "", "") == shown_zone, zone
+            else:
+                with pytest.raises(InvalidParameterValue) as caught:
+                    checked("TimeZone", zone, "", "")
+                assert f"ERROR 22023: {caught.value.message}" == answer[0].replace("\\n", "\n")
+
+
+def test_values_that_change_results_are_refused_everywhere(cluster: Cluster) -> None:
+    session = connect(cluster)
+    refusal = (
+        'ERROR 0A000: value "off" of parameter "standard_conforming_strings" is not supported',
+        'HINT: Supported values: "on".',
+    )
+    for statement in (
+        "set standard_conforming_strings = off",
+        "select set_config('standard_conforming_strings', 'off', false)",
+        "alter system set standard_conforming_strings = off",
+        "alter role postgres set standard_conforming_strings = off",
+        "alter database postgres set standard_conforming_strings = off",
+    ):
+        assert answer_of(session, statement) == refusal
+
+
+def test_a_configured_value_that_is_refused_is_told_and_not_taken(cluster: Cluster) -> None:
+    write_auto_conf(cluster.path, {"xmloption": "document", "work_mem": "8MB", "lock_timeout": "x"})
+    notices: list[Notice] = []
+    session = Session.connect(cluster, "postgres", "postgres", notices.append)
+    assert [(notice.severity, notice.sqlstate, notice.message) for notice in notices] == [
+        ("WARNING", "0A000", 'value "document" of parameter "xmloption" is not supported'),
+        ("WARNING", "22023", 'invalid value for parameter "lock_timeout": "x"'),
+    ]
+    assert shown(session, "xmloption") == "content"
+    assert shown(session, "work_mem") == "8MB"
+
+
+def test_alter_system_can_be_switched_off(cluster: Cluster) -> None:
+    write_auto_conf(cluster.path, {"allow_alter_system": "off"})
+    assert answer_of(connect(cluster), "alter system set work_mem = '1MB'") == (
+        "ERROR 0A000: ALTER SYSTEM is not allowed in this environment",
+    )
+
+
+def test_scram_iterations_are_those_of_new_passwords(session: Session) -> None:
+    answer_of(session, "set scram_iterations = 1000")
+    answer_of(session, "create role r password 'x'")
+    query = "select rolpassword like 'SCRAM-SHA-256$1000:%' from pg_authid where rolname = 'r'"
+    assert answer_of(session, query)[0] == "| t"

@@ -1,0 +1,242 @@
+"""How a session's settings change: SET, set_config(), what a cluster's files and ALTER ROLE say
+(guc.c, miscinit.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from replctl.catalog.auto_conf import read_auto_conf
+from replctl.catalog.cluster import Cluster
+from replctl.catalog.pg_authid import find_role
+from replctl.errors import (
+    ActiveSqlTransaction,
+    CantChangeRuntimeParam,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    Notice,
+    PostgresError,
+    UndefinedObject,
+)
+from replctl.types.guc import (
+    ROLE_SETTINGS,
+    UNLISTED,
+    Setting,
+    find_setting,
+    read_value,
+    settings,
+    show_value,
+)
+
+if TYPE_CHECKING:
+    from replctl.session import Session
+
+#: Characteristics of a transaction, which RESET does not take (GUC_NO_RESET), and what they are
+#: without SET TRANSACTION.
+TRANSACTION_SETTINGS = {
+    "transaction_deferrable": "default_transaction_deferrable",
+    "transaction_isolation": "default_transaction_isolation",
+    "transaction_read_only": "default_transaction_read_only",
+}
+_ON_IN_RECOVERY = ("in_hot_standby", "transaction_read_only")
+_REFUSALS = {
+    "internal": "cannot be changed",
+    "postmaster": "cannot be changed without restarting the server",
+    "sighup": "cannot be changed now",
+    "backend": "cannot be set after connection start",
+    "superuser-backend": "cannot be set after connection start",
+}
+
+
+def setting_value(session: Session, name: str) -> str:
+    """Return the value of a setting, in the setting's own unit.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    key = name.lower()
+    if key in _ON_IN_RECOVERY and session.cluster.is_in_recovery:
+        return "on"
+    if key == "transaction_read_only":
+        return "on" if session.is_read_only else "off"
+    if key in session.settings:
+        return session.settings[key]
+    if key in TRANSACTION_SETTINGS:
+        return setting_value(session, TRANSACTION_SETTINGS[key])
+    return reset_value(session, name)
+
+
+def reset_value(session: Session, name: str) -> str:
+    """Return what RESET makes a setting.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    key = name.lower()
+    for values in (session.role_settings, session.configured):
+        if key in values:
+            return values[key]
+    known = settings().get(key) or UNLISTED.get(key)
+    if known is None:
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    return known.boot_value
+
+
+def shown_setting(session: Session, name: str) -> str:
+    """Return the value of a setting as SHOW prints it.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+    """
+    match name.lower():
+        case "role":
+            return session.role_name if "role" in session.settings else "none"
+        case "session_authorization":
+            return session.session_user[1]
+    return show_value(find_setting(name), setting_value(session, name))
+
+
+def change_setting(session: Session, name: str, value: str | None, *, is_local: bool) -> str:
+    """SET a setting, or RESET it (None); its value as SHOW prints it, even where it does not last.
+
+    Args:
+        is_local: until the end of the open block; without one nothing changes.
+
+    Raises:
+        UndefinedObject: there is none of that name (42704).
+        InvalidParameterValue: it cannot have that value (22023).
+        CantChangeRuntimeParam, InsufficientPrivilege: it cannot be changed so, or not by this role.
+    """
+    key = name.lower()
+    if key in ROLE_SETTINGS:
+        _set_role(session, key, value, is_local=is_local)
+        return shown_setting(session, key)
+    setting = find_setting(name)
+    check_changeable(session, setting)
+    if key in TRANSACTION_SETTINGS and value is None:
+        raise FeatureNotSupported(f'parameter "{setting.name}" cannot be reset')
+    read = None if value is None else _read(session, setting, value)
+    if read is not None and key in TRANSACTION_SETTINGS:
+        _set_characteristic(session, key, read)
+        return read
+    if session.block is not None or not is_local:
+        _put(session, setting.key, read, is_local=is_local)
+    return show_value(setting, reset_value(session, name) if read is None else read)
+
+
+def _read(session: Session, setting: Setting, value: str) -> str:
+    if setting.key not in settings():
+        return read_value(setting, value, session.on_notice)
+    return read_value(
+        setting,
+        value,
+        session.on_notice,
+        current=setting_value(session, setting.key),
+        reset=reset_value(session, setting.key),
+    )
+
+
+def _put(session: Session, key: str, value: str | None, *, is_local: bool) -> None:
+    if is_local and session.block is not None:
+        session.block.local_settings.setdefault(key, session.settings.get(key))
+    session.put_setting(key, value)
+
+
+def _set_characteristic(session: Session, key: str, value: str) -> None:
+    """SET TRANSACTION, for the open block alone (check_transaction_read_only, xact.c)."""
+    block = session.block
+    if key == "transaction_read_only" and value == "off" and session.cluster.is_in_recovery:
+        raise FeatureNotSupported("cannot set transaction read-write mode during recovery")
+    if block is None:
+        return
+    if key == "transaction_read_only":
+        if value == "off" and block.is_read_only and block.savepoints:
+            raise ActiveSqlTransaction(
+                "cannot set transaction read-write mode inside a read-only transaction"
+            )
+        block.is_read_only = value == "on"
+    else:
+        _put(session, key, value, is_local=True)
+
+
+def _set_role(session: Session, what: str, name: str | None, *, is_local: bool) -> None:
+    """SET ROLE, SET SESSION AUTHORIZATION, and their RESET.
+
+    Raises:
+        InvalidParameterValue: there is no such role (22023).
+        InsufficientPrivilege: the session may not become it.
+    """
+    role = None if name is None or (what == "role" and name == "none") else name
+    found = None if role is None else (_role_to_become(session, what, role), role)
+    if is_local and session.block is None:
+        return
+    if what == "session_authorization":
+        session.put_role("role", None, is_local=is_local)
+    session.put_role(what, found, is_local=is_local)
+
+
+def _role_to_become(session: Session, what: str, name: str) -> int:
+    with session.read() as catalog:
+        role = find_role(catalog, name)
+        if role is None:
+            raise InvalidParameterValue(f'role "{name}" does not exist')
+        environment = session.environment(catalog)
+        if what == "role":
+            own = environment.privileges_of(session.session_user[0])
+            if not own.may_become(role.oid):
+                raise InsufficientPrivilege(f'permission denied to set role "{name}"')
+        else:
+            own = environment.privileges_of(session.login_oid)
+            if role.oid != session.login_oid and not own.is_superuser:
+                raise InsufficientPrivilege(
+                    f'permission denied to set session authorization "{name}"'
+                )
+    return role.oid
+
+
+def check_changeable(session: Session, setting: Setting) -> None:
+    """Check whether a session's role may change a setting, and now.
+
+    Raises:
+        CantChangeRuntimeParam, InsufficientPrivilege: it may not.
+    """
+    if setting.context in _REFUSALS:
+        raise CantChangeRuntimeParam(f'parameter "{setting.name}" {_REFUSALS[setting.context]}')
+    if setting.context == "superuser":
+        with session.read() as catalog:
+            if not session.privileges(catalog).is_superuser:
+                raise InsufficientPrivilege(f'permission denied to set parameter "{setting.name}"')
+
+
+def reload_configuration(session: Session) -> None:
+    """Read the cluster's configuration again, except for what takes a new connection."""
+    found = configured_settings(session.cluster, session.on_notice)
+    for name in session.configured.keys() | found.keys():
+        if find_setting(name).context in ("postmaster", "internal"):
+            continue
+        if name in found:
+            session.configured[name] = found[name]
+        else:
+            del session.configured[name]
+
+
+def configured_settings(cluster: Cluster, on_notice: Callable[[Notice], None]) -> dict[str, str]:
+    """Return what the cluster's files say, and what follows from where it is."""
+    return {
+        "data_directory": str(cluster.path),
+        **read_settings(read_auto_conf(cluster.path), on_notice),
+    }
+
+
+def read_settings(stored: Mapping[str, str], on_notice: Callable[[Notice], None]) -> dict[str, str]:
+    """Return what was said of settings, by name in lower case; a WARNING for what cannot be read
+    now."""
+    found = {}
+    for name, value in stored.items():
+        try:
+            setting = find_setting(name)
+            found[setting.key] = read_value(setting, value, on_notice)
+        except PostgresError as error:
+            on_notice(Notice("WARNING", error.message, error.sqlstate, error.detail, error.hint))
+    return found
