@@ -52,12 +52,13 @@ def execute(session: Session, text: str) -> Iterator[Result]:
     Raises:
         PostgresError: what is wrong; nothing of its transaction has happened.
     """
+    session.statement_start = datetime.now(UTC)
     with _failing_block(session):
         statements = parse(text, session.report)
     for statement in statements:
         with _failing_block(session):
             if session.block is None:
-                session.transaction_start = datetime.now(UTC)
+                session.transaction_start = session.statement_start
                 if len(statements) > 1 or isinstance(statement, _IN_STEPS):
                     _begin_implicitly(session)
             _check_block(session, statement)
@@ -79,13 +80,14 @@ def describe(session: Session, text: str) -> list[tuple[str, str]]:
     """
     from replctl.query import describe as query_describe
 
+    session.statement_start = datetime.now(UTC)
     with _failing_block(session):
         statements = parse(text, session.report)
         if len(statements) > 1:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
         for statement in statements:
             if session.block is None:
-                session.transaction_start = datetime.now(UTC)
+                session.transaction_start = session.statement_start
             elif session.block.has_failed:
                 _check_block(session, statement)
             return query_describe.describe(session, statement)

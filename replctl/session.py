@@ -151,6 +151,7 @@ class Session:
         on_progress: called with what is being done, how much of it is done, and how much there is.
         engine: opens Spark, or gives the one that is open.
         transaction_start: what now() is.
+        statement_start: what statement_timestamp() is: when the statements came.
         block: the transaction block that is open.
         sequences: what has been taken from sequences.
         origin: the replication origin that is set up.
@@ -178,6 +179,7 @@ class Session:
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     engine: Callable[[], Engine] = _no_engine
     transaction_start: datetime = field(default_factory=lambda: datetime.now(UTC))
+    statement_start: datetime = field(default_factory=lambda: datetime.now(UTC))
     block: TransactionBlock | None = None
     sequences: SequenceValues = field(init=False)
     origin: SessionOrigin | None = None

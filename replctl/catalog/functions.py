@@ -7,6 +7,7 @@ an OID of any kind an int, everything else canonical text.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
 from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
 from replctl.catalog.pg_type import type_name
+from replctl.catalog.session_value import micros
 from replctl.catalog.storage import set_acceptance
 from replctl.catalog.table_home import located
 from replctl.catalog.transaction import Catalog
@@ -351,9 +353,10 @@ FUNCTIONS: dict[str, Implementation] = {
     "show_config_by_name_missing_ok": _current_setting,
     "set_config_by_name": _set_config,
     "pg_reload_conf": _reload_conf,
-    "now": lambda context: time.time_ns() // 1000,
-    "statement_timestamp": lambda context: time.time_ns() // 1000,
+    "now": lambda context: micros(context.session.transaction_start),
+    "statement_timestamp": lambda context: micros(context.session.statement_start),
     "clock_timestamp": lambda context: time.time_ns() // 1000,
+    "drandom": _simple(random.random),
     "array_to_text": _array_to_text,
     "array_to_text_null": _array_to_text,
     "array_length": _array_length,

@@ -1,14 +1,17 @@
 """The facts of a session that expressions ask for, as constants: who runs it, where, with which
-settings."""
+settings, and when its transaction and its statement began."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from replctl.expr import nodes
+from replctl.types import builtin, text
 
 if TYPE_CHECKING:
     from replctl.catalog.functions import FunctionContext
+    from replctl.session import Session
 
 #: SqlValueFunction -> what answers it, in catalog.functions.
 VALUES = {
@@ -30,16 +33,67 @@ _SOURCES = frozenset(
     }
 )
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: SqlValueFunction -> the functions, by pg_proc's OID, that make it of the transaction's start, and
+#: the one that rounds it.
+_TIMES: dict[str, tuple[tuple[int, ...], int]] = {
+    "current_timestamp": ((), 1967),
+    "localtimestamp": ((2027,), 1961),
+    "current_date": ((1178,), 0),
+    "current_time": ((1388,), 1969),
+    "localtime": ((2019,), 1968),
+}
 
-def session_value(context: FunctionContext, expr: Any) -> nodes.Const | None:
-    """Return the value of `current_user`, `current_setting('search_path')`, ...; None of anything
-    else.
+
+def micros(moment: datetime) -> int:
+    """Return a time as microseconds since 1970-01-01."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def time_value(session: Session, expr: Any) -> nodes.Expr | None:
+    """Return `now()`, `CURRENT_DATE`, `statement_timestamp()`, ... as made of a constant; None of
+    anything else."""
+    match expr:
+        case nodes.SqlValueFunction(name=name, typmod=precision) if name in _TIMES:
+            casts, rounding = _TIMES[name]
+            value = _time(session.transaction_start)
+            for oid in casts:
+                value = _called(oid, value)
+            if precision < 0:
+                return value
+            return _called(rounding, value, nodes.Const("int4", str(precision)))
+        case nodes.FuncExpr(function_oid=oid):
+            function = builtin.function_by_oid().get(oid)
+            if function is None:
+                return None
+            if function.source == "now":
+                return _time(session.transaction_start)
+            if function.source == "statement_timestamp":
+                return _time(session.statement_start)
+    return None
+
+
+def _time(moment: datetime) -> nodes.Expr:
+    return nodes.Const("timestamptz", text.render("timestamptz", micros(moment)))
+
+
+def _called(oid: int, *args: nodes.Expr) -> nodes.Expr:
+    function = builtin.function_by_oid()[oid]
+    return nodes.FuncExpr(oid, function.name, function.result, args)
+
+
+def session_value(context: FunctionContext, expr: Any) -> nodes.Expr | None:
+    """Return the value of `current_user`, `current_setting('search_path')`, `now()`, ...; None of
+    anything else.
 
     Raises:
         UndefinedObject: there is no such setting.
     """
     from replctl.catalog.functions import FUNCTIONS  # not before an expression is looked at
 
+    value = time_value(context.session, expr)
+    if value is not None:
+        return value
     match expr:
         case nodes.SqlValueFunction(name=name) if name in VALUES:
             found = FUNCTIONS[VALUES[name]](context)

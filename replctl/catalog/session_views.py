@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from datetime import datetime
 
 from replctl.catalog.functions import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
+from replctl.catalog.session_value import micros
 from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows
 from replctl.types import guc
 
@@ -78,16 +78,14 @@ def _pg_stat_activity(context: FunctionContext) -> Iterator[Row]:
         "application_name": session.setting("application_name"),
     }  # fmt: skip
     if privileges.acts_for(READ_ALL_STATS) or privileges.acts_for(session.login_oid):
-        start = _micros(session.transaction_start)
         row |= {"state": "active", "backend_type": "client backend"}
-        row |= {"xact_start": start, "query_start": start}
+        row |= {
+            "xact_start": micros(session.transaction_start),
+            "query_start": micros(session.statement_start),
+        }
     else:  # HAS_PGSTAT_PERMISSIONS
         row["query"] = "<insufficient privilege>"
     yield row
-
-
-def _micros(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000)
 
 
 #: The rows of each by its name.

@@ -9,7 +9,6 @@ that are not decoded; the block of a process that died is undone by whoever come
 from __future__ import annotations
 
 from contextlib import ExitStack
-from datetime import UTC, datetime
 
 from replctl.catalog.intent import delete_intents, intents_of
 from replctl.catalog.lock import release_locks
@@ -33,7 +32,7 @@ def begin(session: Session, *, is_implicit: bool = False) -> TransactionBlock:
     Args:
         is_implicit: without BEGIN, for the statements of one query string.
     """
-    session.transaction_start = datetime.now(UTC)
+    session.transaction_start = session.statement_start
     session.block = TransactionBlock(
         session.transaction_start,
         dict(session.settings),

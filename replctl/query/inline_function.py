@@ -22,7 +22,7 @@ from replctl.parser import ast
 from replctl.parser.parse import parse
 from replctl.query.analyze_query import QueryAnalyzer
 from replctl.query.range_table import FromScope
-from replctl.query.tree import Query, transform
+from replctl.query.tree import Query, is_volatile, transform
 from replctl.types.builtin import FIRST_USER_OID
 
 
@@ -183,7 +183,7 @@ class _Inlining:
             return None
         query = result_as(analyzer, query, function, call.type)
         body = query.outputs[0].expr
-        if function.volatility != "v" and self._is_volatile(body):
+        if function.volatility != "v" and is_volatile(self._environment, body):
             return None
         return body
 
@@ -199,7 +199,7 @@ class _Inlining:
         uses = Counter(node.number for node in nodes.walk(body) if isinstance(node, nodes.Param))
         tested = [arg for arg in args if function.is_strict and not _is_value(arg)]
         for number, arg in enumerate(args, 1):
-            if uses[number] + (arg in tested) != 1 and self._is_volatile(arg):
+            if uses[number] + (arg in tested) != 1 and is_volatile(self._environment, arg):
                 return None
 
         def replaced(node: Any) -> Any:
@@ -220,22 +220,6 @@ class _Inlining:
     def _collation(self, type_: str, call: nodes.FuncExpr) -> str | None:
         own = self._environment.type(type_).collation
         return None if own is None else call.input_collation or own
-
-    def _is_volatile(self, part: Any) -> bool:
-        """Return whether anything in an expression, its subqueries included, may give another value
-        each time (contain_volatile_functions)."""
-        found = False
-
-        def note(node: Any) -> None:
-            nonlocal found
-            match node:
-                case nodes.FuncExpr(function_oid=oid):
-                    found = found or self._environment.function(oid).volatility == "v"
-                case nodes.OpExpr(operator_oid=oid):
-                    found = found or self._environment.operator(oid).volatility == "v"
-
-        transform(part, note)
-        return found
 
 
 def _is_expression(query: Query) -> bool:

@@ -26,7 +26,7 @@ from replctl.query.policy import POLICY_VARNO, RowCheck, changed_rows, numbered_
 from replctl.query.range_table import FromScope, relation_entry
 from replctl.query.rewrite import rewritten
 from replctl.query.sql import QueryWriter
-from replctl.query.tree import FromNode, FromTable, Output, Query
+from replctl.query.tree import FromNode, FromTable, Output, Query, is_volatile
 from replctl.query.with_check import check_new_rows
 from replctl.query.write import Plan, WrittenTable, modified_relation, plan_of, written
 from replctl.record import dataclass
@@ -41,7 +41,8 @@ _TARGET = POLICY_VARNO  # varno of the table that is changed
 @dataclass(frozen=True, slots=True)
 class _Change:
     """The effect of a statement on the rows of one table: which, and for an UPDATE the new values
-    by attnum; and what policies say about the rows before and after."""
+    by attnum; what policies say about the rows before and after; and whether the values may differ
+    for equal rows."""
 
     plan: Plan
     from_: tuple[FromNode, ...]
@@ -49,6 +50,7 @@ class _Change:
     values: dict[int, nodes.Expr]
     conditions: tuple[nodes.Expr, ...] = ()
     checks: tuple[RowCheck, ...] = ()
+    is_volatile: bool = False
 
 
 def update(session: Session, statement: ast.Update) -> Result:
@@ -206,7 +208,14 @@ def _change(
     where = analyzer.where(statement.where, inner)
     supplied = frozenset(member.column_at(attnum).name for attnum in values)
     plan = replace(plan_of(catalog, member), named=named, supplied=supplied)
-    return _Change(plan, from_, where, values)
+    if not plan.target.key and is_volatile(analyzer.environment, (from_, where)):
+        raise FeatureNotSupported(
+            "volatile functions in the condition of UPDATE and DELETE are not supported for a table"
+            " without a key",
+            hint="Add a primary key to the table.",
+        )
+    own_values = is_volatile(analyzer.environment, tuple(values.values()))
+    return _Change(plan, from_, where, values, is_volatile=own_values)
 
 
 def _assignments(
@@ -290,7 +299,13 @@ def _carry_out(session: Session, table: WrittenTable, change: _Change, *, is_upd
         for _other, constraint, _reference in change.plan.referenced_by
     )
     with spark.jobs.changed(
-        engine, table.target, rows, op=op, moves_keys=moves_keys, with_old=with_old
+        engine,
+        table.target,
+        rows,
+        op=op,
+        moves_keys=moves_keys,
+        with_old=with_old,
+        has_own_values=change.is_volatile,
     ) as outcome:
         assigned = changed if is_update else None
         if is_update:

@@ -11,14 +11,13 @@ from replctl.adt.case_mapping import is_ascii_collation
 from replctl.adt.functions import arguments
 from replctl.catalog.functions import (
     EVALUATED_BEFORE,
-    FUNCTIONS,
     FUNCTIONS_IN_C,
     NOT_STRICT,
     SET_FUNCTIONS,
     TAKES_TEXT,
     FunctionContext,
 )
-from replctl.catalog.session_value import VALUES
+from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported, InternalError
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
@@ -53,8 +52,6 @@ def is_answerable(query: Query, environment: Environment) -> bool:
     """Return whether SQLite can run a query: are all its functions known here?"""
     for call in functions_of(query):
         if isinstance(call, nodes.SqlValueFunction):
-            if call.name not in _SQL_VALUES:
-                return False
             continue
         function = environment.function(call.function_oid)
         if call.returns_set and function.source not in SET_FUNCTIONS.keys() | EVALUATED_BEFORE:
@@ -111,8 +108,6 @@ _WINDOW_FUNCTIONS = frozenset(
     """row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value
     nth_value""".split()
 )
-
-_SQL_VALUES = {**VALUES, "current_timestamp": "now"}
 
 
 class _Dialect:
@@ -261,8 +256,10 @@ class _Dialect:
                 word = "max" if expr.op == "greatest" else "min"
                 return f"{word}({', '.join(self._expr(arg, write) for arg in expr.args)})"
             case nodes.SqlValueFunction():
-                name = _SQL_VALUES[expr.name]
-                return f"{self._calls.name_of(name, FUNCTIONS[name])}()"
+                value = session_value(self._context, expr)
+                if value is None:
+                    raise _unsupported(expr)
+                return self._expr(value, write)
             case nodes.RelabelType() | nodes.CollateExpr() | nodes.NamedArgExpr():
                 return self._expr(expr.arg, write)
             case nodes.CoerceViaIO():

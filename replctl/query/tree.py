@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from replctl.catalog.pg_class import Relation
 from replctl.expr import nodes
+from replctl.expr.environment import Environment
 from replctl.record import dataclass
 from replctl.types.builtin import SystemRelation
 
@@ -195,6 +196,23 @@ def transform(value: Any, function: Callable[[Any], Any]) -> Any:
         if after is not before and after != before:
             changes[field.name] = after
     return dataclasses.replace(value, **changes) if changes else value  # type: ignore[type-var]
+
+
+def is_volatile(environment: Environment, part: Any) -> bool:
+    """Return whether anything in a query or an expression, subqueries included, may give another
+    value each time (contain_volatile_functions)."""
+    found = False
+
+    def note(node: Any) -> None:
+        nonlocal found
+        match node:
+            case nodes.FuncExpr(function_oid=oid):
+                found = found or environment.function(oid).volatility == "v"
+            case nodes.OpExpr(operator_oid=oid):
+                found = found or environment.operator(oid).volatility == "v"
+
+    transform(part, note)
+    return found
 
 
 def tables_of(query: Query) -> Iterator[FromTable]:

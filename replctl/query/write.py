@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from replctl import spark
 from replctl.catalog.pg_class import Constraint, Relation, load_relations
+from replctl.catalog.session_value import time_value
 from replctl.catalog.transaction import Catalog
 from replctl.errors import FeatureNotSupported, SerializationFailure, WrongObjectType
+from replctl.expr import nodes
 from replctl.injection_point import injection_point
 from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
@@ -29,6 +32,8 @@ from replctl.spark import Reference, Target, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.outcome import Outcome, Problem
+
+_Check = TypeVar("_Check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class WrittenTable:
         self._writer = writer
         self.family = {**plan.family, **writer.relations}
         self.relation = self.family[plan.relation.oid]
-        self.target = local_target(self.relation, self.family)
+        self.target = _at_time(session, local_target(self.relation, self.family))
 
     def check(
         self,
@@ -237,3 +242,19 @@ def written(session: Session, plans: Sequence[Plan]) -> Iterator[list[WrittenTab
 
 def _definition(relation: Relation) -> Relation:
     return replace(relation, storage=None)
+
+
+def _at_time(session: Session, target: Target) -> Target:
+    """Return a table whose CHECK constraints know when the transaction began: now() and its
+    family."""
+
+    def known(checks: tuple[tuple[str, _Check], ...]) -> tuple[tuple[str, _Check], ...]:
+        return tuple(
+            (name, nodes.transform(check, partial(time_value, session)))
+            if isinstance(check, nodes.Node)
+            else (name, check)
+            for name, check in checks
+        )
+
+    leaves = tuple(replace(leaf, checks=known(leaf.checks)) for leaf in target.leaves)
+    return replace(target, checks=known(target.checks), leaves=leaves)

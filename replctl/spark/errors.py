@@ -149,6 +149,8 @@ def translated(error: Exception) -> PostgresError:
 def _told(error: Exception) -> PostgresError:
     message = str(error)
     condition, sqlstate = _condition(error)
+    if "NON_DETERMINISTIC" in condition or "NONDETERMINISTIC" in condition:
+        return FeatureNotSupported("volatile functions are not supported here")
     # A statement that Spark cannot resolve raises nothing, but its plan shows what it might raise
     raised = None if condition.startswith("UNRESOLVED_") else raised_error(message)
     if raised is not None:

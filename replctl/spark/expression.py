@@ -9,7 +9,7 @@ in Python, with all that is below it (python_program.py); what Python has not ei
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TypeAlias, assert_never
 
 from replctl.adt import fold
@@ -27,6 +27,7 @@ from replctl.spark import (
 )
 from replctl.spark.data_type import element_type, literal, storage_type
 from replctl.spark.sql_value import SqlValue, bound, check_lambda
+from replctl.spark.volatile import CALLS, VolatileCalls, is_volatile
 from replctl.types import builtin, text
 
 #: Gives the SQL of a column.
@@ -42,12 +43,14 @@ class Translation:
         case_operand: what Param(0) stands for, inside a CASE with an operand or an array cast.
         subquery: SQL of a subquery, where subqueries can be.
         by_value: of a numeric only the number matters, not how many zeros it shows at its end.
+        volatile: the calls that each row computes once.
     """
 
     column: ColumnNamer
     case_operand: SqlValue | None = None
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None
     by_value: bool = False
+    volatile: VolatileCalls = field(default_factory=VolatileCalls)
 
 
 #: Translations longer than this are left to Python: Spark would take too long over them.
@@ -60,7 +63,7 @@ def to_sql(
     subquery: Callable[[nodes.SubLink], SqlValue] | None = None,
 ) -> SqlValue:
     """As `translation.to_sql`."""
-    return _translate(fold.simplified(expr), Translation(column, subquery=subquery))
+    return _whole(fold.simplified(expr), Translation(column, subquery=subquery))
 
 
 def untranslatable(expr: nodes.Expr) -> str | None:
@@ -70,10 +73,26 @@ def untranslatable(expr: nodes.Expr) -> str | None:
     except PostgresError:
         return None  # it fails for every row, exactly as it has to
     try:
-        _translate(expr, Translation(lambda var: f"c{var.attnum}"))
+        to_sql(expr, lambda var: f"c{var.attnum}")
     except FeatureNotSupported as error:
         return error.message
     return None
+
+
+def _whole(expr: nodes.Expr, context: Translation) -> SqlValue:
+    """Return a translation with the volatile calls in their places."""
+    calls = VolatileCalls()
+    return calls.placed(_translate(expr, replace(context, volatile=calls)), expr)
+
+
+def _argument(expr: nodes.Expr, context: Translation) -> SqlValue:
+    """Return an argument of an aggregate, which Spark may compute several times."""
+    value = _translate(expr, context)
+    if is_volatile(value):
+        raise FeatureNotSupported(
+            "volatile functions in the arguments of an aggregate are not supported"
+        )
+    return value
 
 
 def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
@@ -87,7 +106,8 @@ def _translate(expr: nodes.Expr, context: Translation) -> SqlValue:
         why = error
     if isinstance(expr, _ENGINES_OWN):
         raise why
-    return python_program.evaluated(expr, lambda node: _native(node, context))
+    value = python_program.evaluated(expr, lambda node: _native(node, context))
+    return context.volatile.named(value)
 
 
 def _has_subquery(expr: nodes.Expr) -> bool:
@@ -170,9 +190,9 @@ def _native(expr: nodes.Expr, context: Translation) -> SqlValue:
                 raise FeatureNotSupported("subqueries are not supported here")
             return context.subquery(expr)
         case nodes.Aggref():
-            return aggregates.aggregate(expr, lambda arg: _translate(arg, inner))
+            return aggregates.aggregate(expr, lambda arg: _argument(arg, inner))
         case nodes.WindowFunc():
-            return aggregates.window(expr, lambda arg: _translate(arg, inner))
+            return aggregates.window(expr, lambda arg: _argument(arg, inner))
         case nodes.RowExpr() | nodes.FieldSelect():
             raise FeatureNotSupported("row values are not supported")
         case nodes.JsonIsPredicate():
@@ -218,6 +238,8 @@ def _function(expr: nodes.FuncExpr, context: Translation) -> SqlValue:
         raise FeatureNotSupported(f"user-defined function {expr.name} is not supported")
     if expr.returns_set:
         raise FeatureNotSupported(f"function {expr.name} is not supported here")
+    if function.source in CALLS:
+        return context.volatile.value(expr, function.source)
     args = tuple(adt_functions.arguments(function, expr.args))
     return _call(function, args, expr.type, expr.input_collation, context)
 

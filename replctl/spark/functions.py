@@ -280,6 +280,7 @@ TEMPLATES: dict[str, str] = {
     "timestamptz_timestamp": "CAST({0} AS TIMESTAMP_NTZ)",
     "timestamp_timestamptz": "CAST({0} AS TIMESTAMP)",
     "now": "current_timestamp()",
+    "statement_timestamp": "current_timestamp()",
     # floats
     "dround": "rint({0})",
     "dceil": "CASE WHEN {0} <> 0 AND abs({0}) < 4503599627370496D THEN -CAST(floor(-{0}) AS DOUBLE) ELSE {0} END",  # noqa: E501
@@ -290,7 +291,6 @@ TEMPLATES: dict[str, str] = {
     "dsqrt": "CASE WHEN {0} < 0 THEN "
     + raise_error_sql("2201F", "cannot take square root of a negative number")
     + " ELSE sqrt({0}) END",
-    "drandom": "rand()",
     # arrays
     "array_cardinality": "size({0})",
     "array_length": "CASE WHEN {1} = 1 THEN nullif(size({0}), 0) END",

@@ -43,6 +43,7 @@ def changed(
     op: str,
     moves_keys: bool = False,
     with_old: bool = False,
+    has_own_values: bool = False,
 ) -> Iterator[Outcome]:
     """Yield the outcome of UPDATE (op U) or DELETE (D).
 
@@ -51,6 +52,7 @@ def changed(
             UPDATE w<attnum> of the columns that are not generated.
         moves_keys: the UPDATE may change the target's key.
         with_old: other tables refer to columns other than the key.
+        has_own_values: rows that are equal before need not be equal afterwards.
     """
     keys = "".join(f", c{attnum} AS k{i}" for i, attnum in enumerate(target.key, start=1))
     plain = [column for column in target.columns if column.generated is None]
@@ -64,5 +66,6 @@ def changed(
     with_old = with_old or not is_keyed
     query = finished_sql(target, joined, keep_unchanged=True, with_old=with_old)
     with staged(engine, query, outcome_columns(target, with_old=with_old)) as finished:
-        matching: Matching = "key" if is_keyed else "whole row"
+        of_rows: Matching = "each row" if has_own_values else "whole row"
+        matching = "key" if is_keyed else of_rows
         yield grouped(engine, target, finished, matching, moves_keys=moves_keys)

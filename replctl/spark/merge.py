@@ -214,7 +214,9 @@ def _whole_row_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
     """MERGE by all columns before; rows that are stored alike become rows that are.  Rows that move
-    away are deleted, those that come from another leaf are inserted, each for itself."""
+    away are deleted, those that come from another leaf are inserted, each for itself.  So are all
+    rows that need not be alike afterwards, since nothing tells equal rows apart in a MERGE."""
+    has_own_values = outcome.matching == "each row"
     view, own = outcome.rows.view, outcome.target.columns
     attnums = [column.attnum for column in own]
     forms = ", ".join(stored_form(c.type, f"o{c.attnum}") for c in own) or "1"
@@ -222,12 +224,12 @@ def _whole_row_merge(
     before = selected(names) if names else "1"
     after = "".join(f", any_value(w{attnum}) AS w{attnum}" for attnum in attnums)
     both = "".join(f", {image}{attnum}" for image in "ow" for attnum in attnums) or ", 1"
-    leaf_op = f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
+    leaf_op = "'D'" if has_own_values else f"if(op = 'U' AND new_leaf = {number}, 'U', 'D')"
+    comes = "" if has_own_values else f" AND NOT (old_leaf <=> {number})"
     source = (
         f"SELECT {leaf_op} AS leaf_op, {before}{after} FROM {view} WHERE old_leaf = {number}"
         f" AND op <> 'I' GROUP BY {leaf_op}, {forms}"
-        f" UNION ALL SELECT 'I'{both} FROM {view} WHERE new_leaf = {number}"
-        f" AND NOT (old_leaf <=> {number})"
+        f" UNION ALL SELECT 'I'{both} FROM {view} WHERE new_leaf = {number}{comes}"
     )
     equal = " AND ".join(
         is_stored_alike(c.type, f"t.{_stored_name(columns, c.attnum)}", f"s.o{c.attnum}")
@@ -247,6 +249,7 @@ _MERGES: dict[Matching, Callable[[Outcome, int, str, tuple[TableColumn, ...]], s
     "key": _merge,
     "sent columns": _multiset_merge,
     "whole row": _whole_row_merge,
+    "each row": _whole_row_merge,
 }
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: How a row of an outcome finds the rows of the table that it changes: by the target's key; by the
 #: columns that are sent (a D row stands for every row that is equal to it); by all columns before
-#: (o<attnum>).
-Matching: TypeAlias = Literal["key", "sent columns", "whole row"]
+#: (o<attnum>), where equal rows become equal rows; likewise, each with values of its own.
+Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]
 
 _INTEGERS = ("int2", "int4", "int8")
 

@@ -18,7 +18,8 @@ from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
 from replctl.spark.data_type import element_type, storage_type, to_wire_value, wire
 from replctl.spark.sql_value import SqlValue, raised_text
-from replctl.types import text
+from replctl.spark.volatile import CALLS, is_volatile
+from replctl.types import builtin, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,8 @@ _TEXTS = frozenset(
         "tstzrange",
     ]
 )
+#: Functions whose value is the query's, by their prosrc.
+_TIMES = frozenset(["now", "statement_timestamp"])
 _PROGRAMS: dict[str, Program] = {}
 
 
@@ -118,7 +121,10 @@ def program_named(name: str) -> Program:
 
 def _is_engines(node: Any) -> bool:
     """now(), random(): the engine's, because they are not of a row."""
-    return isinstance(node, nodes.FuncExpr) and node.name in ("now", "random")
+    if not isinstance(node, nodes.FuncExpr):
+        return False
+    function = builtin.function_by_oid().get(node.function_oid)
+    return function is not None and (function.source in CALLS or function.source in _TIMES)
 
 
 def _has_free_operand(node: Any) -> bool:
@@ -137,9 +143,16 @@ def _has_free_operand(node: Any) -> bool:
 def _call(program: Program, values: Sequence[SqlValue], type_name: str) -> SqlValue:
     args = ", ".join(_sent(value) for value in values)
     call = f"{program.name}({args})"
-    value = wire(type_name).from_wire.format(f"{call}.v")
-    checked = f"(CASE WHEN {call}.e IS NULL THEN {value} ELSE raise_error({call}.e) END)"
+    if any(map(is_volatile, values)):
+        checked = f"get(transform(array({call}), result_ -> {_checked('result_', type_name)}), 0)"
+    else:
+        checked = _checked(call, type_name)
     return SqlValue(checked, type_name, storage_type(type_name))
+
+
+def _checked(result: str, type_name: str) -> str:
+    value = wire(type_name).from_wire.format(f"{result}.v")
+    return f"(CASE WHEN {result}.e IS NULL THEN {value} ELSE raise_error({result}.e) END)"
 
 
 def _sent(value: SqlValue) -> str:

@@ -145,7 +145,7 @@ def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
         case "sent columns":
             sent = [column.attnum for column in target.columns if column.sent is not None]
             alike = [f"t.c{x} <=> v.w{x}" for x in sent]
-        case "whole row":
+        case "whole row" | "each row":
             alike = [
                 is_stored_alike(c.type, f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns
             ]

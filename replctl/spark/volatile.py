@@ -1,0 +1,97 @@
+"""Volatile functions, each call of which is to be computed once for each row.
+
+A translation may write an argument several times.  So a call stands in it under a name first, and
+`placed` puts the call there: as it is where the name stands once, else as a value that is computed
+beforehand.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.spark.data_type import storage_type
+from replctl.spark.sql_value import SqlValue, check_lambda
+
+#: prosrc -> Spark SQL
+CALLS = {
+    "drandom": "rand()",
+    "clock_timestamp": "CAST(java_method('java.time.Instant', 'now') AS TIMESTAMP)",
+}
+_NAME = re.compile(r"\bvolatile_\.v(\d+)\b")
+#: What Spark does not compute inside a lambda.
+_OF_OTHER_ROWS = (nodes.Aggref, nodes.WindowFunc, nodes.GroupingFunc, nodes.SubLink)
+
+
+def is_volatile(value: SqlValue) -> bool:
+    """Return whether a translation has the name of a volatile call."""
+    return _NAME.search(value.text) is not None
+
+
+class VolatileCalls:
+    """The volatile calls of one translation."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[nodes.Node, int]] = {}
+        self._calls: list[str] = []
+
+    def value(self, call: nodes.FuncExpr, source: str) -> SqlValue:
+        """Return the name of a call; the same for the same node, which may be translated twice."""
+        if id(call) not in self._numbers:  # the node is kept, so that its id stays its own
+            self._numbers[id(call)] = call, len(self._calls)
+            self._calls.append(CALLS[source])
+        return SqlValue(_name(self._numbers[id(call)][1]), call.type, storage_type(call.type))
+
+    def named(self, value: SqlValue) -> SqlValue:
+        """Return a name for a value that has volatile calls, if it has any."""
+        if not is_volatile(value):
+            return value
+        self._calls.append(value.text)
+        return replace(value, text=_name(len(self._calls) - 1))
+
+    def placed(self, value: SqlValue, expr: nodes.Expr) -> SqlValue:
+        """Return a translation with the calls that it names.
+
+        rint(volatile_.v0)  becomes  rint(rand())
+
+        Args:
+            expr: what was translated.
+
+        Raises:
+            FeatureNotSupported: there is no way to compute a call once.
+        """
+        text = value.text
+        if not is_volatile(value):
+            return value
+        if "->" not in text and _stand_once(text):
+            return replace(value, text=self._filled(text))
+        if any(isinstance(node, _OF_OTHER_ROWS) for node in nodes.walk(expr)):
+            raise FeatureNotSupported(
+                "volatile functions next to aggregates or subqueries are not supported"
+            )
+        check_lambda(text)
+        numbers = sorted(set(_NAME.findall(text)), key=int)
+        fields = ", ".join(f"'v{n}', {self._filled(self._calls[int(n)])}" for n in numbers)
+        bound = f"get(transform(array(named_struct({fields})), volatile_ -> {text}), 0)"
+        return replace(value, text=bound)
+
+    def _filled(self, text: str) -> str:
+        """Return SQL with calls in the place of their names.
+
+        Raises:
+            FeatureNotSupported: a name stands there more than once.
+        """
+        if not _stand_once(text):
+            raise FeatureNotSupported("volatile functions are not supported here")
+        return _NAME.sub(lambda found: self._filled(self._calls[int(found[1])]), text)
+
+
+def _name(number: int) -> str:
+    return f"volatile_.v{number}"
+
+
+def _stand_once(text: str) -> bool:
+    found = _NAME.findall(text)
+    return len(found) == len(set(found))
