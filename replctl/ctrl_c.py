@@ -1,19 +1,33 @@
-"""Ctrl-C while others than Python work for a statement: SQLite, or Spark."""
+"""Ctrl-C, and the end of a statement's time, while others than Python work for a statement: SQLite,
+or Spark."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
+from replctl.errors import FeatureNotSupported, QueryCanceled
+
+#: What ends the work that is done now, if there is any.
+_acts: list[Callable[[], None]] = []
+#: Seconds after which a statement is interrupted again where a finalizer was in the way.
+_AGAIN = 0.05
+
+
+class TimedOut(KeyboardInterrupt):
+    """The time of a statement is over; what handles Ctrl-C handles it."""
+
 
 @contextmanager
 def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
     """Around work that ends only when it is told to: Ctrl-C does so, before it raises
-    KeyboardInterrupt; if it means what it means in Python, and this is the thread that sees it.
+    KeyboardInterrupt, if it means what it means in Python; so does the end of the time of
+    `time_limit`.  Both are for the main thread alone.
 
     Args:
         act: is called between any two instructions of this thread.
@@ -23,14 +37,64 @@ def on_ctrl_c(act: Callable[[], None]) -> Iterator[None]:
         act()
         raise KeyboardInterrupt
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    ):
+    if threading.current_thread() is not threading.main_thread() or _acts:
         yield
         return
-    signal.signal(signal.SIGINT, interrupted)
+    takes_ctrl_c = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    _acts.append(act)
+    if takes_ctrl_c:
+        signal.signal(signal.SIGINT, interrupted)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _acts.clear()
+        if takes_ctrl_c:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def time_limit(milliseconds: int) -> Iterator[None]:
+    """Around a statement, which is interrupted as Ctrl-C does it once its time is over; 0: never.
+
+    Raises:
+        QueryCanceled: its time was over (57014).
+        FeatureNotSupported: this is not the main thread, the only one that signals interrupt.
+    """
+    if not milliseconds:
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread():
+        raise FeatureNotSupported("statement_timeout outside of the main thread is not supported")
+    is_over = has_ended = False
+
+    def over(number: int, frame: FrameType | None) -> None:
+        nonlocal is_over
+        if has_ended:
+            return
+        is_over = True
+        for act in _acts:
+            act()
+        raise TimedOut
+
+    def unraisable(found: sys.UnraisableHookArgs) -> None:
+        """Interrupt again what the signal could not: a finalizer, which cannot raise."""
+        if issubclass(found.exc_type, TimedOut):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        else:
+            told(found)
+
+    told, sys.unraisablehook = sys.unraisablehook, unraisable
+    previous = signal.signal(signal.SIGALRM, over)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, milliseconds / 1000)
+        try:
+            yield
+        finally:
+            has_ended = True
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+            sys.unraisablehook = told
+    except (KeyboardInterrupt, QueryCanceled) as error:
+        if is_over:
+            raise QueryCanceled("canceling statement due to statement timeout") from error
+        raise

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from replctl.catalog.pg_control import check_connectable
+from replctl.ctrl_c import time_limit
 from replctl.errors import (
     InFailedSqlTransaction,
     PostgresError,
@@ -50,13 +51,15 @@ def execute(session: Session, text: str) -> Iterator[Result]:
     where transactions begin and end.
 
     Raises:
+        QueryCanceled: a statement has taken longer than statement_timeout (57014).
         PostgresError: what is wrong; nothing of its transaction has happened.
     """
     session.statement_start = datetime.now(UTC)
     with _failing_block(session):
         statements = parse(text, session.report)
     for statement in statements:
-        with _failing_block(session):
+        timeout = int(session.setting("statement_timeout"))
+        with _failing_block(session), time_limit(timeout):
             if session.block is None:
                 session.transaction_start = session.statement_start
                 if len(statements) > 1 or isinstance(statement, _IN_STEPS):

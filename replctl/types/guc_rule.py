@@ -21,8 +21,9 @@ OBEYED = frozenset(
     max_parallel_apply_workers_per_subscription max_replication_slots max_slot_wal_keep_size
     max_sync_workers_per_subscription max_wal_senders max_wal_size primary_conninfo
     primary_slot_name replctl.max_batch_changes replctl.vacuum_retention row_security
-    scram_iterations search_path sync_replication_slots synchronized_standby_slots temp_tablespaces
-    transaction_read_only wal_keep_size wal_level wal_segment_size
+    scram_iterations search_path statement_timeout sync_replication_slots
+    synchronized_standby_slots temp_tablespaces transaction_read_only wal_keep_size wal_level
+    wal_segment_size
     """.split()
 )
 
@@ -54,7 +55,6 @@ SUPPORTED: dict[str, tuple[str, ...]] = {
     "session_replication_role": ("origin", "local"),
     "shared_preload_libraries": ("",),
     "standard_conforming_strings": ("on",),
-    "statement_timeout": ("0",),
     "synchronous_standby_names": ("",),
     "timezone": ("UTC", "Etc/UTC", "GMT", "Etc/GMT"),
     "timezone_abbreviations": ("Default",),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -230,3 +233,60 @@ def test_scram_iterations_are_those_of_new_passwords(session: Session) -> None:
     answer_of(session, "create role r password 'x'")
     query = "select rolpassword like 'SCRAM-SHA-256$1000:%' from pg_authid where rolname = 'r'"
     assert answer_of(session, query)[0] == "| t"
+
+
+_TIMED_OUT = ("ERROR 57014: canceling statement due to statement timeout",)
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        "select count(*) from pg_proc a, pg_proc b, pg_proc c where a.pronargs + c.pronargs < 0",
+        "select max(length(repeat('x', g) || 'y')) from generate_series(1, 10000000) g",
+        "select count(*) from generate_series(1, 100000000)",
+    ],
+)
+@pytest.mark.parametrize("takes_ctrl_c", [True, False])
+def test_statement_timeout(session: Session, slow: str, takes_ctrl_c: bool) -> None:
+    meant = signal.default_int_handler if takes_ctrl_c else signal.SIG_IGN
+    handler = signal.signal(signal.SIGINT, meant)
+    try:
+        answer_of(session, "begin; set statement_timeout = '100ms'")
+        assert answer_of(session, slow) == _TIMED_OUT
+        assert answer_of(session, "select 1")[0].startswith("ERROR 25P02")
+        answer_of(session, "rollback")
+        assert shown(session, "statement_timeout") == "0"
+        assert signal.getsignal(signal.SIGINT) is meant
+        assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_each_statement_has_its_own_time(session: Session) -> None:
+    answer_of(session, "set statement_timeout = '2s'")
+    slow = "select count(*) > 0 from pg_proc a, pg_class b where a.pronargs + b.relnatts > 0"
+    statements = 0
+    begun = time.monotonic()
+    while time.monotonic() - begun < 2.5:
+        statements += 1
+        assert answer_of(session, slow) == ("| t", "SELECT 1")
+    assert statements > 1
+
+
+def test_statement_timeout_ends_the_wait_for_a_block(cluster: Cluster) -> None:
+    first, second = connect(cluster), connect(cluster)
+    answer_of(first, "create table t (a int)")
+    answer_of(first, "begin; alter table t add b int")
+    answer_of(second, "set statement_timeout = '100ms'")
+    assert answer_of(second, "alter table t add c int") == _TIMED_OUT
+    answer_of(first, "rollback")
+    answer_of(second, "reset statement_timeout")
+    assert answer_of(second, "alter table t add c int") == ("ALTER TABLE",)
+
+
+def test_statement_timeout_is_for_the_main_thread(session: Session) -> None:
+    answer_of(session, "set statement_timeout = '100ms'")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(answer_of, session, "select 1").result() == (
+            "ERROR 0A000: statement_timeout outside of the main thread is not supported",
+        )

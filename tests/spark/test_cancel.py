@@ -1,4 +1,5 @@
-"""Ctrl-C while Spark works: the statement ends, and nothing is said but that."""
+"""Ctrl-C and statement_timeout while Spark or SQLite work: the statement ends, and nothing is said
+but that."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
+from golden_script import answer_of
 from patience import PATIENCE
 from py4j.clientserver import (  # type: ignore[import-untyped]  # as in spark/jvm.py
     ClientServerConnection,
@@ -23,6 +25,7 @@ from py4j.clientserver import (  # type: ignore[import-untyped]  # as in spark/j
 )
 
 from replctl.errors import QueryCanceled
+from replctl.session import Session
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -31,6 +34,7 @@ _ENDLESS = "SELECT sum(a.id % 7 * b.id) FROM range(1000000) a CROSS JOIN range(1
 
 
 CANCELED = "ERROR:  canceling statement due to user request\n"
+TIMED_OUT = "ERROR 57014: canceling statement due to statement timeout"
 
 
 @contextmanager
@@ -73,6 +77,25 @@ def test_a_session_goes_on_after_it(engine: Engine, caplog: pytest.LogCaptureFix
             engine.rows(_ENDLESS)
     assert caplog.records == []
     assert engine.rows("SELECT 1") == [(1,)]
+
+
+@pytest.mark.spark
+def test_the_time_of_a_statement_ends_a_job(engine: Engine, session: Session) -> None:
+    session.engine = lambda: engine
+    answer_of(session, "create table t (a int); insert into t values (1)")
+    slow = (
+        "select a, (select sum(a.g % 7 * b.g) from generate_series(1, 1000000) a (g),"
+        " generate_series(1, 1000000) b (g)) from t"
+    )
+    assert answer_of(session, "select a from t") == ("| 1", "SELECT 1")
+    answer_of(session, "set statement_timeout = '2s'")
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as nohup does
+    try:
+        assert answer_of(session, slow) == (TIMED_OUT,)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    answer_of(session, "set statement_timeout = 0")
+    assert answer_of(session, "select a from t") == ("| 1", "SELECT 1")
 
 
 @pytest.mark.spark
