@@ -49,11 +49,48 @@ def command_line_settings(options: str) -> dict[str, str]:
     result: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
-        text = next(rest, "") if word == "-c" else word.removeprefix("--").removeprefix("-c")
+        flag = "--" if word.startswith("--") else "-c"
+        text = next(rest, "") if word == "-c" else word.removeprefix(flag)
         name, is_given, value = text.partition("=")
-        if not is_given or (word != "-c" and text == word):
-            raise SqlSyntaxError(f"invalid command-line argument for server process: {word}")
+        if not word.startswith(flag) or not name:
+            raise SqlSyntaxError(
+                f"invalid command-line argument for server process: {word}",
+                hint='Try "postgres --help" for more information.',
+            )
+        if not is_given:
+            raise SqlSyntaxError(f"{flag}{' ' * (flag == '-c')}{name} requires a value")
         result[name.replace("-", "_")] = value
+    return result
+
+
+#: Variables of the environment that libpq makes settings of.
+_ENVIRONMENT = {
+    "PGAPPNAME": "application_name",
+    "PGCLIENTENCODING": "client_encoding",
+    "PGDATESTYLE": "datestyle",
+    "PGGEQO": "geqo",
+    "PGTZ": "timezone",
+}
+
+
+def client_settings(
+    environment: Mapping[str, str], parameters: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the settings that a client asks for when it connects (pqBuildStartupPacket3).
+
+    Args:
+        environment: of the process.
+        parameters: of a connection string, which come before the environment.
+
+    Raises:
+        SqlSyntaxError: its `options` hold something else (42601).
+    """
+    given = parameters.get("options", environment.get("PGOPTIONS", ""))
+    result = command_line_settings(given)
+    for variable, name in _ENVIRONMENT.items():
+        value = parameters.get(name, environment.get(variable, "default"))
+        if value.lower() != "default" and (name, value.lower()) != ("client_encoding", "auto"):
+            result[name] = value
     return result
 
 

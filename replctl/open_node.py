@@ -164,12 +164,11 @@ def _connected(
             session.engine,
             password=password,
             is_worker=is_leaving,
+            asked=command_line_settings(parameters.get("options", "")),
         )
     except PostgresError as error:
         raise _refused(host, error) from error
     try:
-        for name, value in command_line_settings(parameters.get("options", "")).items():
-            remote.change_setting(name, value)
         with remote.read() as catalog:
             role = remote.privileges(catalog).role
         if not role.is_superuser and not role.can_replicate:

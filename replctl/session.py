@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -38,10 +38,12 @@ from replctl.errors import (
     UnfinishedBatch,
 )
 from replctl.session_setting import (
+    begin_with,
     change_setting,
     configured_settings,
     read_settings,
     reload_configuration,
+    reset_value,
     setting_value,
     shown_setting,
 )
@@ -145,6 +147,7 @@ class Session:
         settings: what SET has changed, by name in lower case.
         configured: what the cluster's configuration says, by name in lower case.
         role_settings: what ALTER ROLE and ALTER DATABASE say for it, likewise.
+        client_settings: what its client has asked for at its begin, likewise.
         on_notice: called with every notice, at once.
         on_copy_in: opens what the client sends to COPY FROM STDIN, in pieces up to newlines.
         on_copy_out: called with the lines of COPY TO STDOUT.
@@ -173,6 +176,7 @@ class Session:
     settings: dict[str, str] = field(default_factory=dict)
     configured: dict[str, str] = field(default_factory=dict)
     role_settings: dict[str, str] = field(default_factory=dict)
+    client_settings: dict[str, str] = field(default_factory=dict)
     on_notice: Callable[[Notice], None] = lambda notice: None
     on_copy_in: Callable[[], Iterator[bytes]] = _no_copy_data
     on_copy_out: Callable[[Iterator[bytes]], None] = _no_copy_output
@@ -207,14 +211,16 @@ class Session:
         *,
         password: str | None = None,
         is_worker: bool = False,
+        asked: Mapping[str, str] | None = None,
     ) -> Session:
         """Open a session in a database of a cluster.
 
         Args:
             password, is_worker: as `log_in`.
+            asked: settings that the client asks for.
 
         Raises:
-            PostgresError: as `log_in`.
+            PostgresError: as `log_in`, or a setting cannot be what the client asks for.
         """
         login = log_in(cluster, database_name, role_name, password=password, is_worker=is_worker)
         role, database_oid = login.role, login.database_oid
@@ -227,7 +233,7 @@ class Session:
         except BaseException:
             login.end()
             raise
-        return cls(
+        session = cls(
             cluster,
             database_oid,
             database_name,
@@ -239,6 +245,12 @@ class Session:
             on_notice=on_notice,
             engine=engine,
         )
+        try:
+            begin_with(session, asked or {})
+        except BaseException:
+            session.close()
+            raise
+        return session
 
     def in_database(self, oid: int) -> Session:
         """Return a session like this one, outside of blocks, in a database.
@@ -329,6 +341,10 @@ class Session:
             PostgresError: as `session_setting.change_setting`.
         """
         return change_setting(self, name, value, is_local=is_local)
+
+    def reset_value(self, name: str) -> str:
+        """Return what RESET makes a setting, in the setting's own unit."""
+        return reset_value(self, name)
 
     def shown_setting(self, name: str) -> str:
         """Return the value of a setting as SHOW prints it.

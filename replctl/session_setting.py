@@ -74,7 +74,7 @@ def reset_value(session: Session, name: str) -> str:
         UndefinedObject: there is none of that name (42704).
     """
     key = name.lower()
-    for values in (session.role_settings, session.configured):
+    for values in (session.client_settings, session.role_settings, session.configured):
         if key in values:
             return values[key]
     known = settings().get(key) or UNLISTED.get(key)
@@ -123,6 +123,23 @@ def change_setting(session: Session, name: str, value: str | None, *, is_local: 
     if session.block is not None or not is_local:
         _put(session, setting.key, read, is_local=is_local)
     return show_value(setting, reset_value(session, name) if read is None else read)
+
+
+def begin_with(session: Session, asked: Mapping[str, str]) -> None:
+    """Give a session that begins the settings that its client asks for; RESET goes back to them.
+
+    Raises:
+        PostgresError: as `change_setting`, except that this is the time for what cannot be changed
+            later.
+    """
+    for name, value in asked.items():
+        if name.lower() in ROLE_SETTINGS:
+            change_setting(session, name, value, is_local=False)
+            continue
+        setting = find_setting(name)
+        if setting.context not in ("backend", "superuser-backend"):
+            check_changeable(session, setting)
+        session.client_settings[setting.key] = _read(session, setting, value)
 
 
 def _read(session: Session, setting: Setting, value: str) -> str:

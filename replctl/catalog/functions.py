@@ -67,6 +67,9 @@ class Settings(Protocol):
 
     settings: dict[str, str]
     configured: dict[str, str]
+    client_settings: dict[str, str]
+
+    def reset_value(self, name: str) -> str: ...
 
     def setting(self, name: str) -> str: ...
 

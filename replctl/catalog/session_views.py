@@ -31,6 +31,8 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
             continue
         if key in context.settings.settings:
             source = "session"
+        elif key in context.settings.client_settings:
+            source = "client"
         else:
             source = "configuration file" if key in configured else "default"
         yield {
@@ -41,7 +43,7 @@ def _pg_settings(context: FunctionContext) -> Iterator[Row]:
             "min_val": setting.minimum or None, "max_val": setting.maximum or None,
             "enumvals": array_text(list(setting.values)) if setting.values else None,
             "boot_val": setting.boot_value,
-            "reset_val": configured.get(key, setting.boot_value), "pending_restart": 0,
+            "reset_val": context.settings.reset_value(key), "pending_restart": 0,
         }  # fmt: skip
 
 

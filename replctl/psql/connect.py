@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from replctl.conninfo import parse_conninfo
@@ -13,11 +15,16 @@ from replctl.session import Session
 
 
 class Target(NamedTuple):
-    """Where to connect: names that are None stay as they are, or are the default ones."""
+    """Where to connect: names that are None stay as they are, or are the default ones.
+
+    Attributes:
+        parameters: of the connection string, if it is one.
+    """
 
     database: str | None = None
     role: str | None = None
     directory: str | None = None
+    parameters: Mapping[str, str] = MappingProxyType({})
 
 
 def target_of(name: str) -> Target:
@@ -36,6 +43,7 @@ def target_of(name: str) -> Target:
         parameters.get("dbname"),
         parameters.get("user"),
         _directory(parameters.get("host"), parameters.get("port")),
+        parameters,
     )
 
 
@@ -96,7 +104,7 @@ def _open(context: CommandContext, target: Target, old: Session | None) -> Sessi
     database = target.database or (old.database_name if old else "postgres")
     role = target.role or (old.login_name if old else "postgres")
     directory = target.directory or (str(old.cluster.path) if old else None)
-    return context.settings.connect(database, role, directory)
+    return context.settings.connect(database, role, directory, target.parameters)
 
 
 def connection_information(context: CommandContext, slash: SlashScanner) -> CommandResult:

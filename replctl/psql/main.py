@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from replctl.conninfo import client_settings
 from replctl.errors import ConnectionFailure, Notice, PostgresError, UndefinedFile
 from replctl.psql.connect import Target, connection_failure, target_of
 from replctl.psql.exit_code import ExitCode
@@ -173,11 +175,16 @@ class _Connector:
         self._makes_clusters = makes_clusters
         self._clusters: dict[str, Cluster] = {}
         self._spark: SparkConf | None = None
+        self._parameters: Mapping[str, str] = {}
 
-    def __call__(self, database: str, role: str, directory: str | None) -> Session:
+    def __call__(
+        self, database: str, role: str, directory: str | None, parameters: Mapping[str, str]
+    ) -> Session:
+        """Open a session; a name alone keeps the parameters of the last connection string."""
         from replctl.catalog.cluster import Cluster
         from replctl.session import Session
 
+        self._parameters = parameters or self._parameters
         path = directory or self._options.home
         try:
             key = "" if path is None else os.path.abspath(path)
@@ -189,7 +196,13 @@ class _Connector:
             self._clusters[key] = self._clusters[str(cluster.path)] = cluster
             report_new(cluster, path, self._messages)
         cluster = self._clusters[key]
-        return Session.connect(cluster, database, role, engine=lambda: self._engine(cluster))
+        return Session.connect(
+            cluster,
+            database,
+            role,
+            engine=lambda: self._engine(cluster),
+            asked=client_settings(os.environ, self._parameters),
+        )
 
     def _engine(self, cluster: Cluster) -> Engine:
         from replctl.spark import has_lost_spark, is_open, open_engine
@@ -244,7 +257,7 @@ def _connect(settings: PsqlSettings, options: Options) -> bool:
             database = "postgres"
         role = options.role or target.role or os.environ.get("PGUSER") or "postgres"
         directory = target.directory or options.home
-        settings.bind_session(settings.connect(database, role, directory))
+        settings.bind_session(settings.connect(database, role, directory, target.parameters))
     except PsqlError as error:
         settings.messages.error(str(error))
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TextIO
@@ -31,7 +31,8 @@ class PsqlSettings:
     """The state that commands read and change.
 
     Attributes:
-        connect: opens a session for (database, role, directory of the cluster or None).
+        connect: opens a session for (database, role, directory of the cluster or None, parameters
+            of a connection string).
         session: the connection; None where a script has lost it.
         print_options: what `\\pset` sets.
         output: where results go: stdout, or what `\\o` names.
@@ -46,7 +47,7 @@ class PsqlSettings:
 
     variables: Variables
     messages: Messages
-    connect: Callable[[str, str, str | None], Session]
+    connect: Callable[[str, str, str | None, Mapping[str, str]], Session]
     output: Output = field(default_factory=Output)
     session: Session | None = None
     print_options: PrintOptions = field(default_factory=PrintOptions)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,9 @@ def test_the_history_holds_no_passwords(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600
 
 
-def _no_session(database: str, role: str, directory: str | None) -> Session:
+def _no_session(
+    database: str, role: str, directory: str | None, parameters: Mapping[str, str]
+) -> Session:
     raise AssertionError
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,9 @@ def test_a_home_that_cannot_be_read_has_no_start_up_file(
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("1\n", "", 0)
 
 
-def _no_session(_database: str, _role: str, _directory: str | None) -> Session:
+def _no_session(
+    _database: str, _role: str, _directory: str | None, _parameters: Mapping[str, str]
+) -> Session:
     raise AssertionError
 
 
