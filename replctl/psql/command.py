@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
+from replctl.errors import InvalidParameterValue
 from replctl.psql import connect, copy, pset, query_buffer
 from replctl.psql.ask import asked
 from replctl.psql.command_context import (
@@ -59,6 +60,8 @@ def run_command(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 def _dispatch(context: CommandContext, slash: SlashScanner) -> CommandResult:
     name = slash.command
+    if name.lower() == "copy":  # the only one whose name may have capitals (exec_command)
+        name = "copy"
     if name in BRANCHING_COMMANDS:
         context.conditions.run(slash)
         return CommandStatus.DONE
@@ -147,11 +150,15 @@ def _echo(context: CommandContext, slash: SlashScanner) -> CommandResult:
 
 
 def _encoding(context: CommandContext, slash: SlashScanner) -> CommandResult:
-    encoding = slash.argument()
-    if encoding is None:
-        print("UTF8", flush=True)
-    elif encoding.upper().replace("-", "") not in ("UTF8", "UNICODE"):
-        raise PsqlError(f"{encoding}: invalid encoding name or conversion procedure not found")
+    encoding, session = slash.argument(), context.settings.session
+    if encoding is None or session is None:
+        print("UTF8" if session is None else session.setting("client_encoding"), flush=True)
+        return CommandStatus.DONE
+    try:
+        session.change_setting("client_encoding", encoding)
+    except InvalidParameterValue:
+        message = f"{encoding}: invalid encoding name or conversion procedure not found"
+        raise PsqlError(message) from None
     return CommandStatus.DONE
 
 

@@ -271,7 +271,7 @@ def _connect(settings: PsqlSettings, options: Options) -> bool:
 def _run_actions(settings: PsqlSettings, options: Options) -> int:
     for extra in options.extra_arguments:
         settings.messages.warning(f'extra command-line argument "{extra}" ignored')
-    if options.is_single_transaction and not options.actions:
+    if options.is_single_transaction and not options.actions and settings.has_terminal:
         settings.messages.error("-1 can only be used in non-interactive mode")
         return ExitCode.FAILURE
     if not _connect(settings, options):
@@ -289,20 +289,17 @@ def _run_actions(settings: PsqlSettings, options: Options) -> int:
         return run_interactive(settings, has_editing=options.has_line_editing)
     if options.reads_startup_file:
         _run_startup_file(settings)
-    if not options.actions:
-        from replctl.psql.mainloop import run_stdin
-
-        return run_stdin(settings)
     return _run_scripts(settings, options)
 
 
 def _run_scripts(settings: PsqlSettings, options: Options) -> int:
-    """Run `-c` and `-f` in their order, up to the first failure if ON_ERROR_STOP is set."""
-    from replctl.psql.mainloop import run_command_string, run_file
+    """Run `-c` and `-f` in their order, up to the first failure if ON_ERROR_STOP is set; without
+    them, stdin."""
+    from replctl.psql.mainloop import run_command_string, run_file, run_stdin
 
     if options.is_single_transaction and not run_silently(settings, "BEGIN"):
         return ExitCode.FAILURE
-    code = ExitCode.SUCCESS
+    code = ExitCode.SUCCESS if options.actions else run_stdin(settings)
     for action, text in options.actions:
         match action:
             case Action.COMMAND:

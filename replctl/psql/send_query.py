@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -376,6 +377,10 @@ def _store_variables(settings: PsqlSettings, result: Result, prefix: str) -> boo
     return True
 
 
+#: The part of stdin that psql reads as an answer, where it may be the script, too.
+_ANSWER_LENGTH = 2
+
+
 def _is_confirmed(settings: PsqlSettings, text: str) -> bool:
     print(
         "/**(Single step mode: verify command)******************************************/\n"
@@ -383,7 +388,9 @@ def _is_confirmed(settings: PsqlSettings, text: str) -> bool:
         "/**(press return to proceed or enter x and return to cancel)*******************/",
         flush=True,
     )
-    return input() != "x"
+    is_typed = settings.has_terminal
+    answer = sys.stdin.readline() if is_typed else sys.stdin.readline(_ANSWER_LENGTH)
+    return not answer.startswith("x")  # the end of stdin is a yes
 
 
 def _timing(milliseconds: float) -> str:

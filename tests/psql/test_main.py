@@ -63,7 +63,7 @@ def test_errors_in_a_file_have_a_place(psql: Psql, tmp_path: Path) -> None:
         (["-c"], "", 1),
         (["-P", "nonsense=1"], "", 1),
         (["-v", "ON_ERROR_STOP=nonsense"], "", 1),
-        (["-1"], "", 1),
+        (["-1"], "", 0),
         (["sync", "--nonsense"], "", 1),
         (["sync", "--help"], "", 0),
         (["--help"], "", 0),
@@ -138,6 +138,40 @@ def test_single_transaction(psql: Psql) -> None:
     create = ("-c", "CREATE SCHEMA s", "-c", "CREATE SCHEMA t")
     assert psql("-X1", *create, "-c", "CREATE SCHEMA s").exit_code == 1
     assert psql("-X1", *create).exit_code == 0
+
+
+def test_a_single_transaction_of_stdin(psql: Psql) -> None:
+    outcome = psql("-X1", script="CREATE SCHEMA s;\nSELECT 1/0;\nSELECT 2;\n")
+    assert outcome.exit_code == 0  # as psql's; the block has failed nevertheless
+    assert "ERROR:  current transaction is aborted" in outcome.stderr
+    assert psql("-X1", script="CREATE SCHEMA s;\nCREATE SCHEMA t;\n").stderr == ""
+    assert psql("-X1v", "ON_ERROR_STOP=1", script="DROP SCHEMA s;\nSELECT 1/0;").exit_code == 3
+    assert psql("-X", "-c", "DROP SCHEMA s, t").exit_code == 0
+
+
+def test_single_steps_take_their_answers_from_stdin(psql: Psql) -> None:
+    shown = psql("-XAts", script="SELECT 1;\nx\nSELECT 2;\n\nSELECT 3;").stdout
+    assert [line for line in shown.splitlines() if not line.startswith("/")] == [
+        "SELECT 1;", "SELECT 2;", "2", "SELECT 3;", "3",
+    ]  # fmt: skip
+
+
+def test_the_case_of_a_backslash_command(psql: Psql) -> None:
+    """Only that of \\copy does not matter; unknown ones drop their line."""
+    script = "\\COPY (SELECT 5) TO STDOUT\n\\DT\n\\ECHO a \\echo b\n\\copY (SELECT 6) TO STDOUT\n"
+    outcome = psql("-X", script=script)
+    assert outcome.stdout == "5\n6\n"
+    assert outcome.stderr == "invalid command \\DT\ninvalid command \\ECHO\n"
+
+
+def test_an_encoding_that_is_not_supported(psql: Psql) -> None:
+    outcome = psql("-X", script="\\encoding latin1\n\\encoding nope\n\\encoding\n")
+    assert outcome.stdout == "UTF8\n"
+    assert outcome.stderr.splitlines() == [
+        'ERROR:  value "LATIN1" of parameter "client_encoding" is not supported',
+        'HINT:  Supported values: "UTF8", "SQL_ASCII".',
+        "nope: invalid encoding name or conversion procedure not found",
+    ]
 
 
 def test_statements_of_one_string_are_one_transaction(psql: Psql) -> None:
