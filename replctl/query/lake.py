@@ -20,6 +20,9 @@ from replctl.query.view_catalog import catalog_columns, catalog_rows
 from replctl.spark import (
     SqlValue,
     Target,
+    equality_operands,
+    grouping_form,
+    is_shown_by_form,
     literal,
     scan,
     set_function_sql,
@@ -124,7 +127,11 @@ class LakeDialect:
         return self._value(expr, write).text
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        return self._value(expr, write).text
+        return grouping_form(self._value(expr, write))
+
+    def is_shown_by_key(self, expr: nodes.Expr) -> bool:
+        spark = storage_type(expr.type, nodes.typmod(expr))
+        return is_shown_by_form(SqlValue("c", expr.type, spark))
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
         return sort_key(key, lambda expr: self._value(expr, write))
@@ -186,8 +193,18 @@ class LakeDialect:
         raise FeatureNotSupported("this kind of subquery is not supported")
 
     def _membership(self, test: nodes.OpExpr, query: str, write: WriteQuery, word: str) -> SqlValue:
-        left = self.expr(test.args[0], write)
-        return SqlValue(f"({left} {word} ({query}))", "bool", "BOOLEAN")
+        """Return `left IN (query)`; the test compares with the query's column, Param(1)."""
+
+        def column_of_query(node: nodes.Node) -> nodes.Node | None:
+            if not isinstance(node, nodes.Param) or node.number != 1:
+                return None
+            return nodes.Var(1, node.type, node.typmod, node.collation, varno=0)
+
+        left, right = test.args
+        found = nodes.transform(right, column_of_query)
+        a, b = equality_operands(self._value(left, write), self._value(found, write))
+        rows = query if b == "c1" else f"SELECT {b} AS c1 FROM ({query}) AS q"
+        return SqlValue(f"({a} {word} ({rows}))", "bool", "BOOLEAN")
 
 
 def _listed(types: Sequence[str], rows: Sequence[Sequence[str | None]]) -> str:

@@ -7,7 +7,8 @@ Every relation in FROM is named r<varno>, every column c1, c2, ...
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, assert_never
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias, assert_never
 
 from replctl.expr import nodes
 from replctl.query.tree import (
@@ -20,7 +21,9 @@ from replctl.query.tree import (
     Join,
     OrderItem,
     Query,
+    SetOperation,
 )
+from replctl.types import builtin
 
 #: Writes a subquery; its text has no parentheses.
 WriteQuery: TypeAlias = Callable[[Query], str]
@@ -46,7 +49,11 @@ class Dialect(Protocol):
         """Return a boolean expression."""
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
-        """Return an expression to group by."""
+        """Return what is equal where values of an expression are: to group by."""
+
+    def is_shown_by_key(self, expr: nodes.Expr) -> bool:
+        """Return whether the engine shows a group as its values are stored if the group is made by
+        the expression itself."""
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
         """Return an ORDER BY item, with its direction."""
@@ -106,9 +113,7 @@ class QueryWriter:
     def _body(self, query: Query, is_outermost: bool) -> str:
         dialect = self._dialect
         if query.set_operation is not None:
-            operation = query.set_operation
-            op = operation.op.upper() + (" ALL" if operation.all else "")
-            base = f"{self._operand(operation.left)} {op} {self._operand(operation.right)}"
+            base = self._set_operation(query, query.set_operation)
             if not (query.order_by or query.limit or query.offset):
                 return base
             return f"SELECT * FROM ({base}) AS q{self._tail(query, ())}"
@@ -116,6 +121,9 @@ class QueryWriter:
             return self._values(query)
         if query.distinct:
             return self._distinct_on(query)
+        if query.distinct == () and not self._is_plain(query):
+            return self._distinct(query)
+        query = self._with_shown_groups(query)
         extra, order = dialect.row_order(query) if is_outermost else ((), ())
         outputs = [
             f"{dialect.expr(output.expr, self.write)} AS c{i}"
@@ -129,6 +137,68 @@ class QueryWriter:
             names = ", ".join(f"c{i}" for i in visible) or "1 AS c0"
             return f"SELECT {names} FROM ({text}) AS q"
         return text
+
+    def _with_shown_groups(self, query: Query) -> Query:
+        """Return a query that groups by the keys of values, and shows a value of each group.
+
+        SELECT a FROM t GROUP BY a  ->  SELECT any_value(a) FROM t GROUP BY a
+        """
+        keys = [expr for expr in query.group_by if not self._dialect.is_shown_by_key(expr)]
+        if not keys:
+            return query
+
+        def shown(node: nodes.Node) -> nodes.Node | None:
+            if node in keys:
+                return _any_value(node)
+            return node if isinstance(node, nodes.Aggref) and not node.levels_up else None
+
+        outputs = tuple(
+            replace(output, expr=nodes.transform(output.expr, shown)) for output in query.outputs
+        )
+        having = None if query.having is None else nodes.transform(query.having, shown)
+        return replace(query, outputs=outputs, having=having)
+
+    def _is_plain(self, query: Query) -> bool:
+        """Return whether the engine tells rows of a query apart, and shows them, as they are
+        stored."""
+        return all(self._dialect.is_shown_by_key(var) for var in _output_vars(query))
+
+    def _distinct(self, query: Query) -> str:
+        """DISTINCT of values that are equal, although they are stored differently."""
+        rows = self.write(replace(query, distinct=None, order_by=(), limit=None, offset=None))
+        return f"{self._one_of_equals(query, rows)}{self._tail(query, ())}"
+
+    def _one_of_equals(self, query: Query, rows: str) -> str:
+        """Return a row of those that are equal.
+
+        Args:
+            rows: SQL of rows with the columns of the query.
+        """
+        keys = self._keys(query)
+        shown = ", ".join(f"any_value(c{i}) AS c{i}" for i in range(1, len(keys) + 1))
+        return f"SELECT * FROM (SELECT {shown} FROM ({rows}) AS q GROUP BY {', '.join(keys)}) AS q"
+
+    def _keys(self, query: Query) -> list[str]:
+        return [self._dialect.group_key(var, self.write) for var in _output_vars(query)]
+
+    def _set_operation(self, query: Query, operation: SetOperation) -> str:
+        """Return a set operation; where equal values are stored differently, as a filter of the
+        rows of both sides."""
+        left, right = self._operand(operation.left), self._operand(operation.right)
+        if (operation.op == "union" and operation.all) or self._is_plain(query):
+            op = operation.op.upper() + (" ALL" if operation.all else "")
+            return f"{left} {op} {right}"
+        if operation.op == "union":
+            return self._one_of_equals(query, f"{left} UNION ALL {right}")
+        keys = ", ".join(self._keys(query))
+        names = [f"c{i}" for i in range(1, len(query.columns) + 1)]
+        sides = f"SELECT *, 0 AS side FROM ({left}) UNION ALL SELECT *, 1 AS side FROM ({right})"
+        numbered = (
+            f"SELECT *, row_number() OVER (PARTITION BY {keys}, side ORDER BY {names[0]}) AS"
+            f" copy, sum(side) OVER (PARTITION BY {keys}) AS others FROM ({sides}) AS q"
+        )
+        stays = _STAYS[operation.op, operation.all]
+        return f"SELECT {', '.join(names)} FROM ({numbered}) AS q WHERE side = 0 AND {stays}"
 
     def source(self, query: Query) -> str:
         """FROM, WHERE, GROUP BY, HAVING."""
@@ -228,6 +298,31 @@ class QueryWriter:
                 on = "1 = 1" if item.on is None else self._dialect.condition(item.on, self.write)
                 return f"({left} {item.kind.upper()} JOIN {right} ON {on})"
         assert_never(item)
+
+
+#: Which copy of a row of the left side stays, of those that are equal, with `others` on the right.
+_STAYS = {
+    ("intersect", False): "copy = 1 AND others > 0",
+    ("intersect", True): "copy <= others",
+    ("except", False): "copy = 1 AND others = 0",
+    ("except", True): "copy > others",
+}
+
+
+def _output_vars(query: Query) -> list[nodes.Var]:
+    """Return the visible columns of a query as columns of what it gives."""
+    return [
+        nodes.Var(i, column.type, column.typmod, column.collation, varno=0)
+        for i, column in enumerate(query.columns, start=1)
+    ]
+
+
+def _any_value(expr: Any) -> nodes.Aggref:
+    """Return `any_value(expr)`"""
+    function = next(f for f in builtin.functions()["any_value"] if f.kind == "a")
+    return nodes.Aggref(
+        function.oid, function.name, expr.type, (expr,), collation=nodes.collation(expr)
+    )
 
 
 def _cte_name(name: str) -> str:

@@ -31,6 +31,7 @@ from replctl.query.sqlite_function import (
     implementation_of,
     interpreter,
     is_member,
+    with_lsns,
 )
 from replctl.query.sqlite_value import COMPARABLE, INFINITY, TEXTS, shown, stored
 from replctl.query.tree import (
@@ -178,6 +179,9 @@ class _Dialect:
 
     def group_key(self, expr: nodes.Expr, write: WriteQuery) -> str:
         return self._expr(expr, write)
+
+    def is_shown_by_key(self, expr: nodes.Expr) -> bool:
+        return True
 
     def sort_key(self, key: nodes.SortKey, write: WriteQuery) -> str:
         direction = "DESC" if key.descending else "ASC"
@@ -399,6 +403,7 @@ class _Dialect:
         is_strict = key not in NOT_STRICT
         if key in FUNCTIONS_IN_C and is_ascii_collation(expr.input_collation):
             key, implementation = f"{key}_in_c", FUNCTIONS_IN_C[key]
+        implementation = with_lsns(function, implementation)
         name = self._calls.name_of(key, implementation, is_strict=is_strict)
         return f"{name}({', '.join(args)})"
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any
 
 from replctl.adt import interpret
@@ -14,7 +15,7 @@ from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import FeatureNotSupported, QueryCanceled
 from replctl.expr import nodes
 from replctl.query.size import FUNCTIONS as SIZE_FUNCTIONS
-from replctl.query.sqlite_value import shown
+from replctl.query.sqlite_value import lsn_of, shown, stored_lsn
 from replctl.query.view_catalog import FUNCTIONS as VIEW_FUNCTIONS
 from replctl.types import builtin, text
 from replctl.types.builtin import Function
@@ -133,6 +134,24 @@ def as_records(
         return quote_record([shown(context.environment, *value) for value in values])
 
     return lambda context, *args: [[record(context, row)] for row in rows(context, *args)]
+
+
+def with_lsns(function: Function, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that takes and gives LSNs as SQLite has them; others as they are."""
+    lsns = [type_ == "pg_lsn" for type_ in function.argument_types]
+    gives_lsn = function.result == "pg_lsn" and not function.returns_set
+    if not any(lsns) and not gives_lsn:
+        return call
+
+    def called(context: FunctionContext, *args: Any) -> Any:
+        known = (
+            lsn_of(arg) if is_lsn and arg is not None else arg
+            for is_lsn, arg in zip_longest(lsns, args, fillvalue=False)
+        )
+        result = call(context, *known)
+        return stored_lsn(result) if gives_lsn and result is not None else result
+
+    return called
 
 
 def first_of(rows: Callable[..., Sequence[Sequence[Any]]]) -> Callable[..., Any]:

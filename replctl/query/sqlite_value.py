@@ -21,11 +21,23 @@ _FLOATS = frozenset({"float4", "float8"})
 
 #: SQLite has no such number; this text equals itself and is greater than all numbers, as NaN is.
 _NAN = "NaN"
+#: From this LSN on, which no integer of SQLite is, LSNs are texts: texts are greater than numbers.
+_FIRST_LSN_TEXT = 2**63
 INFINITY = "9e999"  # a literal beyond all numbers
 TEXTS = frozenset(["text", "varchar", "name", "char", "bpchar", "unknown", "pg_node_tree"])
 
 #: Types that SQLite compares as PostgreSQL does, in the form that they have here.
 COMPARABLE = _NUMBERS | _MICROS | TEXTS | {"bool", "float4", "float8", "pg_lsn", "uuid"}
+
+
+def stored_lsn(lsn: int) -> int | str:
+    """Return an LSN as SQLite's value."""
+    return lsn if lsn < _FIRST_LSN_TEXT else f"x{lsn:016x}"
+
+
+def lsn_of(value: int | str) -> int:
+    """Return the LSN that a value of SQLite is."""
+    return int(value[1:], 16) if isinstance(value, str) else value
 
 
 def shown(environment: Environment, type_name: str, value: Any) -> str | None:
@@ -35,7 +47,7 @@ def shown(environment: Environment, type_name: str, value: Any) -> str | None:
     if type_name == "bool":
         return "t" if value else "f"
     if type_name == "pg_lsn":
-        return format_lsn(value)
+        return format_lsn(lsn_of(value))
     if type_name in _FLOATS:
         return text.render(type_name, float(value))
     if type_name in _MICROS:
@@ -56,7 +68,7 @@ def stored(type_name: str, value: str) -> Any:
     if type_name in _NUMBERS:
         return int(value)
     if type_name == "pg_lsn":
-        return parse_lsn(value)
+        return stored_lsn(parse_lsn(value))
     if type_name in _FLOATS:
         return value if value == _NAN else text.parse(type_name, value)
     if type_name in _MICROS:

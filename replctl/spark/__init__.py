@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from replctl.record import dataclass
 from replctl.spark import jobs as jobs
 from replctl.spark.aggregates import sort_key as sort_key
+from replctl.spark.comparison import equality_operands as equality_operands
 from replctl.spark.data_type import literal as literal
 from replctl.spark.data_type import quote_name as quote_name
 from replctl.spark.data_type import storage_type as storage_type
@@ -28,6 +29,8 @@ from replctl.spark.jvm import archive_classes as archive_classes
 from replctl.spark.maven import bring_jars as bring_jars
 from replctl.spark.merge import LeafChange as LeafChange
 from replctl.spark.merge import estimated_path as estimated_path
+from replctl.spark.normal_form import grouping_form as grouping_form
+from replctl.spark.normal_form import is_shown_by_form as is_shown_by_form
 from replctl.spark.partition import accepts_sql as accepts_sql
 from replctl.spark.server import Server as Server
 from replctl.spark.server import ServerConf as ServerConf

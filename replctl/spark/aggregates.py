@@ -8,8 +8,9 @@ from typing import TypeAlias
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
 from replctl.spark import numeric_sql
-from replctl.spark.comparison import interval_key, is_comparable
-from replctl.spark.data_type import storage_type
+from replctl.spark.comparison import is_comparable, lsn_key
+from replctl.spark.data_type import element_type, storage_type
+from replctl.spark.normal_form import grouping_form, interval_key
 from replctl.spark.sql_value import SqlValue, check_lambda
 
 Translate: TypeAlias = Callable[[nodes.Expr], SqlValue]
@@ -36,8 +37,10 @@ def aggregate(expr: nodes.Aggref, translate: Translate, over: str = "") -> SqlVa
     value = args[0]
     match expr.name:
         case "count":
-            counted = sortable(value) if expr.is_distinct else value.text
+            counted = grouping_form(value) if expr.is_distinct else value.text
             return SqlValue(f"count({distinct}{counted}){suffix}", "int8", "BIGINT")
+        case "any_value":
+            return SqlValue(f"any_value({value.text}, TRUE){suffix}", value.type, value.spark)
         case "min" | "max" if is_comparable(value):
             return _extreme(expr.name, value, suffix)
         case "sum" | "avg":
@@ -127,7 +130,7 @@ def _comparable(value: SqlValue) -> SqlValue:
 def window(expr: nodes.WindowFunc, translate: Translate) -> SqlValue:
     """Return a window function call."""
     over = expr.over(
-        (sortable(translate(item)) for item in expr.partition_by),
+        (grouping_form(translate(item)) for item in expr.partition_by),
         (sort_key(key, translate) for key in expr.order_by),
     )
     if expr.is_aggregate:
@@ -159,8 +162,12 @@ def sortable(value: SqlValue) -> str:
         return f"rtrim({value.text})"
     if value.type == "interval":
         return interval_key(value.text)
+    if value.type == "pg_lsn":
+        return lsn_key(value.text)
     if value.type == "numeric" and value.decimal is None:
         return numeric_sql.sort_key(value)
+    if element_type(value.type) is not None:  # NULL is the greatest element, for Spark the least
+        return f"transform({value.text}, item_ -> struct(item_ IS NULL, item_))"
     return value.text
 
 

@@ -24,7 +24,7 @@ from replctl.spark.compared_version import (
 )
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
-from replctl.spark.normal_form import is_stored_alike
+from replctl.spark.normal_form import is_stored_alike, matching_form, matching_group
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
 from replctl.spark.values import ChangeSource, FeedVersion, TableSource
@@ -167,11 +167,12 @@ def without_own_sql(
         own: the versions to undo.
         foreign: the others' versions.
     """
-    row, keys = row_value(source), ", ".join(f"c{attnum}" for attnum in key)
+    row, keys = row_value(source), _key_forms(source, key)
+    shown = _key_values(source, key)
     versions = sorted([*own, *foreign], key=lambda version: version.version)
     is_own = f"version IN ({', '.join(str(version.version) for version in own)})"
     of_versions = (
-        f"SELECT {keys}, version, {is_own} AS is_own,"
+        f"SELECT {shown}, version, {is_own} AS is_own,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n"
         f" FROM ({_feed(source, versions)}) GROUP BY {keys}, version"
@@ -248,9 +249,10 @@ def _pairs_by_key(change_source: ChangeSource, feed: str) -> str:
             f" CASE WHEN kind IN {_OLD_TYPES} THEN {row} END AS o,"
             f" CASE WHEN kind IN {_NEW_TYPES} THEN {row} END AS n FROM ({feed})"
         )
-    key = ", ".join(f"c{attnum}" for attnum in change_source.key)
+    source = change_source.source
+    key = _key_forms(source, change_source.key)
     grouped = (
-        f"SELECT version, {key}, min(place) AS place,"
+        f"SELECT version, {_key_values(source, change_source.key)}, min(place) AS place,"
         f" any_value({row}) FILTER (WHERE kind IN {_OLD_TYPES}) AS o,"
         f" any_value({row}) FILTER (WHERE kind IN {_NEW_TYPES}) AS n,"
         f" count_if(kind IN {_OLD_TYPES}) AS old_count,"
@@ -302,7 +304,7 @@ def _pairs_by_row_id(
             f" FROM ({feed})"
         )
     else:
-        key = ", ".join(f"c{attnum}" for attnum in change_source.key)
+        key = _key_forms(source, change_source.key)
         kept = (
             "SELECT version, place, CASE WHEN o IS NOT NULL AND n IS NOT NULL THEN 'U'"
             " WHEN n IS NOT NULL THEN 'I' ELSE 'D' END AS kind, o, n FROM (SELECT version,"
@@ -311,6 +313,16 @@ def _pairs_by_row_id(
             f" version, {key})"
         )
     return f"{moved} UNION ALL {kept}"
+
+
+def _key_forms(source: TableSource, key: Sequence[int]) -> str:
+    """Return SQL of what is equal where keys are."""
+    return ", ".join(matching_form(source.column(attnum), f"c{attnum}") for attnum in key)
+
+
+def _key_values(source: TableSource, key: Sequence[int]) -> str:
+    """Return SQL of the key of a group of rows with one."""
+    return ", ".join(matching_group(source.column(attnum), f"c{attnum}") for attnum in key)
 
 
 def _feed(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from replctl.replication.composition import COMPOSITION, NetEffect
 from replctl.spark.data_type import quote
+from replctl.spark.normal_form import matching_form, matching_group
+from replctl.spark.values import TargetColumn
 
 _STATE = (
     "STRUCT<effect: STRING, absent_at: BIGINT, conflict_at: BIGINT,"
@@ -15,14 +17,14 @@ _GONE = (NetEffect.DELETED, NetEffect.VANISHED)
 
 
 def net_effects_sql(
-    changes: str, key: Sequence[str], image: Sequence[str], *, repeats_keys: bool = True
+    changes: str, key: Sequence[TargetColumn], image: Sequence[str], *, repeats_keys: bool = True
 ) -> str:
     """Return SQL of the net effects: the key's columns k1, k2, ..., effect, absent_at, conflict_at,
     last_position, last_action, found_u, found_d, gone_u, gone_d, and the last new image.
 
     Args:
         changes: a relation of position, action, o<x>, n<x>; no change in it changes the key.
-        key: the suffixes <x> of the key's columns.
+        key: the key's columns, the suffixes <x> of which are their attnums.
         image: the suffixes of all columns that are sent; the result has them as n<x>.
         repeats_keys: a key may have several changes; else each change is its key's net effect.
 
@@ -31,24 +33,26 @@ def net_effects_sql(
     found_d are how many UPDATEs and DELETEs concern the row that is there at the start, gone_u and
     gone_d how many a row that the run has deleted.
     """
-    keys = ", ".join(f"coalesce(n{x}, o{x}) AS k{i}" for i, x in enumerate(key, start=1))
+    names = {f"k{i}": column for i, column in enumerate(key, start=1)}
+    keys = ", ".join(f"coalesce(n{c.attnum}, o{c.attnum}) AS {name}" for name, c in names.items())
     if not repeats_keys:
         return _single_effects_sql(changes, keys, image)
-    grouped_by = ", ".join(f"k{i}" for i in range(1, len(key) + 1))
+    grouped_by = ", ".join(matching_form(column, name) for name, column in names.items())
+    shown = ", ".join(matching_group(column, name) for name, column in names.items())
     images = ", ".join(f"n{x}" for x in image)
     folded = (
         f"aggregate(array_sort(collect_list(struct(position, action))), {_start()}, (s, x) ->"
         f" {_step()})"
     )
     grouped = (
-        f"SELECT {grouped_by}, {folded} AS state, max(position) AS last_position,"
+        f"SELECT {shown}, {folded} AS state, max(position) AS last_position,"
         f" max_by(action, position) AS last_action,"
         f" max_by(struct({images}), position) FILTER (WHERE action <> 'D') AS image"
         f" FROM (SELECT *, {keys} FROM {changes}) GROUP BY {grouped_by}"
     )
     unpacked = ", ".join(f"image.n{x} AS n{x}" for x in image)
     return (
-        f"SELECT {grouped_by}, state.effect AS effect, state.absent_at AS absent_at,"
+        f"SELECT {', '.join(names)}, state.effect AS effect, state.absent_at AS absent_at,"
         " state.conflict_at AS conflict_at, last_position, last_action,"
         " state.found_u, state.found_d, state.gone_u, state.gone_d,"
         f" {unpacked} FROM ({grouped})"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from replctl.errors import FeatureNotSupported
+from replctl.errors import FeatureNotSupported, UndefinedFunction
 from replctl.spark import numeric_sql
 from replctl.spark.data_type import element_type
+from replctl.spark.normal_form import interval_key, normal_form
 from replctl.spark.sql_value import SqlValue
 
 #: Types that are stored so that Spark's comparison of two values is PostgreSQL's.
@@ -28,7 +30,6 @@ _DIRECT = frozenset(
         "timestamp",
         "timestamptz",
         "time",
-        "pg_lsn",
         "unknown",
     ]
 )
@@ -44,7 +45,7 @@ def is_comparable(value: SqlValue) -> bool:
     element = element_type(value.type)
     if element is not None:
         return element in _DIRECT
-    return value.type in _DIRECT or value.type in ("bpchar", "interval", "numeric")
+    return value.type in _DIRECT or value.type in ("bpchar", "interval", "numeric", "pg_lsn")
 
 
 def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
@@ -53,18 +54,41 @@ def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
     Raises:
         FeatureNotSupported: the types have no exact comparison in Spark.
     """
-    if left.type == "numeric" or right.type == "numeric":
-        return numeric_sql.comparison(operator, left, right)
-    a, b = _operands(operator, left, right)
+    if operator in ("=", "<>"):
+        a, b = equality_operands(left, right)
+    elif left.type == "numeric" or right.type == "numeric":
+        a, b = numeric_sql.comparison_operands(left, right)
+    else:
+        a, b = _operands(left, right)
     return SqlValue(f"({a} {operator} {b})", "bool", "BOOLEAN")
 
 
 def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
     """`left IS DISTINCT FROM right`: NULL equals NULL."""
-    if left.type == "numeric" or right.type == "numeric":
-        return numeric_sql.is_distinct(left, right)
-    a, b = _operands("=", left, right)
+    a, b = equality_operands(left, right)
     return SqlValue(f"(NOT ({a} <=> {b}))", "bool", "BOOLEAN")
+
+
+def equality_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
+    """Return SQL of two values that Spark calls equal where PostgreSQL calls the values equal.
+
+    Raises:
+        FeatureNotSupported: the types have no exact equality in Spark.
+    """
+    if "numeric" in (left.type, right.type):
+        left, right = numeric_sql.from_integer(left), numeric_sql.from_integer(right)
+    types = {left.type, right.type}
+    if types == {"numeric"} and None not in (left.decimal, right.decimal):
+        with suppress(FeatureNotSupported):  # too wide for one DECIMAL
+            return numeric_sql.comparison_operands(left, right)
+    if types == {"numeric"}:
+        left, right = numeric_sql.as_text(left), numeric_sql.as_text(right)
+    elif len(types) > 1 or types <= _DIRECT or types == {"bpchar"}:
+        return _operands(left, right)
+    try:
+        return normal_form(left).text, normal_form(right).text
+    except UndefinedFunction as error:  # its = is of no operator class
+        raise FeatureNotSupported(f"comparison of {left.type} is not supported") from error
 
 
 def greatest_or_least(op: str, args: Sequence[SqlValue]) -> SqlValue:
@@ -102,13 +126,12 @@ def date_as_timestamp(value: SqlValue, beyond: str) -> str:
     return f"(CASE {whens} WHEN {late} THEN {beyond} ELSE CAST({value.text} AS TIMESTAMP_NTZ) END)"
 
 
-def interval_key(text: str) -> str:
-    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
-    days = f"(({text}).m * 30L + ({text}).d)"
-    return f"(CAST({days} AS DECIMAL(38,0)) * 86400000000BD + ({text}).us)"
+def lsn_key(text: str) -> str:
+    """Return what LSNs are sorted by: stored are their 64 bits, of which the first is no sign."""
+    return f"({text} ^ CAST('-9223372036854775808' AS BIGINT))"
 
 
-def _operands(operator: str, left: SqlValue, right: SqlValue) -> tuple[str, str]:
+def _operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
     types = {left.type, right.type}
     if types <= {"text", "varchar", "name", "unknown"}:
         return left.text, right.text
@@ -121,14 +144,8 @@ def _operands(operator: str, left: SqlValue, right: SqlValue) -> tuple[str, str]
             date_as_timestamp(value, _LAST_TIMESTAMP) if value.type == "date" else value.text
             for value in (left, right)
         )
-    elements = {element_type(type_) for type_ in types}
-    if (
-        None not in elements
-        and elements <= _DIRECT
-        and len(elements) == 1
-        and operator in ("=", "<>")
-    ):
-        return left.text, right.text
+    if types == {"pg_lsn"}:
+        return lsn_key(left.text), lsn_key(right.text)
     numbers = {"int2", "int4", "int8", "oid"}
     if (len(types) == 1 and types <= _DIRECT) or types <= numbers or types <= {"float4", "float8"}:
         return left.text, right.text

@@ -7,12 +7,13 @@ Spark's comparisons are PostgreSQL's wherever that can be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import FeatureNotSupported
 from replctl.expr import object_identifier
 from replctl.record import dataclass
-from replctl.spark.sql_value import SqlValue
+from replctl.spark.sql_value import SqlValue, bound, raised_sql
 from replctl.types import builtin, text
 from replctl.types.numeric import precision_and_scale
 
@@ -106,7 +107,9 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
     match type_name:
         case "bool":
             return "TRUE" if value else "FALSE"
-        case "int2" | "int4" | "int8" | "oid" | "pg_lsn" | "time":
+        case "pg_lsn":
+            return f"CAST({quote(str(signed(value)))} AS {stored})"
+        case "int2" | "int4" | "int8" | "oid" | "time":
             return (
                 f"CAST({quote(str(value))} AS {stored})"
                 if int(value) < 0
@@ -133,7 +136,40 @@ def stored_sql(value: SqlValue, type_name: str, typmod: int) -> str:
     """Return an expression in the storage type of its PostgreSQL type: a numeric of unknown
     precision is text."""
     stored = storage_type(type_name, typmod)
-    return value.text if value.spark == stored else f"CAST({value.text} AS {stored})"
+    if value.spark == stored:
+        return value.text
+    if stored.removeprefix("ARRAY<").startswith("DECIMAL") and value.decimal is None:
+        return decimals_of_texts(value, stored)
+    return f"CAST({value.text} AS {stored})"
+
+
+def decimals_of_texts(value: SqlValue, stored: str) -> str:
+    """Return exact texts of numerics, or of arrays of them, as DECIMAL, which has no NaN."""
+    refused = raised_sql(not_stored("NaN"))
+    if value.spark == "STRING":
+
+        def build(args: Sequence[SqlValue]) -> str:
+            text = args[0].text
+            return f"CASE WHEN {text} = 'NaN' THEN {refused} ELSE CAST({text} AS {stored}) END"
+
+        return f"({bound([value], build)})"
+    item = f"if(item_ = 'NaN', {refused}, item_)"
+    return f"CAST(transform({value.text}, item_ -> {item}) AS {stored})"
+
+
+def not_stored(value: object) -> FeatureNotSupported:
+    """Return the error of NaN for a column of type numeric(p,s)."""
+    return FeatureNotSupported(f"{value} cannot be stored in a numeric with a precision")
+
+
+def signed(lsn: int) -> int:
+    """Return a pg_lsn as the BIGINT that has its 64 bits: negative from 80000000/0 on."""
+    return lsn if lsn < 2**63 else lsn - 2**64
+
+
+def unsigned(value: int) -> int:
+    """Return the pg_lsn of a BIGINT that has its bits."""
+    return value % 2**64
 
 
 # ---------------------------------------------------------------------------------------------
@@ -214,9 +250,11 @@ def to_wire_value(type_name: str, typmod: int, value: Any) -> Any:
     if type_name == "interval":
         months, days, micros = value
         return {"m": months, "d": days, "us": micros}
+    if type_name == "pg_lsn":
+        return signed(value)
     if type_name == "numeric" and decimal_of(typmod) is not None:
         if not value.is_finite():
-            raise FeatureNotSupported(f"{value} cannot be stored in a numeric with a precision")
+            raise not_stored(value)
         return value
     if storage_type(type_name, typmod) == "STRING":
         return text.render(type_name, value)
@@ -245,4 +283,6 @@ def _parsed(type_name: str, value: Any) -> Any:
         return [_parsed(element, item) for item in value]
     if type_name == "interval":
         return (value["m"], value["d"], value["us"])
+    if type_name == "pg_lsn":
+        return unsigned(value)
     return text.parse(type_name, value) if isinstance(value, str) else value

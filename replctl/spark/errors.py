@@ -241,7 +241,7 @@ def _told(error: Exception) -> PostgresError:
         )
     if condition.startswith(_UNREADABLE):
         return DataCorrupted("Spark could not read a table", detail=_first_line(message))
-    if sqlstate.startswith("0A"):
+    if sqlstate.startswith("0A") or condition == "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE":
         return FeatureNotSupported("Spark cannot do this", detail=_first_line(message))
     if sqlstate.startswith("22"):
         return DataError(_first_line(message))

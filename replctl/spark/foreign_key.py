@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replctl.spark.comparison import equality_operands
+from replctl.spark.data_type import storage_type
 from replctl.spark.delta_table import scan
+from replctl.spark.normal_form import TypedColumn, matches
 from replctl.spark.outcome import Outcome, Problem, earliest_row, literal_condition
+from replctl.spark.sql_value import SqlValue
 from replctl.spark.values import Reference
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ def first_orphan(engine: Engine, outcome: Outcome, reference: Reference) -> Prob
             f"w{a} AS {other}" for a, other in zip(reference.other_columns, others, strict=True)
         )
         referenced += f" UNION ALL SELECT {own} FROM {outcome.rows.view} WHERE op IN ('I', 'U')"
-    same = " AND ".join(f"{name} = e.{other}" for name, other in zip(names, others, strict=True))
+    same = _same(outcome, reference, "n.w", "e.c")
     complete = " AND ".join(f"{name} IS NOT NULL" for name in names)
     new = f"SELECT n.* FROM {outcome.rows.view} n WHERE op IN ('I', 'U')"
     query = f"SELECT n.* FROM ({new} AND {complete}) n LEFT ANTI JOIN ({referenced}) e ON {same}"
@@ -47,20 +51,24 @@ def first_broken_reference(
         for attnum in reference.columns
     }
     gone = ", ".join(f"{name} AS x{attnum}" for attnum, name in old.items())
-    kept = " AND ".join(f"a.w{attnum} = g.x{attnum}" for attnum in reference.columns)
+    target = outcome.target
+    kept = " AND ".join(
+        matches(target.column(attnum), f"a.w{attnum}", f"g.x{attnum}")
+        for attnum in reference.columns
+    )
     removed = (
         f"SELECT g.* FROM (SELECT *, {gone} FROM {rows.view} WHERE op IN ('U', 'D')) g"
         f" LEFT ANTI JOIN (SELECT * FROM {rows.view} WHERE op IN ('I', 'U')) a ON {kept}"
     )
     referring = " UNION ALL ".join(f"SELECT * FROM ({scan(source)})" for source in reference.other)
     if reference.is_own and key:
-        on = " AND ".join(f"t.c{k} = v.k{i}" for i, k in enumerate(key, start=1))
+        on = " AND ".join(
+            matches(column, f"t.c{column.attnum}", f"v.k{i}")
+            for i, column in enumerate(target.key_columns, start=1)
+        )
         changed = f"SELECT * FROM {rows.view} WHERE op IN ('U', 'D')"
         referring = f"SELECT t.* FROM ({referring}) t LEFT ANTI JOIN ({changed}) v ON {on}"
-    same = " AND ".join(
-        f"g.x{attnum} = r.c{other}"
-        for attnum, other in zip(reference.columns, reference.other_columns, strict=True)
-    )
+    same = _same(outcome, reference, "g.x", "r.c")
     shown_as = {f"w{attnum}": f"g.x{attnum} AS w{attnum}" for attnum in reference.columns}
     columns = ", ".join(shown_as.get(c.name, f"g.{c.name}") for c in rows.columns)
     shown = f"SELECT {columns} FROM ({removed}) g LEFT SEMI JOIN ({referring}) r ON {same}"
@@ -72,14 +80,45 @@ def _rows_of(outcome: Outcome, reference: Reference, image: str) -> str:
     rows = outcome.rows
     conditions = "TRUE"
     if rows.is_small:
-        conditions = " AND ".join(
+        known = [
             literal_condition(f"c{other}", rows, [f"{image}{attnum}"])
             for attnum, other in zip(reference.columns, reference.other_columns, strict=True)
-        )
+            if _takes_literals(outcome.target.column(attnum), _other_column(reference, other))
+        ]
+        conditions = " AND ".join(known) or "TRUE"
     names = ", ".join(f"c{attnum}" for attnum in reference.other_columns)
     return " UNION ALL ".join(
         f"SELECT {names} FROM ({scan(source)}) WHERE {conditions}" for source in reference.other
     )
+
+
+def _same(outcome: Outcome, reference: Reference, one: str, other: str) -> str:
+    """Return SQL of whether a row refers to another: their columns may have different types.
+
+    Args:
+        one, other: what stands before the attnums of their columns.
+    """
+    tests = []
+    for attnum, other_attnum in zip(reference.columns, reference.other_columns, strict=True):
+        left = _value(outcome.target.column(attnum), f"{one}{attnum}")
+        right = _value(_other_column(reference, other_attnum), f"{other}{other_attnum}")
+        tests.append(" = ".join(equality_operands(left, right)))
+    return " AND ".join(tests)
+
+
+def _takes_literals(column: TypedColumn, other: TypedColumn) -> bool:
+    """Return whether literals of a column can be compared with another one."""
+    if (column.type, column.typmod) == (other.type, other.typmod):
+        return True
+    return equality_operands(_value(column, "a"), _value(other, "b")) == ("a", "b")
+
+
+def _other_column(reference: Reference, attnum: int) -> TypedColumn:
+    return reference.other[0].column(attnum)
+
+
+def _value(column: TypedColumn, name: str) -> SqlValue:
+    return SqlValue(name, column.type, storage_type(column.type, column.typmod))
 
 
 def _problem(engine: Engine, outcome: Outcome, query: str) -> Problem | None:

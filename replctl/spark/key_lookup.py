@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from replctl.spark.data_type import quote_name, storage_type
+from replctl.spark.normal_form import has_own_form
 from replctl.spark.staging import named_view
 from replctl.spark.values import TableColumn, TableSource
 
@@ -160,8 +161,10 @@ def _has_old_dates(values: pa.ChunkedArray) -> bool:
 
 
 def _literals(column: TableColumn, values: Sequence[Any]) -> list[str]:
-    """Values of a column for DataFusion; none of a type without literals."""
-    if column.storage_name is None or column.text_of is not None:
+    """Values of a column for DataFusion; none of a type without literals, or of which equal values
+    are stored differently."""
+    is_as_stored = column.text_of is None and has_own_form(column)
+    if column.storage_name is None or not is_as_stored:
         return []
     stored = storage_type(column.type, column.typmod)
     if stored not in _LITERALS:

@@ -14,7 +14,13 @@ from replctl.record import dataclass
 from replctl.spark import delta_table
 from replctl.spark.data_type import quote_name, table_name
 from replctl.spark.delta_table import to_storage
-from replctl.spark.normal_form import grouped_value, is_stored_alike, stored_form
+from replctl.spark.normal_form import (
+    grouped_value,
+    has_own_form,
+    is_stored_alike,
+    matches,
+    stored_form,
+)
 from replctl.spark.outcome import Matching, Outcome
 from replctl.spark.query import selected
 from replctl.spark.staging import SMALL, Staged
@@ -52,7 +58,9 @@ def write_path(outcome: Outcome, change: LeafChange) -> WritePath:
     is_by_key = outcome.matching == "key" and not outcome.moves_keys
     # Rows that are put in the place of others get other values from Delta
     has_identity = any(column.is_identity for column in outcome.target.columns)
-    return _chosen_path(change, outcome.rows.is_small, is_by_key and not has_identity)
+    has_literals = all(map(has_own_form, outcome.target.key_columns))
+    can_replace = is_by_key and has_literals and not has_identity
+    return _chosen_path(change, outcome.rows.is_small, can_replace)
 
 
 def estimated_path(change: LeafChange, *, is_by_key: bool) -> WritePath:
@@ -181,8 +189,8 @@ def _merge(outcome: Outcome, number: int, location: str, columns: tuple[TableCol
         f" new_leaf = {number}"
     )
     on = " AND ".join(
-        f"t.{_stored_name(columns, attnum)} = s.k{i}"
-        for i, attnum in enumerate(target.key, start=1)
+        matches(column, f"t.{_stored_name(columns, column.attnum)}", f"s.k{i}")
+        for i, column in enumerate(target.key_columns, start=1)
     )
     assignments = ", ".join(_assigned(outcome, columns))
     return (
@@ -197,8 +205,12 @@ def _multiset_merge(
     outcome: Outcome, number: int, location: str, columns: tuple[TableColumn, ...]
 ) -> str:
     """MERGE by all sent columns: every row equal to a D row goes, the I rows come."""
-    sent = [column.attnum for column in outcome.target.columns if column.sent is not None]
-    equal = " AND ".join(f"t.{_stored_name(columns, a)} <=> s.w{a}" for a in sent) or "TRUE"
+    tests = [
+        matches(c, f"t.{_stored_name(columns, c.attnum)}", f"s.w{c.attnum}", "<=>")
+        for c in outcome.target.columns
+        if c.sent is not None
+    ]
+    equal = " AND ".join(tests) or "TRUE"
     source = (
         f"SELECT * FROM {outcome.rows.view}"
         f" WHERE (op = 'D' AND old_leaf = {number}) OR (op = 'I' AND new_leaf = {number})"

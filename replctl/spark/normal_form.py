@@ -8,12 +8,14 @@ form (data_type.py).  The normal form is for comparing, grouping and hashing, no
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import Any, Protocol
 
 from replctl.errors import FeatureNotSupported, UndefinedFunction
 from replctl.expr import object_identifier
-from replctl.spark.comparison import interval_key
-from replctl.spark.data_type import element_type, quote
+from replctl.spark.data_type import element_type, quote, storage_type
 from replctl.spark.sql_value import SqlValue, bound
 from replctl.types import builtin
 
@@ -32,6 +34,7 @@ _OWN_FORM = frozenset(
 )
 
 _FLOATS = ("float4", "float8")
+MICROSECONDS_OF_DAY = 86_400_000_000
 
 #: In the text of a number: the sign of zero, and zeros at the end of a fraction.  The fraction
 #: that stays is a group.  The numbers have no exponents, for numeric's output writes none.
@@ -42,6 +45,8 @@ _NUMBER = (
 )
 #: A string of JSON, which is a group.  Possessive, so that Java needs no stack for long ones.
 _STRING = r'("(?:[^"\\]++|\\.)*+")'
+#: A lexeme of a tsquery, which is a group, with the weights and the `*` that do not count.
+_LEXEME = "('(?:[^']++|'')*+'):[*A-D]++"
 
 
 def normal_form(value: SqlValue) -> SqlValue:
@@ -49,7 +54,7 @@ def normal_form(value: SqlValue) -> SqlValue:
 
     Raises:
         UndefinedFunction: PostgreSQL has no equality for the type (json, xml, point).
-        FeatureNotSupported: the equality of the type is not known here (tsquery).
+        FeatureNotSupported: the equality of the type is not known here (record).
     """
     element = element_type(value.type)
     if element is not None:
@@ -68,11 +73,111 @@ def normal_form(value: SqlValue) -> SqlValue:
             return _replaced(value, _NUMBER, "$1")
         case "jsonb":  # its keys are in order
             return _replaced(value, f"{_STRING}|{_NUMBER}", "$1$2")
+        case "tsquery":  # CompareTSQ: lexemes and operators
+            return _replaced(value, _LEXEME, "$1")
     known = builtin.types().get(value.type)
     if known is not None and (known.has_btree or known.has_hash):
         raise FeatureNotSupported(f"equality of type {known.sql_name} is not supported")
     shown = value.type if known is None else known.sql_name
     raise UndefinedFunction(f"could not identify an equality operator for type {shown}")
+
+
+class TypedColumn(Protocol):
+    """A column of a table, or of rows that are staged."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def typmod(self) -> int: ...
+
+
+def has_own_form(column: TypedColumn) -> bool:
+    """Return whether Spark finds equal values of a column by what is stored."""
+    return matching_form(column, "c") == "c"
+
+
+def matching_form(column: TypedColumn, value: str) -> str:
+    """Return SQL of the normal form of a column's value, by which rows are found.
+
+    c1 of int4 -> c1; c1 of char(n), which is stored with all its blanks -> c1; c1 of interval ->
+    its length; json, which has no equality -> c1.
+
+    Args:
+        value: SQL of the stored value.
+    """
+    if (element_type(column.type) or column.type) == "bpchar" and column.typmod >= 0:
+        return value
+    stored = storage_type(column.type, column.typmod)
+    return grouping_form(SqlValue(value, column.type, stored))
+
+
+def matches(column: TypedColumn, one: str, other: str, operator: str = "=") -> str:
+    """Return SQL of whether two values of a column are equal for PostgreSQL.
+
+    Args:
+        operator: `=`, or `<=>` where NULL equals NULL.
+    """
+    return f"{matching_form(column, one)} {operator} {matching_form(column, other)}"
+
+
+def matching_group(column: TypedColumn, name: str) -> str:
+    """Return SQL of a value of a group by the matching form of a column."""
+    is_own = matching_form(column, name) == name
+    return name if is_own else f"any_value({name}) AS {name}"
+
+
+def matching_values(column: TypedColumn, values: Sequence[Any]) -> list[Hashable]:
+    """Return what is the same of equal values of a column that are here; as `matching_form`.
+
+    Args:
+        values: in their wire form (data_type.wire).
+    """
+    return [_matching_value(column.type, column.typmod, value) for value in values]
+
+
+def _matching_value(type_name: str, typmod: int, value: Any) -> Hashable:
+    element = element_type(type_name)
+    if value is None or (type_name == "bpchar" and typmod >= 0):
+        return None if value is None else str(value)
+    if element is not None:
+        return tuple(_matching_value(element, typmod, item) for item in value)
+    form: Hashable = value
+    match type_name:
+        case "float4" | "float8":
+            form = repr(float(value) + 0.0)  # NaN is equal to itself, and -0 to 0
+        case "bpchar":
+            form = value.rstrip(" ")
+        case "interval":
+            form = (value["m"] * 30 + value["d"]) * MICROSECONDS_OF_DAY + value["us"]
+        case "numeric" | "numrange" | "nummultirange" if isinstance(value, str):
+            form = re.sub(_NUMBER, r"\1", value)
+        case "jsonb":
+            form = re.sub(f"{_STRING}|{_NUMBER}", r"\1\2", value)
+        case "tsquery":
+            form = re.sub(_LEXEME, r"\1", value)
+    return form
+
+
+def interval_key(text: str) -> str:
+    """Return what intervals compare by: a month is 30 days, a day is 24 hours."""
+    days = f"(({text}).m * 30L + ({text}).d)"
+    return f"(CAST({days} AS DECIMAL(38,0)) * {MICROSECONDS_OF_DAY}BD + ({text}).us)"
+
+
+def grouping_form(value: SqlValue) -> str:
+    """Return SQL by which values are grouped: their normal form; of a type without equality, the
+    columns of which may depend on a key that is grouped by, the value."""
+    try:
+        return normal_form(value).text
+    except UndefinedFunction:
+        return value.text
+
+
+def is_shown_by_form(value: SqlValue) -> bool:
+    """Return whether a group of values by their normal form shows them as they are stored: Spark
+    shows a group of -0 as 0."""
+    return grouping_form(value) == value.text and stored_form(value.type, value.text) == value.text
 
 
 def stored_form(type_name: str, value: str) -> str:

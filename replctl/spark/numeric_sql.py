@@ -34,16 +34,14 @@ def numeric_literal(value: str) -> SqlValue:
     return SqlValue(quote(value), "numeric", "STRING")
 
 
-def comparison(operator: str, left: SqlValue, right: SqlValue) -> SqlValue:
-    """`left operator right` of numerics."""
-    a, b = same_type([left, right], by_value=True)
-    return SqlValue(f"({a.text} {operator} {b.text})", "bool", "BOOLEAN")
+def comparison_operands(left: SqlValue, right: SqlValue) -> tuple[str, str]:
+    """Return SQL of two numerics that Spark compares.
 
-
-def is_distinct(left: SqlValue, right: SqlValue) -> SqlValue:
-    """`left IS DISTINCT FROM right`."""
+    Raises:
+        FeatureNotSupported: no DECIMAL holds both.
+    """
     a, b = same_type([left, right], by_value=True)
-    return SqlValue(f"(NOT ({a.text} <=> {b.text}))", "bool", "BOOLEAN")
+    return a.text, b.text
 
 
 def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
@@ -67,6 +65,14 @@ def same_type(args: Sequence[SqlValue], *, by_value: bool) -> list[SqlValue]:
         arg if arg.spark == target else SqlValue(f"CAST({arg.text} AS {target})", arg.type, target)
         for arg in args
     ]
+
+
+def from_integer(value: SqlValue) -> SqlValue:
+    """Return an integer as a numeric, another value as it is."""
+    if value.type not in _INTEGER_DIGITS:
+        return value
+    precision = _INTEGER_DIGITS[value.type]
+    return _decimal(f"CAST({value.text} AS DECIMAL({precision},0))", precision, 0)
 
 
 def as_text(value: SqlValue) -> SqlValue:
@@ -189,8 +195,7 @@ def _unary(template: str) -> NumericFunction:
 
 
 def _from_integer(args: Sequence[SqlValue], constants: Sequence[nodes.Const | None]) -> SqlValue:
-    precision = _INTEGER_DIGITS[args[0].type]
-    return _decimal(f"CAST({args[0].text} AS DECIMAL({precision},0))", precision, 0)
+    return from_integer(args[0])
 
 
 def _to_integer(target: str, spark: str) -> NumericFunction:

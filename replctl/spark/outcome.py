@@ -16,7 +16,7 @@ from replctl.expr.nodes import Expr, Var, walk
 from replctl.record import dataclass
 from replctl.spark.data_type import storage_type, text_of_wire, wire
 from replctl.spark.delta_table import scan
-from replctl.spark.normal_form import is_stored_alike
+from replctl.spark.normal_form import is_stored_alike, matching_form
 from replctl.spark.partition import accepts_sql, leaf_number_sql
 from replctl.spark.staging import Staged, StagedColumn
 from replctl.spark.stored_expression import stored_sql_of, used_columns
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: (o<attnum>), where equal rows become equal rows; likewise, each with values of its own.
 Matching: TypeAlias = Literal["key", "sent columns", "whole row", "each row"]
 
+#: What stands for the values of a row without columns.
+NO_COLUMNS = "1 AS w0"
 _INTEGERS = ("int2", "int4", "int8")
 
 _IS_NEW = "op IN ('I', 'U', 'C')"
@@ -178,10 +180,10 @@ def _groups_of_keys(
     An integer of the key is a bit among those of its 64 neighbours: where keys are dense, there is
     little to be sorted or sent between tasks.
     """
-    keys = [f"k{i}" for i in range(1, len(target.key) + 1)]
+    columns = target.key_columns
+    keys = [matching_form(column, f"k{i}") for i, column in enumerate(columns, start=1)]
     differing = "count(*) = 1"
-    types = [target.column(attnum).type for attnum in target.key]
-    i = next((i for i, type_ in enumerate(types) if type_ in _INTEGERS), None)
+    i = next((i for i, column in enumerate(columns) if column.type in _INTEGERS), None)
     if i is not None:
         bit = f"shiftleft(1L, CAST({keys[i]} & 63 AS INT))"
         differing = f"count(*) = bit_count(bit_or({bit}))"
@@ -325,6 +327,28 @@ def default_sql(column: TargetColumn, place: str) -> str:
     return to_sql(column.default, name).text
 
 
+def new_values_sql(
+    target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
+) -> str:
+    """Return the columns of the row after: sent, or the target's own, which a new row has from its
+    default."""
+    values = ", ".join(
+        f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
+        for column in target.columns
+        if column.generated is None
+    )
+    return values or NO_COLUMNS
+
+
+def _new_value(
+    column: TargetColumn, keeps_own: str, place: str, sent: str, stored: str | None
+) -> str:
+    if column.sent is not None:
+        return f"{sent}.n{column.attnum}"
+    default = default_sql(column, place)
+    return default if stored is None else f"if({keeps_own}, {stored}.c{column.attnum}, {default})"
+
+
 def first_problem_of_rows(engine: Engine, outcome: Outcome) -> Problem | None:
     """Return the conflict or violation of the earliest change, or None if there is none.
 
@@ -380,13 +404,19 @@ def existing_rows_sql(target: Target, conditions: Sequence[str]) -> str:
 
 def literal_condition(name: str, rows: Staged, columns: Sequence[str]) -> str:
     """`name IN (...)` with all values of some columns of few rows, which reaches the scan of the
-    files."""
+    files where equal values are stored alike.
+
+    Args:
+        name: a column of the type of these columns.
+    """
+    typed = next(column for column in rows.columns if column.name == columns[0])
     literals = {
-        literal
+        matching_form(typed, literal)
         for column in columns
         for literal, value in zip(rows.literals(column), rows.values(column), strict=True)
         if value is not None
     }
+    name = matching_form(typed, name)
     return f"{name} IN ({', '.join(sorted(literals))})" if literals else "FALSE"
 
 

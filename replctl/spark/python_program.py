@@ -16,7 +16,7 @@ from replctl.adt import interpret
 from replctl.errors import FeatureNotSupported, PostgresError
 from replctl.expr import nodes, pg_node_tree
 from replctl.record import dataclass
-from replctl.spark.data_type import element_type, storage_type, to_wire_value, wire
+from replctl.spark.data_type import element_type, storage_type, to_wire_value, unsigned, wire
 from replctl.spark.sql_value import SqlValue, raised_text
 from replctl.spark.volatile import CALLS, is_volatile
 from replctl.types import builtin, text
@@ -201,6 +201,8 @@ def _reader(type_name: str) -> Callable[[Any], Any]:
         return lambda value: [None if item is None else read(item) for item in value]
     if type_name == "interval":
         return lambda value: (value["m"], value["d"], value["us"])
+    if type_name == "pg_lsn":
+        return unsigned
     if type_name in _TEXTS:
         return lambda value: value
     return lambda value: text.parse(type_name, value) if isinstance(value, str) else value

@@ -4,7 +4,7 @@ with the rows that the target has."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,13 +16,16 @@ from replctl.spark.compact import net_effects_sql
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
 from replctl.spark.key_lookup import found_rows, view_of_rows
+from replctl.spark.normal_form import is_stored_alike, matches, matching_form, matching_values
 from replctl.spark.outcome import (
+    NO_COLUMNS,
     Outcome,
     default_sql,
     existing_rows_sql,
     finished_sql,
     grouped,
     literal_condition,
+    new_values_sql,
     outcome_columns,
     violation_sql,
 )
@@ -31,14 +34,12 @@ from replctl.spark.sql_value import SqlValue
 from replctl.spark.staging import Staged, StagedColumn, staged
 from replctl.spark.text_conversion import replicate
 from replctl.spark.values import SentColumn, Target, TargetColumn
+from replctl.spark.whole_row import whole_row_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from replctl.spark.engine import Engine
-
-#: What stands for the values of a row without columns.
-_NO_COLUMNS = "1 AS w0"
 
 
 @contextmanager
@@ -114,7 +115,10 @@ class ChangeSummary:
 
 def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
     """Look at converted changes: where they are many, once."""
-    moves = " OR ".join(f"NOT (o{k} <=> n{k})" for k in target.key) or "FALSE"
+    moves = " OR ".join(
+        f"NOT ({matches(c, f'o{c.attnum}', f'n{c.attnum}', '<=>')})" for c in target.key_columns
+    )
+    moves = moves or "FALSE"
     summarized = _summary_here if changes.is_small else _summary_there
     found = summarized(engine, target, changes, moves)
     if not (target.key and (found.repeats_keys or found.moves_keys)):
@@ -123,9 +127,15 @@ def summary(engine: Engine, target: Target, changes: Staged) -> ChangeSummary:
 
 
 def _summary_there(engine: Engine, target: Target, changes: Staged, moves: str) -> ChangeSummary:
-    sent = [column.attnum for column in target.columns if column.sent is not None]
-    repeats = " AND ".join(f"o{attnum} <=> n{attnum}" for attnum in sent) or "TRUE"
-    keys = ", ".join(f"coalesce(n{k}, o{k})" for k in target.key)
+    repeats = " AND ".join(
+        is_stored_alike(c.type, f"o{c.attnum}", f"n{c.attnum}")
+        for c in target.columns
+        if c.sent is not None
+    )
+    repeats = repeats or "TRUE"
+    keys = ", ".join(
+        matching_form(c, f"coalesce(n{c.attnum}, o{c.attnum})") for c in target.key_columns
+    )
     of_keys = (
         "SELECT bool_or(action = 'I') AS i, bool_or(action = 'U') AS u, bool_or(action = 'D') AS d,"
         " min(position) AS first, max(position) AS last,"
@@ -145,7 +155,7 @@ def _summary_there(engine: Engine, target: Target, changes: Staged, moves: str) 
 
 def _summary_here(engine: Engine, target: Target, changes: Staged, moves: str) -> ChangeSummary:
     moves_keys = False
-    if not _has_same_keys(changes, target.key):
+    if not _has_same_keys(changes, target.key_columns):
         query = f"SELECT 1 FROM {changes.view} WHERE action = 'U' AND ({moves}) LIMIT 1"
         moves_keys = bool(engine.rows(query))
     return ChangeSummary(
@@ -214,7 +224,7 @@ def copied(
         for column in target.columns
         if column.generated is None
     )
-    values = values or _NO_COLUMNS
+    values = values or NO_COLUMNS
     joined = (
         f"SELECT 'I' AS op, 0L AS position, CAST(NULL AS INT) AS old_leaf, {values} FROM ({rows})"
     )
@@ -232,9 +242,12 @@ def moving_positions(
     Args:
         key: positions (from 1) of the key's columns among those that are sent.
     """
-    if _has_same_keys(changes, key):
+    columns = [_sent_column(changes, number) for number in key]
+    if _has_same_keys(changes, columns):
         return set()
-    changed = " OR ".join(f"NOT (o{i} <=> n{i})" for i in key)
+    changed = " OR ".join(
+        f"NOT ({matches(c, f'o{c.attnum}', f'n{c.attnum}', '<=>')})" for c in columns
+    )
     found = engine.rows(
         f"SELECT DISTINCT position FROM {changes.view} WHERE action = 'U' AND ({changed})"
         f" AND position BETWEEN {first} AND {last}"
@@ -243,22 +256,17 @@ def moving_positions(
 
 
 def _repeats_keys(target: Target, changes: Staged) -> bool:
-    keys = zip(*(_values_of_key(changes, k) for k in target.key), strict=True)
+    keys = zip(*(_values_of_key(changes, column) for column in target.key_columns), strict=True)
     return max(Counter(keys).values(), default=0) > 1
 
 
-def _values_of_key(changes: Staged, attnum: int) -> list[str]:
-    """Return a column of the changes' keys, with the same text for values that are equal (0.0 and
-    -0.0)."""
-    old, new = (
-        [literal if value else "" for literal, value in zip(literals, values, strict=True)]
-        for literals, values in (
-            (changes.literals(f"{image}{attnum}"), changes.values(f"{image}{attnum}"))
-            for image in "on"
-        )
+def _values_of_key(changes: Staged, column: TargetColumn) -> list[Hashable]:
+    """Return a column of the changes' keys, the same for values that are equal."""
+    olds, news = (
+        matching_values(column, changes.values(f"{image}{column.attnum}")) for image in "on"
     )
     actions = changes.values("action")
-    return [o if action == "D" else n for o, n, action in zip(old, new, actions, strict=True)]
+    return [o if action == "D" else n for o, n, action in zip(olds, news, actions, strict=True)]
 
 
 def failing_conversion(
@@ -297,11 +305,19 @@ def received(sent: Sequence[SentColumn], column: TargetColumn, image: str) -> st
     return replicate(value, source.typmod, column.type, column.typmod, column.enum).text
 
 
-def _has_same_keys(changes: Staged, key: Sequence[int]) -> bool:
+def _sent_column(changes: Staged, number: int) -> TargetColumn:
+    """Return a column that is sent, by its number among them."""
+    _name, type_, typmod = next(c for c in changes.columns if c.name == f"n{number}")
+    return TargetColumn(number, "", type_, typmod, not_null=False, sent=number)
+
+
+def _has_same_keys(changes: Staged, key: Sequence[TargetColumn]) -> bool:
     """Return whether it can be told here that no update changes its key."""
     if not changes.is_small:
         return False
-    olds, news = ([changes.values(f"{image}{i}") for i in key] for image in "on")
+    olds, news = (
+        [matching_values(c, changes.values(f"{image}{c.attnum}")) for c in key] for image in "on"
+    )
     return all(
         action != "U" or all(old[row] == new[row] for old, new in zip(olds, news, strict=True))
         for row, action in enumerate(changes.values("action"))
@@ -422,9 +438,11 @@ def _keyed_outcome(
 ) -> Iterator[Outcome]:
     """Yield the outcome of changes that leave keys as they are."""
     image = [str(column.attnum) for column in target.columns if column.sent is not None]
-    key = [str(attnum) for attnum in target.key]
-    net = net_effects_sql(changes.view, key, image, repeats_keys=repeats_keys)
-    on = " AND ".join(f"n.k{i} = e.c{attnum}" for i, attnum in enumerate(target.key, start=1))
+    net = net_effects_sql(changes.view, target.key_columns, image, repeats_keys=repeats_keys)
+    on = " AND ".join(
+        matches(column, f"n.k{i}", f"e.c{column.attnum}")
+        for i, column in enumerate(target.key_columns, start=1)
+    )
     is_there = "e.leaf IS NOT NULL"
     missing = {x: f"gone_{x} + if({is_there}, 0L, found_{x})" for x in "ud"}
     effect = {effect: quote(effect.value) for effect in NetEffect}
@@ -444,7 +462,7 @@ def _keyed_outcome(
     keys = ", ".join(f"n.k{i} AS k{i}" for i in range(1, len(target.key) + 1))
     order = ", ".join(["last_position", *(f"n.k{i}" for i in range(1, len(target.key) + 1))])
     place = f"sum(if({is_new}, 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
-    new = _new_values(target, keeps_own, place, "n")
+    new = new_values_sql(target, keeps_own, place, "n")
     joined = (
         f"SELECT {op} AS op, if({op} = 'C', {position}, last_position) AS position,"
         f" if({op} = 'C', 'I', last_action) AS action, e.leaf AS old_leaf,"
@@ -469,11 +487,11 @@ def _moving_outcome(
         settled: SQL for changes of which it is known that they are conflicts, or miss their row.
     """
     keys = list(target.key)
-    same_old = " AND ".join(f"ch.o{k} = e.c{k}" for k in keys)
-    same_new = " AND ".join(f"ch.n{k} = x.c{k}" for k in keys)
+    same_old = _same_key(target, "ch.o", "e.c")
+    same_new = _same_key(target, "ch.n", "x.c")
     old_keys = ", ".join(f"o{k}" for k in keys)
     vacated = f"SELECT {old_keys} FROM {changes.view} WHERE action <> 'I'"
-    is_vacated = " AND ".join(f"t.c{k} = v.o{k}" for k in keys)
+    is_vacated = _same_key(target, "t.c", "v.o")
     kept_keys = ", ".join(f"t.c{k}" for k in keys)
     staying = f"SELECT {kept_keys} FROM ({existing}) t LEFT ANTI JOIN ({vacated}) v ON {is_vacated}"
     is_clash = f"x.c{keys[0]} IS NOT NULL"
@@ -486,7 +504,7 @@ def _moving_outcome(
     is_missing = f"({settled} OR e.leaf IS NULL)"
     order = ", ".join(["ch.position", *(f"ch.n{k}" for k in keys)])
     place = f"sum(if(ch.action = 'I', 1L, 0L)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
-    new = _new_values(target, "ch.action <> 'I'", place, "ch")
+    new = new_values_sql(target, "ch.action <> 'I'", place, "ch")
     shown_keys = ", ".join(
         f"coalesce(ch.o{k}, ch.n{k}) AS k{i}" for i, k in enumerate(keys, start=1)
     )
@@ -502,68 +520,24 @@ def _moving_outcome(
         yield grouped(engine, target, rows, moves_keys=True, counts_missing=True)
 
 
+def _same_key(target: Target, one: str, other: str) -> str:
+    """Return SQL of whether two rows have one key.
+
+    Args:
+        one, other: what stands before the attnums of their columns.
+    """
+    return " AND ".join(
+        matches(column, f"{one}{column.attnum}", f"{other}{column.attnum}")
+        for column in target.key_columns
+    )
+
+
 @contextmanager
 def _whole_row_outcome(
     engine: Engine, target: Target, changes: Staged, settled: str
 ) -> Iterator[Outcome]:
-    """Yield the outcome of changes that happen at once, for a target without a key: rows are
-    matched as a whole, NULL equal to NULL, each change one row of those that are equal.
-
-    Args:
-        settled: SQL for changes of which it is known that they miss their row.
-    """
-    sent = [column.attnum for column in target.columns if column.sent is not None]
-    old_row = ", ".join(f"o{x}" for x in sent) or "1"
-    stored_row = ", ".join(f"c{x}" for x in sent) or "1"
-    equal = " AND ".join(f"t.c{x} <=> ch.o{x}" for x in sent) or "TRUE"
-    changed = (
-        f"SELECT *, row_number() OVER (PARTITION BY {old_row} ORDER BY position) AS rank"
-        f" FROM {changes.view} ch WHERE action <> 'I' AND NOT {settled}"
-    )
-    scans = " UNION ALL ".join(
-        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
-        for number, leaf in enumerate(target.leaves)
-    )
-    candidates = (
-        "SELECT t.*, row_number() OVER"
-        f" (PARTITION BY {stored_row} ORDER BY row_version, row_id) AS rank"
-        f" FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
-    )
-    stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
-    same = f"{equal} AND t.rank = ch.rank"
-    matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
-    kept = (
-        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON"
-        f" {same}"
-    )
-    plain = [column for column in target.columns if column.generated is None]
-    gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
-    gone = gone or _NO_COLUMNS
-    absent = ", ".join(f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in plain)
-    absent = absent or _NO_COLUMNS
-    staying = ", ".join(f"c{c.attnum} AS w{c.attnum}" for c in plain) or _NO_COLUMNS
-    no_old = "".join(
-        f", CAST(NULL AS {storage_type(c.type, c.typmod)}) AS c{c.attnum}" for c in target.columns
-    )
-    place = "row_number() OVER (ORDER BY ch.position)"
-    moved = _new_values(target, "TRUE", "1L", "m", "m")
-    added = _new_values(target, "FALSE", place, "ch", None)
-    joined = (
-        "SELECT if(rank = 1, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
-        f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE rank = 1 OR action = 'D'"
-        f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
-        " WHERE action = 'U'"
-        f" UNION ALL SELECT 'I', 0L, 'I', leaf, 0L, 0L, {staying}{no_old} FROM ({kept})"
-        " WHERE position IS NULL"
-        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
-        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
-        f" LEFT ANTI JOIN ({candidates}) t ON {same}"
-        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
-        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes.view} ch WHERE {settled}"
-        f" UNION ALL SELECT 'I', position, action, NULL, 0L, 0L, {added}{no_old}"
-        f" FROM {changes.view} ch"
-        " WHERE action = 'I'"
-    )
+    """Yield the outcome of changes that happen at once, for a target without a key."""
+    joined = whole_row_sql(target, changes.view, settled)
     with _finished(engine, target, joined, is_many=not changes.is_small) as rows:
         yield grouped(engine, target, rows, "sent columns", counts_missing=True)
 
@@ -576,28 +550,6 @@ def _finished(
     )
     columns = outcome_columns(target, counts_missing=True)
     return staged(engine, query, columns, is_many=is_many)
-
-
-def _new_values(
-    target: Target, keeps_own: str, place: str, sent: str, stored: str | None = "e"
-) -> str:
-    """Return the columns of the row after: sent, or the target's own, which a new row has from its
-    default."""
-    values = ", ".join(
-        f"{_new_value(column, keeps_own, place, sent, stored)} AS w{column.attnum}"
-        for column in target.columns
-        if column.generated is None
-    )
-    return values or _NO_COLUMNS
-
-
-def _new_value(
-    column: TargetColumn, keeps_own: str, place: str, sent: str, stored: str | None
-) -> str:
-    if column.sent is not None:
-        return f"{sent}.n{column.attnum}"
-    default = default_sql(column, place)
-    return default if stored is None else f"if({keeps_own}, {stored}.c{column.attnum}, {default})"
 
 
 def _old_values(target: Target, alias: str) -> str:

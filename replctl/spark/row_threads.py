@@ -8,20 +8,24 @@ several statements that do that are the only changes that come to this process a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
+from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
 from replctl.spark.staging import Staged, StagedColumn, fetched, local_view
-from replctl.spark.values import Target
+from replctl.spark.values import Target, TargetColumn
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
 
-#: What a row is told by: its key, or all that is sent of it, as literals.
-_Identity: TypeAlias = tuple[str, ...]
+#: The values of a row's key, the same of keys that are equal; without a key of all that is sent.
+_Identity: TypeAlias = tuple[Hashable, ...]
+#: How the values of a row without a key are stored, as literals.
+_Form: TypeAlias = tuple[str, ...]
+_Told: TypeAlias = tuple[_Identity, _Form]
 
 
 @dataclass
@@ -54,9 +58,11 @@ def net_changes(engine: Engine, target: Target, changes: Staged, existing: str) 
     changes = fetched(engine, changes)
     names = [f"{image}{c.attnum}" for c in target.columns if c.sent is not None for image in "on"]
     identity = target.key or tuple(c.attnum for c in target.columns if c.sent is not None)
-    olds, news = (_identities(changes, image, identity) for image in "on")
-    there = _counted(engine, existing, changes, identity)
-    threads = _Threads(changes, olds, news, there, is_keyed=bool(target.key))
+    told_by = [target.column(attnum) for attnum in identity]
+    is_keyed = bool(target.key)
+    olds, news = (_told(changes, image, told_by, is_keyed=is_keyed) for image in "on")
+    there = _counted(engine, existing, changes, told_by, is_keyed=is_keyed)
+    threads = _Threads(changes, olds, news, there, is_keyed=is_keyed)
     threads.follow()
     rows = threads.net()
     import pyarrow as pa
@@ -80,16 +86,16 @@ class _Threads:
     def __init__(
         self,
         changes: Staged,
-        olds: Sequence[_Identity],
-        news: Sequence[_Identity],
-        existing: Counter[_Identity],
+        olds: Sequence[_Told],
+        news: Sequence[_Told],
+        existing: defaultdict[_Identity, Counter[_Form]],
         *,
         is_keyed: bool,
     ) -> None:
         self._positions, self._actions = changes.values("position"), changes.values("action")
         self._olds, self._news = olds, news
         self._existing = existing
-        self._present: defaultdict[_Identity, list[_Row]] = defaultdict(list)
+        self._present: defaultdict[_Identity, list[tuple[_Form, _Row]]] = defaultdict(list)
         self._rows: list[_Row] = []
         self._missing: list[int] = []
         self._clashes: list[int] = []
@@ -105,14 +111,19 @@ class _Threads:
                 self._change(i, taken.get(i))
 
     def _take(self, i: int) -> _Row | None:
-        """Return the row that an UPDATE or DELETE finds: of equal rows one that was there
-        before."""
-        identity = self._olds[i]
-        if self._existing[identity] > 0:
-            self._existing[identity] -= 1
-            self._rows.append(_Row(i, None, i))
-            return self._rows[-1]
-        return self._present[identity].pop(0) if self._present[identity] else None
+        """Return the row that an UPDATE or DELETE finds: of equal rows first one that is stored
+        alike, then one that was there before."""
+        identity, form = self._olds[i]
+        existing, present = self._existing[identity], self._present[identity]
+        alike = next((place for place, (other, _row) in enumerate(present) if other == form), None)
+        if existing[form] == 0 and alike is not None:
+            return present.pop(alike)[1]
+        found = form if existing[form] > 0 else next(iter(+existing), None)
+        if found is None:
+            return present.pop(0)[1] if present else None
+        existing[found] -= 1
+        self._rows.append(_Row(i, None, i))
+        return self._rows[-1]
 
     def _change(self, i: int, row: _Row | None) -> None:
         if self._actions[i] == "I":
@@ -126,10 +137,10 @@ class _Threads:
             row.is_gone = True
             return
         row.image = i
-        identity = self._news[i]
-        if self._is_keyed and (self._existing[identity] > 0 or self._present[identity]):
+        identity, form = self._news[i]
+        if self._is_keyed and (+self._existing[identity] or self._present[identity]):
             self._clashes.append(i)
-        self._present[identity].append(row)
+        self._present[identity].append((form, row))
 
     def net(self) -> list[tuple[str, int, int | None, int | None, bool]]:
         """Return the changes that remain: action, and the changes that have the position, the old
@@ -148,39 +159,57 @@ class _Threads:
         return result
 
 
-def _identities(changes: Staged, image: str, attnums: Sequence[int]) -> list[_Identity]:
-    literals = [changes.literals(f"{image}{attnum}") for attnum in attnums]
-    if not literals:
-        return [()] * len(changes.values("action"))
-    return list(zip(*literals, strict=True))
+def _told(
+    rows: Staged, image: str, columns: Sequence[TargetColumn], *, is_keyed: bool
+) -> list[_Told]:
+    """Return what each of some rows is told by.
+
+    Args:
+        image: what stands before the attnums of their columns.
+    """
+    names = [f"{image}{column.attnum}" for column in columns]
+    count = rows.rows.num_rows if rows.rows is not None else 0
+    values = [
+        matching_values(column, rows.values(name))
+        for column, name in zip(columns, names, strict=True)
+    ]
+    literals = [] if is_keyed else [rows.literals(name) for name in names]
+    identities = list(zip(*values, strict=True)) if values else [()] * count
+    forms = list(zip(*literals, strict=True)) if literals else [()] * count
+    return list(zip(identities, forms, strict=True))
 
 
 def _counted(
-    engine: Engine, existing: str, changes: Staged, identity: Sequence[int]
-) -> Counter[_Identity]:
+    engine: Engine,
+    existing: str,
+    changes: Staged,
+    columns: Sequence[TargetColumn],
+    *,
+    is_keyed: bool,
+) -> defaultdict[_Identity, Counter[_Form]]:
     """Return how many rows of the table there are of each that the changes name."""
-    names = ", ".join(f"t.c{attnum}" for attnum in identity) or "1"
     named = " UNION ".join(
-        f"SELECT {', '.join(f'{image}{a} AS c{a}' for a in identity) or '1 AS c0'}"
+        f"SELECT {', '.join(f'{image}{c.attnum} AS c{c.attnum}' for c in columns) or '1 AS c0'}"
         f" FROM {changes.view}"
         for image in "on"
     )
-    equal = " AND ".join(f"t.c{a} <=> s.c{a}" for a in identity) or "TRUE"
-    columns = [
-        column._replace(name=f"c{column.name[1:]}")
-        for column in changes.columns
-        if column.name[0] == "o" and int(column.name[1:]) in identity
-    ]
+    equal = " AND ".join(matches(c, f"t.c{c.attnum}", f"s.c{c.attnum}", "<=>") for c in columns)
+    shown = ", ".join(f"{grouped_value(c.type, f't.c{c.attnum}')} AS c{c.attnum}" for c in columns)
+    forms = ", ".join(stored_form(c.type, f"t.c{c.attnum}") for c in columns)
     counted = fetched(
         engine,
         Staged(
-            f"(SELECT {names}, count(*) AS number FROM ({existing}) t"
-            f" LEFT SEMI JOIN ({named}) s ON {equal} GROUP BY ALL)",
-            (*columns, StagedColumn("number", "int8")),
+            f"(SELECT {f'{shown}, ' if shown else ''}count(*) AS number FROM ({existing}) t"
+            f" LEFT SEMI JOIN ({named}) s ON {equal or 'TRUE'} GROUP BY {forms or 'TRUE'})",
+            (
+                *(StagedColumn(f"c{c.attnum}", c.type, c.typmod) for c in columns),
+                StagedColumn("number", "int8"),
+            ),
             None,
         ),
     )
-    literals = [counted.literals(f"c{attnum}") for attnum in identity]
-    numbers = counted.values("number")
-    keys = list(zip(*literals, strict=True)) if literals else [()] * len(numbers)
-    return Counter(dict(zip(keys, numbers, strict=True)))
+    result: defaultdict[_Identity, Counter[_Form]] = defaultdict(Counter)
+    told = _told(counted, "c", columns, is_keyed=is_keyed)
+    for (identity, form), number in zip(told, counted.values("number"), strict=True):
+        result[identity][form] += number
+    return result

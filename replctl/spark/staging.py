@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replctl.record import dataclass
-from replctl.spark.data_type import quote, value_literal, wire, wire_of_text
+from replctl.spark.data_type import (
+    element_type,
+    quote,
+    storage_type,
+    value_literal,
+    wire,
+    wire_of_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -295,6 +302,10 @@ def wire_literal(type_name: str, typmod: int, value: Any) -> str:
         return value_literal(type_name, typmod, None)
     if isinstance(value, str):  # stored as it travels
         return quote(value)
+    element = element_type(type_name)
+    if element is not None:
+        items = ", ".join(wire_literal(element, typmod, item) for item in value)
+        return f"CAST(array({items}) AS {storage_type(type_name, typmod)})"
     if type_name == "interval":
         value = (value["m"], value["d"], value["us"])
     return value_literal(type_name, typmod, value)

@@ -5,10 +5,16 @@ from __future__ import annotations
 
 from replctl.errors import FeatureNotSupported
 from replctl.spark import numeric_sql
-from replctl.spark.data_type import decimal_of, element_type, quote, storage_type, wire
+from replctl.spark.data_type import (
+    decimal_of,
+    decimals_of_texts,
+    element_type,
+    quote,
+    storage_type,
+    wire,
+)
 from replctl.spark.sql_value import SqlValue, raise_error_sql, raise_value_error_sql
 from replctl.spark.values import EnumType
-from replctl.types.numeric import precision_and_scale
 
 _STRINGS = frozenset(["text", "varchar", "bpchar", "name", "json", "unknown"])
 _BY_PYTHON = frozenset(
@@ -105,12 +111,12 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
         checked = f"replctl_numeric_coerce({value.text}, {typmod})"
         if decimal_of(typmod) is None:
             return SqlValue(checked, target, "STRING")
-        precision, scale = precision_and_scale(typmod)
-        return SqlValue(f"CAST({checked} AS DECIMAL({precision},{scale}))", target, spark)
+        exact = SqlValue(checked, target, "STRING")
+        return SqlValue(decimals_of_texts(exact, spark), target, spark)
     if target in _BY_PYTHON or element_type(target) is not None:
         received = wire(target).from_wire.format(f"replctl_in_{target}({value.text}, {typmod})")
         if element_type(target) == "numeric" and decimal_of(typmod) is not None:
-            received = f"CAST({received} AS {spark})"
+            received = decimals_of_texts(SqlValue(received, target, "ARRAY<STRING>"), spark)
         return SqlValue(received, target, spark)
     raise FeatureNotSupported(f"conversion of text to type {target} is not supported")
 

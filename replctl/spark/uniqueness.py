@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from replctl.spark.normal_form import is_stored_alike
+from replctl.spark.normal_form import is_stored_alike, matches, matching_form, matching_group
 from replctl.spark.outcome import (
     Outcome,
     Problem,
@@ -15,7 +15,7 @@ from replctl.spark.outcome import (
     first_problem_of_rows,
     literal_condition,
 )
-from replctl.spark.values import Target, UniqueKey
+from replctl.spark.values import Target, TargetColumn, UniqueKey
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -57,11 +57,13 @@ def first_collision(engine: Engine, outcome: Outcome, target: Target) -> Problem
     """After an outcome is written: the first new row whose value of a unique index is there
     twice."""
     for number, key in enumerate(target.unique):
-        columns = ", ".join(f"c{attnum}" for attnum in key.attnums)
+        columns = [target.column(attnum) for attnum in key.attnums]
+        forms = ", ".join(matching_form(column, f"c{column.attnum}") for column in columns)
+        values = ", ".join(matching_group(column, f"c{column.attnum}") for column in columns)
         present = " AND ".join(f"c{attnum} IS NOT NULL" for attnum in key.attnums)
         existing = existing_rows_sql(target, [] if key.nulls_not_distinct else [present])
-        twice = f"SELECT {columns} FROM ({existing}) GROUP BY {columns} HAVING count(*) > 1"
-        same = " AND ".join(f"n.w{attnum} <=> e.c{attnum}" for attnum in key.attnums)
+        twice = f"SELECT {values} FROM ({existing}) GROUP BY {forms} HAVING count(*) > 1"
+        same = " AND ".join(matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", "<=>") for c in columns)
         query = (
             f"SELECT n.* FROM {outcome.rows.view} n LEFT SEMI JOIN ({twice}) e ON {same}"
             " WHERE op IN ('I', 'U')"
@@ -87,10 +89,11 @@ def _problem(values: dict[str, Any], texts: dict[int, str | None], number: int) 
 
 def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return a row if `_duplicates_sql` has any; the index's columns alone are read for it."""
-    names = _names(key)
+    columns = _columns(outcome, key)
+    values = ", ".join(matching_group(column, f"w{column.attnum}") for column in columns)
     numbered = (
-        f"SELECT {names}, count(*) AS occurrence FROM ({_entering_sql(outcome, key)})"
-        f" GROUP BY {names}"
+        f"SELECT {values}, count(*) AS occurrence FROM ({_entering_sql(outcome, key)})"
+        f" GROUP BY {_forms(columns)}"
     )
     return f"{_repeated_sql(outcome, key, '1', numbered)} LIMIT 1"
 
@@ -98,15 +101,21 @@ def _any_duplicate_sql(outcome: Outcome, key: UniqueKey) -> str:
 def _duplicates_sql(outcome: Outcome, key: UniqueKey) -> str:
     """Return the rows of an outcome that meet another one of it, or a row that stays in the
     table."""
+    forms = _forms(_columns(outcome, key))
     numbered = (
-        f"SELECT *, row_number() OVER (PARTITION BY {_names(key)} ORDER BY position) AS occurrence"
+        f"SELECT *, row_number() OVER (PARTITION BY {forms} ORDER BY position) AS occurrence"
         f" FROM ({_entering_sql(outcome, key)})"
     )
     return _repeated_sql(outcome, key, "n.*", numbered)
 
 
-def _names(key: UniqueKey) -> str:
-    return ", ".join(f"w{attnum}" for attnum in key.attnums)
+def _columns(outcome: Outcome, key: UniqueKey) -> list[TargetColumn]:
+    return [outcome.target.column(attnum) for attnum in key.attnums]
+
+
+def _forms(columns: Sequence[TargetColumn]) -> str:
+    """Return SQL of what is equal where values of new rows are."""
+    return ", ".join(matching_form(column, f"w{column.attnum}") for column in columns)
 
 
 def _entering_sql(outcome: Outcome, key: UniqueKey) -> str:
@@ -123,7 +132,9 @@ def _repeated_sql(outcome: Outcome, key: UniqueKey, shown: str, numbered: str) -
     """Entering rows, each with its occurrence among those that are equal to it, that are not the
     first, or equal to a row that stays in the table."""
     equals = "<=>" if key.nulls_not_distinct else "="
-    same = " AND ".join(f"n.w{attnum} {equals} e.c{attnum}" for attnum in key.attnums)
+    same = " AND ".join(
+        matches(c, f"n.w{c.attnum}", f"e.c{c.attnum}", equals) for c in _columns(outcome, key)
+    )
     return (
         f"SELECT {shown} FROM ({numbered}) n LEFT JOIN ({_staying_sql(outcome, key)}) e ON {same}"
         " WHERE n.occurrence > 1 OR e.leaf IS NOT NULL"
@@ -141,10 +152,13 @@ def _staying_sql(outcome: Outcome, key: UniqueKey) -> str:
     existing = existing_rows_sql(target, conditions)
     match outcome.matching:
         case "key" if target.key:
-            alike = [f"t.c{k} <=> v.k{i}" for i, k in enumerate(target.key, start=1)]
+            alike = [
+                matches(c, f"t.c{c.attnum}", f"v.k{i}", "<=>")
+                for i, c in enumerate(target.key_columns, start=1)
+            ]
         case "sent columns":
-            sent = [column.attnum for column in target.columns if column.sent is not None]
-            alike = [f"t.c{x} <=> v.w{x}" for x in sent]
+            sent = [column for column in target.columns if column.sent is not None]
+            alike = [matches(c, f"t.c{c.attnum}", f"v.w{c.attnum}", "<=>") for c in sent]
         case "whole row" | "each row":
             alike = [
                 is_stored_alike(c.type, f"t.c{c.attnum}", f"v.o{c.attnum}") for c in target.columns

@@ -252,7 +252,8 @@ def _of_json_scalar(value: Any, seed: int) -> int:
 #: What hashes a parsed value (types.text), by type.
 _HASHES: dict[str, Hash] = {
     **dict.fromkeys(("bool", "int2", "int4", "oid"), _of_uint32),
-    **dict.fromkeys(("int8", "time", "pg_lsn"), _of_int8),
+    **dict.fromkeys(("int8", "time"), _of_int8),
+    "pg_lsn": lambda value, seed: _of_int8(_signed(value, 64), seed),
     **dict.fromkeys(("float4", "float8"), _of_float),
     "numeric": _of_numeric,
     **dict.fromkeys(("text", "varchar", "name"), _of_text),

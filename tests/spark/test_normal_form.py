@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from replctl import spark
 from replctl.errors import FeatureNotSupported, UndefinedFunction
 from replctl.spark import SqlValue, StagedColumn, storage_type
-from replctl.spark.normal_form import _NUMBER, _STRING, normal_form
+from replctl.spark.normal_form import _NUMBER, _STRING, matching_values, normal_form
+from replctl.spark.staging import wire_table
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
@@ -80,9 +81,9 @@ def test_types_without_equality(type_name: str) -> None:
         normal_form(stored(type_name))
 
 
-def test_weights_of_a_tsquery_do_not_count_for_postgresql() -> None:
-    with pytest.raises(FeatureNotSupported, match="equality of type tsquery"):
-        normal_form(stored("tsquery"))
+def test_types_whose_equality_is_not_known() -> None:
+    with pytest.raises(FeatureNotSupported, match="equality of type record"):
+        normal_form(stored("record"))
 
 
 @pytest.mark.parametrize(
@@ -222,9 +223,13 @@ _KINDS = [
     Kind("macaddr", "macaddr", st.sampled_from(
         ["08:00:2b:01:02:03", "08002B010203", "1-1-1-1-1-1"])),
     Kind("macaddr8", "macaddr8", st.sampled_from(["08002B0102030405", "08:00:2b:01:02:03"])),
-    Kind("pg_lsn", "pg_lsn", st.sampled_from(["0/0", "0/A", "0/0a", "1/0"])),
+    Kind("pg_lsn", "pg_lsn", st.sampled_from(
+        ["0/0", "0/A", "0/0a", "1/0", "7FFFFFFF/FFFFFFFF", "80000000/0", "FFFFFFFF/FFFFFFFF"])),
     Kind("tsvector", "tsvector", st.sampled_from(
         ["a b", "b a", "'a':1 'b':2", "a:1A b", "a:1 b", "'a' 'b'", ""])),
+    Kind("tsquery", "tsquery", st.sampled_from(
+        ["a", "a:*", "a:B", "'a'", "b", "a & b", "a:A & !b:*", "a & !b",
+         "'it''s:B'", "'it''s':B"])),
     Kind("shade", "@16400", st.sampled_from(["light", "dark", "Light"])),
     Kind("int4range", "int4range", _bounds(_INTEGERS) | st.just("empty")),
     Kind("numrange", "numrange", _bounds(_NUMBERS) | st.just("empty")),
@@ -292,6 +297,22 @@ def classes_sql(position: int, kind: Kind) -> str:
     return (
         f"array_sort(collect_list({found}) FILTER (WHERE v{position} IS NOT NULL)) AS a{position}"
     )
+
+
+def test_values_here_are_equal_where_the_server_says_so(
+    server: psycopg.Connection[Any],
+) -> None:
+    for kind, texts in zip(_KINDS, drawn_texts(), strict=True):
+        canonical, expected = classes_of_server(server, kind, texts)
+        column = StagedColumn("v", "text" if kind.type.startswith("@") else kind.type, kind.typmod)
+        wire = wire_table([column], [[text] for text in canonical]).column("v").to_pylist()
+        first_of: dict[Any, int] = {}
+        for number, (value, first) in enumerate(
+            zip(matching_values(column, wire), expected, strict=True), start=1
+        ):
+            actual = first_of.setdefault(value, number)
+            said = (kind.declared, canonical[number - 1], canonical[actual - 1])
+            assert said == (kind.declared, canonical[number - 1], canonical[first - 1])
 
 
 @pytest.mark.spark

@@ -449,9 +449,9 @@ SHAPES: dict[str, Callable[[], str]] = {
         ]
     ),
     # applying
-    "net effects": lambda: net_effects_sql("changes", ["1"], ["1", "2", "3"]),
+    "net effects": lambda: net_effects_sql("changes", PLAIN.key_columns, ["1", "2", "3"]),
     "net effects of keys that change once": lambda: net_effects_sql(
-        "changes", ["1"], ["1", "2", "3"], repeats_keys=False
+        "changes", PLAIN.key_columns, ["1", "2", "3"], repeats_keys=False
     ),
     "existing rows": lambda: existing_rows_sql(PLAIN, ["c1 IN (7, 8)"]),
     "existing rows of partitions": lambda: existing_rows_sql(RICH, []),

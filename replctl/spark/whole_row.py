@@ -1,0 +1,131 @@
+"""Changes of rows that have no key: each change finds one of the rows that are equal to what it had
+before, NULL equal to NULL, as RelationFindReplTupleSeq in execReplication.c.
+
+Of rows that are equal but stored differently (1.0 and 1.00, 0 and -0), a change finds one that is
+stored as its own first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replctl.spark.data_type import storage_type
+from replctl.spark.delta_table import scan
+from replctl.spark.normal_form import matches, matching_form, stored_form
+from replctl.spark.outcome import NO_COLUMNS, new_values_sql
+from replctl.spark.values import Target, TargetColumn
+
+
+def whole_row_sql(target: Target, changes: str, settled: str) -> str:
+    """Return SQL of the rows of an outcome (`finished_sql`) of changes that happen at once.
+
+    Args:
+        changes: a view of the changes.
+        settled: SQL for changes of which it is known that they miss their row.
+    """
+    sent = [column for column in target.columns if column.sent is not None]
+    equal = _same(sent, "t.c", "ch.o")
+    changed, candidates = _ranked_sides(target, sent, changes, settled)
+    stored = "".join(f", t.c{c.attnum} AS c{c.attnum}" for c in target.columns)
+    same = f"{equal} AND t.rank = ch.rank"
+    matched = f"SELECT ch.*, t.leaf{stored} FROM ({changed}) ch JOIN ({candidates}) t ON {same}"
+    kept = (
+        f"SELECT t.leaf{stored}, ch.position FROM ({candidates}) t LEFT JOIN ({changed}) ch ON"
+        f" {same}"
+    )
+    plain = [column for column in target.columns if column.generated is None]
+    gone = ", ".join(f"{'c' if c.sent is None else 'o'}{c.attnum} AS w{c.attnum}" for c in plain)
+    gone = gone or NO_COLUMNS
+    absent = ", ".join(f"CAST(NULL AS {storage_type(c.type, c.typmod)})" for c in plain)
+    absent = absent or NO_COLUMNS
+    staying = ", ".join(f"c{c.attnum} AS w{c.attnum}" for c in plain) or NO_COLUMNS
+    no_old = "".join(
+        f", CAST(NULL AS {storage_type(c.type, c.typmod)}) AS c{c.attnum}" for c in target.columns
+    )
+    place = "row_number() OVER (ORDER BY ch.position)"
+    moved = new_values_sql(target, "TRUE", "1L", "m", "m")
+    added = new_values_sql(target, "FALSE", place, "ch", None)
+    return (
+        "SELECT if(rank = 1, 'D', 'R') AS op, position, action, leaf AS old_leaf, 0L AS missing_u,"
+        f" 0L AS missing_d, {gone}{no_old} FROM ({matched}) WHERE rank = 1 OR action = 'D'"
+        f" UNION ALL SELECT 'I', position, action, leaf, 0L, 0L, {moved}{no_old} FROM ({matched}) m"
+        " WHERE action = 'U'"
+        f" UNION ALL SELECT 'I', 0L, 'I', leaf, 0L, 0L, {staying}{no_old} FROM ({kept})"
+        " WHERE position IS NULL"
+        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM ({changed}) ch"
+        f" LEFT ANTI JOIN ({candidates}) t ON {same}"
+        " UNION ALL SELECT 'M', position, action, NULL, if(action = 'U', 1L, 0L),"
+        f" if(action = 'D', 1L, 0L), {absent}{no_old} FROM {changes} ch WHERE {settled}"
+        f" UNION ALL SELECT 'I', position, action, NULL, 0L, 0L, {added}{no_old}"
+        f" FROM {changes} ch"
+        " WHERE action = 'I'"
+    )
+
+
+def _ranked_sides(
+    target: Target, sent: Sequence[TargetColumn], changes: str, settled: str
+) -> tuple[str, str]:
+    """Return SQL of the changes that need a row, and of the rows that may be theirs, with their
+    ranks: a change finds the equal row that has its rank."""
+    scans = " UNION ALL ".join(
+        f"SELECT {number} AS leaf, * FROM ({scan(leaf.source, with_row_id=True)})"
+        for number, leaf in enumerate(target.leaves)
+    )
+    needing = f"FROM {changes} ch WHERE action <> 'I' AND NOT {settled}"
+    equal = _same(sent, "t.c", "ch.o")
+    if all(map(_is_found_as_stored, sent)):
+        changed = f"SELECT *, {_rank(sent, 'o', 'position')} {needing}"
+        return changed, (
+            f"SELECT t.*, {_rank(sent, 'c', 'row_version, row_id')}"
+            f" FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
+        )
+    changed = f"SELECT * {needing}"
+    candidates = f"SELECT t.* FROM ({scans}) t LEFT SEMI JOIN ({changed}) ch ON {equal}"
+    one, other = (changed, "o", "position"), (candidates, "c", "row_version, row_id")
+    return _exact_first(sent, *one, other), _exact_first(sent, *other, one)
+
+
+def _rank(sent: Sequence[TargetColumn], image: str, order: str) -> str:
+    """Return SQL of the number of a row among those that are equal to it."""
+    forms = ", ".join(matching_form(c, f"{image}{c.attnum}") for c in sent) or "1"
+    return f"row_number() OVER (PARTITION BY {forms} ORDER BY {order}) AS rank"
+
+
+def _exact_first(
+    sent: Sequence[TargetColumn], rows: str, image: str, order: str, other: tuple[str, str, str]
+) -> str:
+    """Return SQL of a side with its ranks: first the rows for which the other side has one that is
+    stored alike, in an order that both sides have."""
+    other_rows, other_image, _order = other
+    forms = [stored_form(c.type, f"{image}{c.attnum}") for c in sent]
+    stored = ", ".join(forms)
+    copies = f"SELECT *, row_number() OVER (PARTITION BY {stored} ORDER BY {order}) AS copy"
+    counted = ", ".join(
+        f"{stored_form(c.type, f'{other_image}{c.attnum}')} AS f{c.attnum}" for c in sent
+    )
+    counts = f"SELECT {counted}, count(*) AS others FROM ({other_rows}) GROUP BY ALL"
+    alike = " AND ".join(
+        f"{form} <=> f{column.attnum}" for form, column in zip(forms, sent, strict=True)
+    )
+    paired = (
+        f"SELECT *, coalesce(copy <= others, FALSE) AS is_exact FROM ({copies} FROM ({rows}))"
+        f" LEFT JOIN ({counts}) ON {alike}"
+    )
+    place = f"NOT is_exact, if(is_exact, struct({stored}, copy), NULL), {order}"
+    return f"SELECT *, {_rank(sent, image, place)} FROM ({paired})"
+
+
+def _is_found_as_stored(column: TargetColumn) -> bool:
+    """Return whether equal values of a column are stored alike."""
+    return matching_form(column, "c") == "c" == stored_form(column.type, "c")
+
+
+def _same(columns: Sequence[TargetColumn], one: str, other: str) -> str:
+    """Return SQL of whether two rows are equal.
+
+    Args:
+        one, other: what stands before the attnums of their columns.
+    """
+    tests = (matches(c, f"{one}{c.attnum}", f"{other}{c.attnum}", "<=>") for c in columns)
+    return " AND ".join(tests) or "TRUE"
