@@ -139,9 +139,8 @@ class QueryWriter:
         return text
 
     def _with_shown_groups(self, query: Query) -> Query:
-        """Return a query that groups by the keys of values, and shows a value of each group.
-
-        SELECT a FROM t GROUP BY a  ->  SELECT any_value(a) FROM t GROUP BY a
+        """Return a query that groups by the keys of values, and shows a value of each group: of
+        SELECT a FROM t GROUP BY a, SELECT any_value(a) FROM t GROUP BY a.
         """
         keys = [expr for expr in query.group_by if not self._dialect.is_shown_by_key(expr)]
         if not keys:

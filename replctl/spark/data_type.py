@@ -129,6 +129,8 @@ def value_literal(type_name: str, typmod: int, value: Any) -> str:
             months, days, micros = value
             return f"named_struct('m', CAST({months} AS INT), 'd', CAST({days} AS INT), 'us', CAST({micros} AS BIGINT))"  # noqa: E501
     rendered = text.render(type_name, value)
+    if stored.startswith("DECIMAL") and rendered == "NaN":
+        raise not_stored(rendered)
     return quote(rendered) if stored == "STRING" else f"CAST({quote(rendered)} AS {stored})"
 
 

@@ -117,6 +117,7 @@ def _has_subquery(expr: nodes.Expr) -> bool:
 
 #: What Python cannot take over.
 _ENGINES_OWN = (
+    nodes.Const,
     nodes.Var,
     nodes.Aggref,
     nodes.WindowFunc,

@@ -100,8 +100,8 @@ def has_own_form(column: TypedColumn) -> bool:
 def matching_form(column: TypedColumn, value: str) -> str:
     """Return SQL of the normal form of a column's value, by which rows are found.
 
-    c1 of int4 -> c1; c1 of char(n), which is stored with all its blanks -> c1; c1 of interval ->
-    its length; json, which has no equality -> c1.
+    The value itself is that form where equal values are stored alike, as those of char(n) with all
+    its blanks are, and where the type has no equality.
 
     Args:
         value: SQL of the stored value.

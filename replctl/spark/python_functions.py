@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from replctl.adt import numeric
 from replctl.errors import PostgresError
 from replctl.spark import python_program
-from replctl.spark.data_type import text_of_wire, to_wire_value, wire
+from replctl.spark.data_type import decimal_of, not_stored, text_of_wire, to_wire_value, wire
 from replctl.spark.python_program import Program
 from replctl.spark.sql_value import raised_text
 from replctl.types import text
@@ -187,7 +187,10 @@ def _sort_key(value: str) -> str:
 
 def _coerce(value: str, typmod: int) -> str:
     number = text.coerce_typmod("numeric", text.parse("numeric", value), typmod, explicit=False)
-    return text.render("numeric", number)
+    shown = text.render("numeric", number)
+    if shown == "NaN" and decimal_of(typmod) is not None:
+        raise not_stored(shown)
+    return shown
 
 
 def _of_list(function: Callable[[list[Decimal]], Decimal | None]) -> Callable[..., str | None]:

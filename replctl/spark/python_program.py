@@ -100,7 +100,7 @@ def evaluated(expr: nodes.Expr, leaf: Callable[[Any], SqlValue]) -> SqlValue:
             numbers[value.text] = len(values)
         return nodes.Param(numbers[value.text], value.type, collation=nodes.collation(node))
 
-    if isinstance(expr, nodes.Const) or getattr(expr, "is_multidimensional", False):
+    if getattr(expr, "is_multidimensional", False):
         # Spark's arrays have one dimension; what uses this array has to be Python's as well.
         raise FeatureNotSupported("arrays of more than one dimension are not supported")
     tree = nodes.transform(expr, replaced)

@@ -111,8 +111,7 @@ def from_text(value: SqlValue, target: str, typmod: int) -> SqlValue:
         checked = f"replctl_numeric_coerce({value.text}, {typmod})"
         if decimal_of(typmod) is None:
             return SqlValue(checked, target, "STRING")
-        exact = SqlValue(checked, target, "STRING")
-        return SqlValue(decimals_of_texts(exact, spark), target, spark)
+        return SqlValue(f"CAST({checked} AS {spark})", target, spark)
     if target in _BY_PYTHON or element_type(target) is not None:
         received = wire(target).from_wire.format(f"replctl_in_{target}({value.text}, {typmod})")
         if element_type(target) == "numeric" and decimal_of(typmod) is not None:
