@@ -132,14 +132,14 @@ class _Explained:
                 with open_publisher(self._session, subscription) as publisher:
                     end, start = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, start)
-                    pending = publisher.pending(
+                    pending = publisher.decoding.pending(
                         subscription.publications, starts, subscription.origin, end
                     )
                     error = self._look(publisher, subscriber, start, end)
-                    for name, relation in sorted(subscriber.relations().items()):
+                    for name, relation in sorted(subscriber.state.relations().items()):
                         found, runs = pending.get(name), tuple(self._runs[name])
                         if not relation.state.is_copied:
-                            read = publisher.relation_size(*name)
+                            read = publisher.tables.relation_size(*name)
                             tables.append(
                                 TablePlan(*name, relation.state.value, None, None, read, runs)
                             )
@@ -168,12 +168,12 @@ class _Explained:
     ) -> PostgresError | None:
         """Go through copies and changes; what would stop them."""
         looks = []
-        for name, relation in sorted(subscriber.relations().items()):
+        for name, relation in sorted(subscriber.state.relations().items()):
             if not relation.state.is_copied:
                 looks.append(partial(self._copy, publisher, subscriber, name, relation))
             elif relation.state is not RelState.READY:
                 table = subscriber.of_table(relation)
-                looks.append(partial(self._changes, publisher, table, table.progress(), end))
+                looks.append(partial(self._changes, publisher, table, table.state.progress(), end))
         looks.append(partial(self._changes, publisher, subscriber, start, end))
         error: PostgresError | None = None
         for look in looks:
@@ -194,12 +194,12 @@ class _Explained:
     ) -> None:
         begun = relation.snapshot
         snapshot = (
-            publisher.snapshot(*name)
+            publisher.tables.snapshot(*name)
             if begun is None
             else Snapshot(begun.lsn, begun.publisher_state)
         )
-        remote, rows = publisher.copy(self._subscription.publications, *name, snapshot)
-        counts = subscriber.planned_copy(relation, remote, rows)
+        remote, rows = publisher.tables.copy(self._subscription.publications, *name, snapshot)
+        counts = subscriber.copies.planned(relation, remote, rows)
         path = "reconcile" if relation.method.compares else "copy"
         self._runs[name].append(
             RunPlan(snapshot.lsn, counts.inserted, counts.updated, counts.deleted, path)
@@ -234,7 +234,7 @@ class _Explained:
             before = group.before(conflict.position)
             if before is not None:
                 self._up_to_conflict(subscriber, batch, before)
-            raise conflict_error(subscriber.origin_name, batch, conflict) from conflict
+            raise conflict_error(subscriber.state.origin_name, batch, conflict) from conflict
 
     def _single_groups(
         self, publisher: Publisher, subscriber: LakeSubscriber, joined: ChangeBatch
@@ -251,7 +251,7 @@ class _Explained:
         """Yield what is applied together; a batch that a crash has left half written is finished as
         a whole."""
         subscription = self._subscription
-        unfinished = subscriber.unfinished_batch()
+        unfinished = subscriber.state.unfinished_batch()
         try:
             if unfinished is not None:
                 span = (unfinished.from_lsn, unfinished.to_lsn)
@@ -290,7 +290,10 @@ class _Explained:
             if any(first <= position <= last for position in changes.positions)
         ]
         counted = side_by_side(
-            [(item.lane, partial(subscriber.count_sent, item, first, last)) for item in changed],
+            [
+                (item.lane, partial(subscriber.changes.count_sent, item, first, last))
+                for item in changed
+            ],
             cancel_jobs,
         )
         paths: dict[_Name, list[str]] = defaultdict(list)
@@ -307,14 +310,16 @@ class _Explained:
         if self._subscription.skip_lsn == group.to_lsn:
             paths = defaultdict(list, {name: ["skip"] for name in names})
         elif is_known:
-            with subscriber.planned(batch, first, last) as outcomes:
+            with subscriber.changes.planned(batch, first, last) as outcomes:
                 for outcome in outcomes:
                     remote = outcome.table.remote
                     paths[remote.schema, remote.name] += sorted(outcome.paths)
         else:
             for item in changed:
                 name = (item.relation.schema, item.relation.name)
-                estimate = partial(subscriber.estimated_paths, item, counts[name], first, last)
+                estimate = partial(
+                    subscriber.changes.estimated_paths, item, counts[name], first, last
+                )
                 paths[name] += item.lane.run(estimate)
         for name in names:
             sent = counts.get(name, {})

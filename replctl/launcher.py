@@ -265,7 +265,7 @@ class Launcher:
         assert subscription.slot_name is not None
         try:
             with open_publisher(self._session, subscription, is_leaving=True) as publisher:
-                publisher.end_replication(subscription.slot_name, stays=stays)
+                publisher.slots.end_replication(subscription.slot_name, stays=stays)
         except PostgresError:
             pass  # a publisher that cannot be reached has nobody at its slot
 
@@ -513,7 +513,7 @@ class _Run:
             return
         client = client_name(cluster.system_identifier, subscription.oid)
         application = application_name(subscription.conninfo, subscription.name)
-        publisher.start_replication(
+        publisher.slots.start_replication(
             subscription.slot_name, client, application, subscription.publications
         )
 
@@ -523,12 +523,12 @@ class _Run:
         assert slot_name is not None
         if self._only_unfinished:
             return
-        confirmed = publisher.slot_position(slot_name)
-        self.applied.lsn = max(subscriber.progress(), confirmed)
+        confirmed = publisher.slots.position(slot_name)
+        self.applied.lsn = max(subscriber.state.progress(), confirmed)
         if self.error is not None:
             return
         report_worker(self._session.cluster, self._subscription.oid, confirmed)
-        publisher.report_end(slot_name)
+        publisher.slots.report_end(slot_name)
 
     def _progress(self, what: str, done: int, total: int) -> None:
         self._session.on_progress(what, done, total)
@@ -585,7 +585,7 @@ class _Run:
     ) -> Iterator[None]:
         """The synchronization of a table is seen as a worker of its own."""
         cluster, subscription = self._session.cluster, self._subscription
-        relation = subscriber.relations().get(name)
+        relation = subscriber.state.relations().get(name)
         if relation is None:  # a refresh has taken it out of the subscription
             yield
             return
@@ -607,7 +607,7 @@ class _Run:
         self, publisher: Publisher, subscriber: LakeSubscriber, name: tuple[str, str]
     ) -> bool:
         """Let apply have a table; whether it has."""
-        if subscriber.unfinished_batch() is not None:  # it was planned without the table
+        if subscriber.state.unfinished_batch() is not None:  # it was planned without the table
             return False
         try:
             _in_live_session(
@@ -652,13 +652,13 @@ class _Run:
         backend_type = _APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
         self._session.cluster.log.report_error(error, backend_type=backend_type)
         disable = self._subscription.disable_on_error
-        subscriber.note_error(kind, disable=disable)
+        subscriber.state.note_error(kind, disable=disable)
         if disable:
             self._is_stopped = True
             message = (
                 f'subscription "{self._subscription.name}" has been disabled because of an error'
             )
-            subscriber.report(Notice("LOG", message))
+            subscriber.state.report(Notice("LOG", message))
         return False
 
     def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
@@ -671,7 +671,7 @@ class _Run:
             if not self._resynchronized.isdisjoint(tables):
                 return False
             try:
-                why_not = subscriber.resynchronize(tables)
+                why_not = subscriber.copies.resynchronize(tables)
             except QueryCanceled:
                 raise
             except PostgresError as reason:  # a table cannot be read
@@ -681,7 +681,7 @@ class _Run:
                 return False
             self._resynchronized.update(tables)
         for table in tables:
-            subscriber.report(
+            subscriber.state.report(
                 Notice(
                     "WARNING",
                     f'table "{".".join(table)}" of subscription "{subscription.name}" is'

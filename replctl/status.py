@@ -131,14 +131,14 @@ def _status(
                 with open_publisher(session, subscription) as publisher:
                     end, position = positions(publisher, subscriber, subscription.slot_name)
                     starts = table_positions(subscriber, position)
-                    pending = publisher.pending(
+                    pending = publisher.decoding.pending(
                         subscription.publications, starts, subscription.origin, end
                     )
                     lag = _lag(list(pending.values()), max(end - position, 0))
                     changed = _changed(publisher, subscriber, subscription)
                     retentions = {
                         (item.schema, item.name): item
-                        for item in publisher.retention(subscription.slot_name)
+                        for item in publisher.slots.retention(subscription.slot_name)
                         if (item.schema, item.name) in starts  # the others are copied again
                     }
                     error = error or _foreseen(subscription, list(retentions.values()))
@@ -148,7 +148,7 @@ def _status(
         if error is not None and not may_see_rows(session, subscription):
             error = error.without_rows()
         tables = []
-        for (schema, name), relation in sorted(subscriber.relations().items()):
+        for (schema, name), relation in sorted(subscriber.state.relations().items()):
             table_lag = UNKNOWN
             if end is not None and (schema, name) in starts:
                 found = pending.get((schema, name))
@@ -209,10 +209,10 @@ def changed_tables(session: Session, subscription: Subscription) -> list[tuple[s
 def _changed(
     publisher: Publisher, subscriber: LakeSubscriber, subscription: Subscription
 ) -> set[tuple[str, str]]:
-    members = subscriber.relations()
+    members = subscriber.state.relations()
     return {
         name
-        for remote in publisher.published_relations(subscription.publications)
+        for remote in publisher.tables.relations(subscription.publications)
         if (name := (remote.schema, remote.name)) in members and has_changed(members[name], remote)
     }
 
@@ -225,17 +225,17 @@ def table_positions(subscriber: LakeSubscriber, position: int) -> dict[tuple[str
             relation.lsn or 0,
             position
             if relation.state is RelState.READY
-            else subscriber.of_table(relation).progress(),
+            else subscriber.of_table(relation).state.progress(),
         )
-        for name, relation in subscriber.relations().items()
+        for name, relation in subscriber.state.relations().items()
         if relation.state.is_copied
     }
 
 
 def positions(publisher: Publisher, subscriber: LakeSubscriber, slot_name: str) -> tuple[int, int]:
     """Return the end of the publisher's log, and where the subscription is in it."""
-    end = publisher.current_lsn(subscriber.starts())
-    return end, max(subscriber.progress(), publisher.slot_position(slot_name))
+    end = publisher.slots.current_lsn(subscriber.state.starts())
+    return end, max(subscriber.state.progress(), publisher.slots.position(slot_name))
 
 
 def _lag(pending: Sequence[PendingChanges], size: int) -> Lag:

@@ -107,7 +107,7 @@ def _verified(
     database = session.cluster.database_name(subscription.database_oid)
     found = VerifiedSubscription(subscription.name, database)
     with open_subscriber(session, subscription) as subscriber:
-        members = subscriber.relations()
+        members = subscriber.state.relations()
         names = _chosen(subscription, sorted(members), table, session.cluster.path)
         try:
             _check_origin(subscription)
@@ -198,12 +198,12 @@ class _Comparing:
         return found
 
     def _compared(self, name: _Name) -> VerifiedTable:
-        pinned = self._subscriber.pinned(name)
+        pinned = self._subscriber.copies.pinned(name)
         lsn = pinned.lsn or self._slot_position(name)
-        snapshot = self._publisher.past_snapshot(*name, lsn)
+        snapshot = self._publisher.tables.past_snapshot(*name, lsn)
         publications = self._subscription.publications
-        remote, rows = self._publisher.copy(publications, *name, snapshot)
-        comparison = self._subscriber.compare(pinned, remote, rows, self._limit)
+        remote, rows = self._publisher.tables.copy(publications, *name, snapshot)
+        comparison = self._subscriber.copies.compare(pinned, remote, rows, self._limit)
         return VerifiedTable(*name, lsn, comparison)
 
     def _slot_position(self, name: _Name) -> int:
@@ -213,4 +213,4 @@ class _Comparing:
                 f'table "{".".join(name)}" cannot be compared: nothing was applied to it, and'
                 f' subscription "{self._subscription.name}" has no slot'
             )
-        return self._publisher.slot_position(self._subscription.slot_name)
+        return self._publisher.slots.position(self._subscription.slot_name)

@@ -130,7 +130,7 @@ class Watch:
         report."""
         try:
             with open_publisher(self._session, subscription) as publisher:
-                return publisher.current_lsn()
+                return publisher.slots.current_lsn()
         except PostgresError:
             return None
 

@@ -47,7 +47,7 @@ class Lake:
 
     def enter(self) -> int:
         """Enter what was written; the end of the log."""
-        return LakePublisher(self.session).current_lsn([("public", "t")])
+        return LakePublisher(self.session).slots.current_lsn([("public", "t")])
 
     def update(self, count: int = 1) -> int:
         """Change row 1 so many times; the end of the log."""

@@ -32,7 +32,7 @@ def test_a_directory_without_a_cluster(session: Session, tmp_path: Path) -> None
     conninfo = f"host={other} dbname=postgres"
     Cluster.open(other).close()
     with open_publisher(session, _subscription(conninfo)) as publisher:
-        assert publisher.missing_publications(["p"]) == ["p"]
+        assert publisher.tables.missing_publications(["p"]) == ["p"]
     other.rename(tmp_path / "gone")
     with (
         pytest.raises(ConnectionFailure) as caught,
@@ -53,7 +53,7 @@ def test_a_directory_without_a_cluster(session: Session, tmp_path: Path) -> None
     )
     named = f"host={tmp_path / 'gone'}"
     with open_publisher(session, _subscription(f"{named} dbname=postgres")) as publisher:
-        assert publisher.missing_publications(["p"]) == ["p"]
+        assert publisher.tables.missing_publications(["p"]) == ["p"]
 
 
 def test_a_server(session: Session) -> None:
@@ -91,9 +91,9 @@ def test_copies_that_policies_stop(
             pass
     subscription = _subscription(f"dbname=postgres user=reader {options}")
     with open_publisher(session, subscription) as publisher:
-        snapshot = publisher.snapshot("public", "t")
+        snapshot = publisher.tables.snapshot("public", "t")
         with pytest.raises(ConnectionFailure, match=message):
-            publisher.copy(["p"], "public", "t", snapshot)
+            publisher.tables.copy(["p"], "public", "t", snapshot)
 
 
 ROLES = """

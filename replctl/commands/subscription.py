@@ -134,7 +134,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             _warn_of_origins(session, publisher, subscription, ())
         tables = {
             _target(session, table): table
-            for table in publisher.published_relations(statement.publications)
+            for table in publisher.tables.relations(statement.publications)
         }
         members = [new_member(subscription, *item, options) for item in tables.items()]
         check_reconciles(session, publisher, subscription, members, tables)
@@ -148,7 +148,7 @@ def create_subscription(session: Session, statement: ast.CreateSubscription) -> 
             _insert(session, subscription, members)
         except PostgresError:
             if options.create_slot and slot_name is not None:
-                publisher.drop_slot(slot_name)
+                publisher.slots.drop(slot_name)
             raise
     return "CREATE SUBSCRIPTION"
 
@@ -262,7 +262,7 @@ def _set_failover(session: Session, subscription: Subscription, failover: bool) 
     session.prevent_in_block("ALTER SUBSCRIPTION ... SET (failover)")
     with open_publisher(session, subscription) as publisher:
         try:
-            publisher.alter_slot(slot_name, failover=failover)
+            publisher.slots.alter(slot_name, failover=failover)
         except UndefinedObject as error:
             raise ProtocolViolation(
                 f'could not alter replication slot "{slot_name}": ERROR:  {error.message}'
@@ -360,7 +360,7 @@ def _refresh(
     """Make the subscription's tables those of its publications (AlterSubscription_refresh)."""
     tables = {
         _target(session, table): table
-        for table in publisher.published_relations(subscription.publications)
+        for table in publisher.tables.relations(subscription.publications)
     }
     with session.read() as catalog:
         known = {item.relid for item in subscription_relations(catalog, subscription.oid)}
@@ -368,8 +368,8 @@ def _refresh(
     if options.copy_data:
         names = {(relation.schema, relation.name) for relation in relations}
         _warn_of_origins(session, publisher, subscription, names)
-    lsn = publisher.current_lsn()
-    start = LogPosition(lsn, publisher.digest_at(lsn))
+    lsn = publisher.slots.current_lsn()
+    start = LogPosition(lsn, publisher.slots.digest_at(lsn))
     members = [  # what was before is not wanted of those that are not copied
         new_member(subscription, relid, table, options, start)
         for relid, table in tables.items()
@@ -416,7 +416,7 @@ def _skip_lsn(text: str) -> int:
 
 def _warn_of_missing(session: Session, publisher: Publisher, names: Sequence[str]) -> None:
     """A publication that does not exist yet may be made later (check_publications)."""
-    missing = publisher.missing_publications(names)
+    missing = publisher.tables.missing_publications(names)
     if not missing:
         return
     shown = ", ".join(f'"{name}"' for name in missing)
@@ -439,7 +439,7 @@ def _stop_workers(session: Session, subscription: Subscription) -> None:
         ),  # then nobody is at its slot either
         open_publisher(session, subscription) as publisher,
     ):
-        publisher.dismiss(subscription.slot_name, client)
+        publisher.slots.dismiss(subscription.slot_name, client)
 
 
 def _warn_of_origins(
@@ -456,7 +456,7 @@ def _warn_of_origins(
     """
     if subscription.origin.lower() != "none":
         return
-    names = publisher.publications_from_elsewhere(subscription.publications, known)
+    names = publisher.tables.publications_from_elsewhere(subscription.publications, known)
     if not names:
         return
     shown = ", ".join(f'"{name}"' for name in names)
@@ -477,7 +477,7 @@ def _warn_of_origins(
 
 def _create_slot(publisher: Publisher, subscription: Subscription, slot_name: str) -> None:
     try:
-        publisher.create_slot(
+        publisher.slots.create(
             slot_name,
             two_phase=subscription.two_phase_state == "e",
             failover=subscription.failover,
@@ -522,7 +522,7 @@ def _drop_slots(session: Session, subscription: Subscription) -> None:
         if slot_name is None:
             return
         try:
-            publisher.drop_slot(slot_name)
+            publisher.slots.drop(slot_name)
         except (UndefinedObject, ObjectInUse) as error:
             raise ConnectionFailure(
                 f'could not drop replication slot "{slot_name}" on publisher:'

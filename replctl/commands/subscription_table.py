@@ -88,8 +88,8 @@ def refresh_tables(
                 check_reconcile(
                     session, publisher, subscription, members[oid], remote, options.delete
                 )
-        lsn = publisher.current_lsn([(item.schema, item.name) for item in relations.values()])
-        digest = publisher.digest_at(lsn)
+        lsn = publisher.slots.current_lsn([(item.schema, item.name) for item in relations.values()])
+        digest = publisher.slots.digest_at(lsn)
     with session.read() as catalog:
         leaves = {
             oid: [leaf.oid for leaf in leaf_partitions(catalog, relation)]
@@ -103,7 +103,7 @@ def refresh_tables(
             stack.enter_context(session.cluster.lock(f"subscription-{subscription.oid}"))
             subscriber = LakeSubscriber(session, subscription)
             for member in begun:
-                subscriber.of_table(member).abandon()
+                subscriber.of_table(member).copies.abandon()
         catalog = stack.enter_context(changing_definitions(session))
         if is_enabling:
             current = find_subscription(catalog, subscription.name) or subscription
@@ -143,14 +143,14 @@ def check_reconcile(
     """
 
     def published_rows() -> Rows:
-        snapshot = publisher.snapshot(remote.schema, remote.name)
-        _remote, rows = publisher.copy(
+        snapshot = publisher.tables.snapshot(remote.schema, remote.name)
+        _remote, rows = publisher.tables.copy(
             subscription.publications, remote.schema, remote.name, snapshot
         )
         return rows
 
     said = replace(member, method=CopyMethod.RECONCILE, deletion=deletion)
-    LakeSubscriber(session, subscription).check_reconcile(said, remote, published_rows)
+    LakeSubscriber(session, subscription).copies.check_reconcile(said, remote, published_rows)
 
 
 def new_member(
@@ -248,7 +248,7 @@ def _published(
     """Return what is published of some tables, by their OIDs here."""
     published = {
         (remote.schema, remote.name): remote
-        for remote in publisher.published_relations(subscription.publications)
+        for remote in publisher.tables.relations(subscription.publications)
     }
     for relation in relations:
         if (relation.schema, relation.name) not in published:
@@ -317,7 +317,7 @@ def abandon(
     subscriber = LakeSubscriber(session, subscription)
     unfinished = _unfinished(session, subscription, relids)
     for relation in unfinished:
-        subscriber.of_table(relation).abandon()
+        subscriber.of_table(relation).copies.abandon()
     with session.cluster.begin(write=True) as connection:
         for relation in unfinished:
             drop_origin(connection, subscription.table_origin_name(relation.relid))

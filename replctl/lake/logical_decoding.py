@@ -27,9 +27,9 @@ from replctl.errors import UndefinedObject
 from replctl.expr import nodes
 from replctl.expr.environment import Environment
 from replctl.lake.change_feed import chosen_feeds
+from replctl.lake.change_source import change_source, feed_version
 from replctl.lake.column_fault import check_listable
 from replctl.lake.file_access import check_readable
-from replctl.lake.publisher import change_source, feed_version
 from replctl.lake.table_read import relation_at
 from replctl.lake.table_write import recover
 from replctl.lake.version_chain import replaced

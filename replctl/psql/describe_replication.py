@@ -185,7 +185,7 @@ def _retention(target: Described, subscription: Subscription) -> list[str]:
 
     try:
         with open_publisher(target.session, subscription, is_leaving=True) as publisher:
-            tables = publisher.retention(subscription.slot_name)
+            tables = publisher.slots.retention(subscription.slot_name)
     except PostgresError:
         return []
     return retention_lines(subscription.name, tables, is_enabled=subscription.enabled)

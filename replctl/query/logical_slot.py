@@ -106,7 +106,7 @@ def changes(session: Session, call: SlotCall) -> list[list[str | None]]:
     from replctl.lake.publisher import LakePublisher
 
     slot, plugin = _opened(session, call)
-    end = LakePublisher(session).sendable_lsn(slot.name)
+    end = LakePublisher(session).slots.sendable_lsn(slot.name)
     if call.upto_lsn is not None:
         end = min(end, parse_lsn(call.upto_lsn))
     wanted = int(call.upto_nchanges or 0)

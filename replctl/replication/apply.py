@@ -99,25 +99,28 @@ def apply_changes(
     assert subscription.slot_name is not None
     _enable_two_phase(publisher, subscriber, subscription)
     slot_name = subscription.slot_name
-    confirmed = publisher.slot_position(slot_name)
+    confirmed = publisher.slots.position(slot_name)
     worker = _Worker(
         publisher,
         subscriber,
         subscription,
         on_progress,
         on_applied,
-        confirm=lambda lsn: publisher.advance_slot(slot_name, lsn),
+        confirm=lambda lsn: publisher.slots.advance(slot_name, lsn),
     )
     try:
         has_applied = worker.finish_batch()
     except PostgresError:
-        subscriber.check_targets()  # what others have done to a table says more
+        subscriber.state.check_targets()  # what others have done to a table says more
         raise
-    subscriber.check_targets()
-    progress, end = subscriber.progress(), publisher.sendable_lsn(slot_name, subscriber.starts())
+    subscriber.state.check_targets()
+    progress, end = (
+        subscriber.state.progress(),
+        publisher.slots.sendable_lsn(slot_name, subscriber.state.starts()),
+    )
     has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
-        publisher.advance_slot(subscription.slot_name, end)
+        publisher.slots.advance(subscription.slot_name, end)
     return has_applied
 
 
@@ -127,10 +130,10 @@ def _enable_two_phase(
     """Two-phase commit that was asked for is on when all tables are synchronized
     (AllTablesyncsReady)."""
     assert subscription.slot_name is not None
-    states = {relation.state for relation in subscriber.relations().values()}
+    states = {relation.state for relation in subscriber.state.relations().values()}
     if subscription.two_phase_state == "p" and states == {RelState.READY}:
-        publisher.alter_slot(subscription.slot_name, two_phase=True)
-        subscriber.enable_two_phase()
+        publisher.slots.alter(subscription.slot_name, two_phase=True)
+        subscriber.state.enable_two_phase()
 
 
 def catch_up(
@@ -151,7 +154,7 @@ def catch_up(
     """
     worker = _Worker(publisher, subscriber, subscription, on_applied=on_applied)
     worker.finish_batch()
-    start = subscriber.progress()
+    start = subscriber.state.progress()
     worker.run(start, to_lsn)
     return max(start, to_lsn)
 
@@ -161,15 +164,15 @@ def batch_ends(
 ) -> Iterator[list[int]]:
     """Yield the LSNs up to which a range of the log is applied at once: a list for each part of it
     in which definitions do not change, of pieces that the subscriber can take."""
-    changes = publisher.definition_changes(subscription.publications, start, end)
+    changes = publisher.decoding.definition_changes(subscription.publications, start, end)
     for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
-        yield publisher.batch_ends(
+        yield publisher.decoding.batch_ends(
             subscription.publications,
             start,
             segment_end,
-            subscriber.starts(),
+            subscriber.state.starts(),
             subscription.origin,
-            subscriber.max_batch_changes,
+            subscriber.state.max_batch_changes,
         )
         start = segment_end
 
@@ -191,15 +194,15 @@ def changes_between(
     Raises:
         PostgresError: as Publisher.changes.
     """
-    return publisher.changes(
+    return publisher.decoding.changes(
         subscription.publications,
         from_lsn,
         to_lsn,
-        subscriber.starts(),
+        subscriber.state.starts(),
         subscription.origin,
-        subscriber.opens,
-        subscriber.max_parallel_tables,
-        subscriber.joins if may_join else None,
+        subscriber.changes.opens,
+        subscriber.state.max_parallel_tables,
+        subscriber.changes.joins if may_join else None,
     )
 
 
@@ -207,7 +210,7 @@ def is_applicable(subscriber: Subscriber, batch: ChangeBatch) -> bool:
     """Return whether a batch with joined transactions can be applied as a whole: where a table has
     changes of several, none of them has to be applied by itself."""
     several = tuple(item for item in batch.changes if len(item.positions) > 1)
-    return not subscriber.isolated_positions(replace(batch, changes=several))
+    return not subscriber.changes.isolated_positions(replace(batch, changes=several))
 
 
 def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> Iterator[Group]:
@@ -219,7 +222,7 @@ def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> 
     if len(batch.transactions) == 1:  # nothing to be kept apart, so no need to look at the rows
         yield Group(batch.transactions)
         return
-    isolated = subscriber.isolated_positions(batch)
+    isolated = subscriber.changes.isolated_positions(batch)
     isolated |= {truncation.position for truncation in batch.truncations}
     pending: list[RemoteTransaction] = []
     for transaction in batch.transactions:
@@ -256,7 +259,7 @@ class _Worker:
 
     def finish_batch(self) -> bool:
         """Finish what a crash has left half written; whether there was anything."""
-        unfinished = self._subscriber.unfinished_batch()
+        unfinished = self._subscriber.state.unfinished_batch()
         if unfinished is None:
             return False
         try:
@@ -277,7 +280,7 @@ class _Worker:
         for ends in batch_ends(self._publisher, self._subscriber, self._subscription, start, end):
             has_applied |= self._batches(start, ends)
             start = ends[-1]
-        self._subscriber.advance(self._position(end))
+        self._subscriber.state.advance(self._position(end))
         return has_applied
 
     def _batches(self, start: int, ends: Sequence[int]) -> bool:
@@ -293,10 +296,10 @@ class _Worker:
             start = batch_end
             if number == len(ends):
                 break
-            self._subscriber.advance(self._position(batch_end))
+            self._subscriber.state.advance(self._position(batch_end))
             injection_point("batches.between")
             self._confirm(batch_end)
-            self._subscriber.report(
+            self._subscriber.state.report(
                 Notice(
                     "LOG",
                     f'subscription "{self._subscription.name}" has applied batch {number} of'
@@ -316,7 +319,7 @@ class _Worker:
         try:
             return self._apply_segment(from_lsn, to_lsn, may_join=not self._skip_lsn)
         except DecodingFailure as failure:
-            commits = self._publisher.commits(from_lsn, to_lsn)
+            commits = self._publisher.decoding.commits(from_lsn, to_lsn)
             if len(commits) == 1:
                 slot = self._subscription.slot_name or ""
                 failure.error.context = decoding_context(slot, commits[0])
@@ -359,17 +362,17 @@ class _Worker:
             return False
         whole = Group(batch.transactions)
         try:
-            rows = self._subscriber.apply(
+            rows = self._subscriber.changes.apply(
                 batch, whole.first, whole.last, batch.from_lsn, self._position(whole.to_lsn)
             )
         except (QueryCanceled, ConnectionFailure):
             raise
         except ReplicationConflict as conflict:
-            if self._subscriber.unfinished_batch() is None:
+            if self._subscriber.state.unfinished_batch() is None:
                 return False
             raise self._error(batch, conflict) from conflict
         except PostgresError as error:
-            if self._subscriber.unfinished_batch() is None:
+            if self._subscriber.state.unfinished_batch() is None:
                 return False
             error.context = error_context(self._origin, whole.transactions[-1])
             raise
@@ -384,9 +387,9 @@ class _Worker:
                 last = max((t.last for t in batch.transactions), default=0)
                 try:
                     to = self._position(to_lsn)
-                    rows = self._subscriber.apply(batch, first, last, from_lsn, to)
+                    rows = self._subscriber.changes.apply(batch, first, last, from_lsn, to)
                 except ReplicationConflict as conflict:
-                    if self._subscriber.unfinished_batch() is None:
+                    if self._subscriber.state.unfinished_batch() is None:
                         return  # it was undone: its transactions are applied again
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
@@ -418,7 +421,7 @@ class _Worker:
         else:
             self._apply(batch, group, from_lsn)
             if skip_lsn:
-                self._subscriber.clear_skip(None)
+                self._subscriber.state.clear_skip(None)
                 self._report(
                     transaction,
                     "COMMIT",
@@ -434,7 +437,7 @@ class _Worker:
         lsn = format_lsn(transaction.commit_lsn)
         started = f"logical replication starts skipping transaction at LSN {lsn}"
         self._report(transaction, "BEGIN", "LOG", started)
-        self._subscriber.clear_skip(self._position(transaction.commit_lsn))
+        self._subscriber.state.clear_skip(self._position(transaction.commit_lsn))
         completed = f"logical replication completed skipping transaction at LSN {lsn}"
         self._report(transaction, "COMMIT", "LOG", completed)
 
@@ -448,7 +451,9 @@ class _Worker:
     ) -> None:
         context = error_context(self._origin, transaction, message_type=message_type)
         sqlstate = "01000" if severity == "WARNING" else "00000"
-        self._subscriber.report(Notice(severity, message, sqlstate, detail=detail, context=context))
+        self._subscriber.state.report(
+            Notice(severity, message, sqlstate, detail=detail, context=context)
+        )
 
     def _apply(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group; if that fails, what precedes the transaction that fails.
@@ -459,16 +464,19 @@ class _Worker:
         """
         try:
             to = self._position(group.to_lsn)
-            rows = self._subscriber.apply(batch, group.first, group.last, from_lsn, to)
+            rows = self._subscriber.changes.apply(batch, group.first, group.last, from_lsn, to)
         except ReplicationConflict as conflict:
             before = group.before(conflict.position)
-            if before is not None and self._subscriber.unfinished_batch() is None:
+            if before is not None and self._subscriber.state.unfinished_batch() is None:
                 self._apply(batch, before, from_lsn)
             raise self._error(batch, conflict) from conflict
         except QueryCanceled:
             raise
         except PostgresError as error:
-            if len(group.transactions) == 1 or self._subscriber.unfinished_batch() is not None:
+            if (
+                len(group.transactions) == 1
+                or self._subscriber.state.unfinished_batch() is not None
+            ):
                 error.context = error_context(self._origin, group.transactions[-1])
                 raise
             middle = len(group.transactions) // 2
@@ -480,16 +488,16 @@ class _Worker:
 
     @property
     def _origin(self) -> str:
-        return self._subscriber.origin_name
+        return self._subscriber.state.origin_name
 
     def _position(self, lsn: int) -> LogPosition:
         """Return a position in the publisher's log, as the subscriber remembers it."""
-        return LogPosition(lsn, self._publisher.digest_at(lsn))
+        return LogPosition(lsn, self._publisher.slots.digest_at(lsn))
 
     def _error(self, batch: ChangeBatch, conflict: ReplicationConflict) -> PostgresError:
         """Return a conflict as PostgreSQL reports it; it is counted."""
         if conflict.type is not None:
-            self._subscriber.count_conflicts({conflict.type: 1})
+            self._subscriber.state.count_conflicts({conflict.type: 1})
         error = conflict_error(self._origin, batch, conflict)
         if error.hint is None and conflict.type in _EXISTS:
             error.hint = self._key_hint(batch, conflict)

@@ -53,8 +53,8 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
         ObjectNotInPrerequisiteState: it has not; the HINT reconciles the tables (55000).
         PostgresError: a table was changed in a way that says more (Subscriber.check_targets).
     """
-    main = subscriber.position()
-    relations = subscriber.relations()
+    main = subscriber.state.position()
+    relations = subscriber.state.relations()
     lost = _slot_fault(publisher, subscription, relations.values())
     fault = lost or _fault(publisher, subscription, main) or _batch_fault(publisher, subscriber)
     faults: dict[tuple[str, str], _Fault] = {}
@@ -81,7 +81,7 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
         elif relation.state.is_copied:
             own.append(position.lsn)
     if faults:
-        subscriber.check_targets()
+        subscriber.state.check_targets()
         raise _error(publisher, subscription, faults)
     if fault is not None:
         _restart(publisher, subscriber, subscription, own)
@@ -94,7 +94,7 @@ def _error(
     (first, *_others) = faults.values()
     tables = sorted(faults)
     error = ObjectNotInPrerequisiteState(first.message, detail=first.detail)
-    relations = publisher.published_relations(subscription.publications)
+    relations = publisher.tables.relations(subscription.publications)
     if faults.keys() <= {(relation.schema, relation.name) for relation in relations}:
         error.hint = refresh_all_hint(subscription, tables)
         error.reconciles = tuple(tables)
@@ -111,7 +111,7 @@ def _own_position(
     if relation.snapshot is not None:
         return LogPosition(relation.snapshot.lsn, relation.snapshot.digest)
     if relation.state is RelState.FINISHEDCOPY:
-        return subscriber.of_table(relation).position()
+        return subscriber.of_table(relation).state.position()
     if relation.state.is_copied and relation.lsn is not None and relation.lsn > main.lsn:
         return LogPosition(relation.lsn, relation.digest)
     return None
@@ -125,7 +125,7 @@ def _fault(
     fault = _publisher_fault(publisher, position)
     if fault is not None or position.digest is None:  # a user has set it, or it was never set
         return fault
-    applied = publisher.applied_lsn(subscription.slot_name or "") or INVALID_LSN
+    applied = publisher.slots.applied_lsn(subscription.slot_name or "") or INVALID_LSN
     if position.lsn >= applied:
         return None
     return _Fault(
@@ -144,7 +144,7 @@ def _slot_fault(
     """
     name = subscription.slot_name or ""
     try:
-        has_slot = publisher.applied_lsn(name) is not None
+        has_slot = publisher.slots.applied_lsn(name) is not None
     except SlotInvalidated as error:
         return _Fault(error.message, error.detail or "")
     if has_slot or not any(item.state.is_copied or item.method.compares for item in relations):
@@ -155,7 +155,7 @@ def _slot_fault(
 def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
     """Return what is wrong with the changes of a batch that is written in part: where the publisher
     does not have them any more, it cannot be finished."""
-    batch = subscriber.unfinished_batch()
+    batch = subscriber.state.unfinished_batch()
     if batch is None:
         return None
     return _publisher_fault(publisher, LogPosition(batch.to_lsn, batch.to_digest))
@@ -163,9 +163,9 @@ def _batch_fault(publisher: Publisher, subscriber: Subscriber) -> _Fault | None:
 
 def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | None:
     """Return what is wrong with a position in the publisher's log."""
-    if publisher.has_position(position):
+    if publisher.slots.has_position(position):
         return None
-    end, start = publisher.current_lsn(), format_lsn(position.lsn)
+    end, start = publisher.slots.current_lsn(), format_lsn(position.lsn)
     if position.lsn > end:
         message = (
             f"requested starting point {start} is ahead of the WAL flush position of this server"
@@ -186,13 +186,13 @@ def _restart(
     """
     assert subscription.slot_name is not None
     try:
-        publisher.slot_position(subscription.slot_name)
+        publisher.slots.position(subscription.slot_name)
     except (UndefinedObject, SlotInvalidated):  # the first: it was made after the backup
-        publisher.create_slot(
+        publisher.slots.create(
             subscription.slot_name,
             two_phase=subscription.two_phase_state == "e",
             failover=subscription.failover,
             publications=subscription.publications,
         )
-    lsn = min([publisher.current_lsn(), *own])
-    subscriber.restart(LogPosition(lsn, publisher.digest_at(lsn)))
+    lsn = min([publisher.slots.current_lsn(), *own])
+    subscriber.state.restart(LogPosition(lsn, publisher.slots.digest_at(lsn)))

@@ -190,8 +190,8 @@ class TableRetention:
     retention: float
 
 
-class Publisher(Protocol):
-    """A node that changes are read from."""
+class Slots(Protocol):
+    """The log of a publisher as far as its subscribers read it."""
 
     def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
         """Return the end of the log, with everything that others have committed to tables entered.
@@ -220,34 +220,18 @@ class Publisher(Protocol):
         """As `current_lsn`, but by a failover slot nothing is sent that the standbys in
         synchronized_standby_slots do not have."""
 
-    def missing_publications(self, names: Sequence[str]) -> list[str]:
-        """Return those of the publications that do not exist."""
-
-    def publications_from_elsewhere(
-        self, names: Sequence[str], known: Collection[tuple[str, str]]
-    ) -> list[str]:
-        """Return those of the publications with tables that subscriptions of the publisher write
-        into.
-
-        Args:
-            known: tables by (schema, name) that do not matter.
-        """
-
-    def published_relations(self, names: Sequence[str]) -> list[RemoteRelation]:
-        """Return the relations of the publications, by name."""
-
-    def create_slot(
+    def create(
         self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
     ) -> int:
         """Make a slot for who subscribes to some publications, in the place of one that was
         invalidated; the LSN that changes are sent from."""
 
-    def alter_slot(
+    def alter(
         self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
     ) -> None:
         """Change properties of a slot; None leaves one as it is."""
 
-    def drop_slot(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """Drop a slot."""
 
     def start_replication(
@@ -268,15 +252,35 @@ class Publisher(Protocol):
     def dismiss(self, slot_name: str, client: str) -> None:
         """Nobody reads a slot for the subscription that `client` names any more."""
 
-    def slot_position(self, name: str) -> int:
+    def position(self, name: str) -> int:
         """Return the LSN that a slot has confirmed."""
 
     def retention(self, slot_name: str) -> list[TableRetention]:
         """Return the tables whose owners have removed changes that a slot has still to send, or may
         do so at some time; none, if there is no such slot."""
 
-    def advance_slot(self, name: str, lsn: int) -> None:
+    def advance(self, name: str, lsn: int) -> None:
         """Confirm that changes up to an LSN are written."""
+
+
+class PublishedTables(Protocol):
+    """The tables that a publisher publishes, and snapshots of them."""
+
+    def missing_publications(self, names: Sequence[str]) -> list[str]:
+        """Return those of the publications that do not exist."""
+
+    def publications_from_elsewhere(
+        self, names: Sequence[str], known: Collection[tuple[str, str]]
+    ) -> list[str]:
+        """Return those of the publications with tables that subscriptions of the publisher write
+        into.
+
+        Args:
+            known: tables by (schema, name) that do not matter.
+        """
+
+    def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
+        """Return the relations of the publications, by name."""
 
     def snapshot(self, schema: str, name: str) -> Snapshot:
         """Fix a state of a relation to copy."""
@@ -291,6 +295,10 @@ class Publisher(Protocol):
 
     def relation_size(self, schema: str, name: str) -> int:
         """Return bytes that the rows of a relation take up."""
+
+
+class Decoding(Protocol):
+    """The changes of a publisher's log."""
 
     def definition_changes(
         self, publications: Sequence[str], from_lsn: int, to_lsn: int
@@ -357,9 +365,24 @@ class Publisher(Protocol):
         """
 
 
-class Subscriber(Protocol):
-    """A node that changes are written into, for one subscription: those of the tables that are
-    ready, or of one that is being synchronized."""
+class Publisher(Protocol):
+    """A node that changes are read from."""
+
+    @property
+    def slots(self) -> Slots:
+        """Its log and slots."""
+
+    @property
+    def tables(self) -> PublishedTables:
+        """Its published tables."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """Its changes."""
+
+
+class SubscriberState(Protocol):
+    """How far a subscription is."""
 
     @property
     def origin_name(self) -> str:
@@ -376,9 +399,6 @@ class Subscriber(Protocol):
     @property
     def max_parallel_tables(self) -> int:
         """How many tables it writes side by side."""
-
-    def of_table(self, relation: SubscriptionRelation) -> Subscriber:
-        """Return the same node, for the synchronization of one table."""
 
     def starts(self) -> dict[tuple[str, str], int]:
         """Return the tables whose changes it takes, by (schema, name), each with the LSN after
@@ -397,20 +417,6 @@ class Subscriber(Protocol):
             ObjectNotInPrerequisiteState: another program has replaced those of a table (55000).
             PostgresError: a table cannot be read.
         """
-
-    def begin_copy(
-        self, relation: SubscriptionRelation, snapshot: Snapshot
-    ) -> SubscriptionRelation:
-        """Note what a copy reads: state d."""
-
-    def copy(self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows) -> RowCounts:
-        """Write the rows of a copy, or its differences, once, and count them: state f."""
-
-    def give_up_copy(self, relation: SubscriptionRelation) -> None:
-        """Forget a copy that has failed, if none of it is written."""
-
-    def abandon(self) -> None:
-        """Undo what the synchronization of the one table has written in part."""
 
     def progress(self) -> int:
         """Return the LSN of the publisher up to which changes are in."""
@@ -435,13 +441,6 @@ class Subscriber(Protocol):
             skipped: that of the transaction that has been; it is progress.
         """
 
-    def opens(self, remote: RemoteRelation) -> bool:
-        """Return whether there is a table that changes of a relation fit."""
-
-    def joins(self, remote: RemoteRelation) -> bool:
-        """Return whether for the table that takes changes of a relation only what transactions do
-        together matters: all that it has is sent."""
-
     def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
         """Count conflicts that have stopped a transaction."""
 
@@ -450,6 +449,35 @@ class Subscriber(Protocol):
 
     def unfinished_batch(self) -> ApplyBatch | None:
         """Return what a crash has left half written."""
+
+
+class Copies(Protocol):
+    """Initial copies and reconciles of a subscription's tables."""
+
+    def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
+        """Note what a copy reads: state d."""
+
+    def write(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
+        """Write the rows of a copy, or its differences, once, and count them: state f."""
+
+    def give_up(self, relation: SubscriptionRelation) -> None:
+        """Forget a copy that has failed, if none of it is written."""
+
+    def abandon(self) -> None:
+        """Undo what the synchronization of the one table has written in part."""
+
+
+class Changes(Protocol):
+    """Changes that a subscription applies to its tables."""
+
+    def opens(self, remote: RemoteRelation) -> bool:
+        """Return whether there is a table that changes of a relation fit."""
+
+    def joins(self, remote: RemoteRelation) -> bool:
+        """Return whether for the table that takes changes of a relation only what transactions do
+        together matters: all that it has is sent."""
 
     def isolated_positions(self, batch: ChangeBatch) -> set[int]:
         """Return the changes that cannot be composed with those of other transactions."""
@@ -463,3 +491,23 @@ class Subscriber(Protocol):
         Raises:
             ReplicationConflict: one of them does not fit; none is written.
         """
+
+
+class Subscriber(Protocol):
+    """A node that changes are written into, for one subscription: those of the tables that are
+    ready, or of one that is being synchronized."""
+
+    @property
+    def state(self) -> SubscriberState:
+        """How far the subscription is."""
+
+    @property
+    def copies(self) -> Copies:
+        """Its copies."""
+
+    @property
+    def changes(self) -> Changes:
+        """The changes that it applies."""
+
+    def of_table(self, relation: SubscriptionRelation) -> Subscriber:
+        """Return the same node, for the synchronization of one table."""

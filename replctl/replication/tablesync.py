@@ -32,7 +32,7 @@ from replctl.replication.node import Publisher, RowCounts, Snapshot, Subscriber
 
 def unsynchronized(subscriber: Subscriber) -> list[tuple[str, str]]:
     """Return the tables, by (schema, name), that apply does not know yet."""
-    relations = subscriber.relations()
+    relations = subscriber.state.relations()
     return [name for name, item in relations.items() if item.state is not RelState.READY]
 
 
@@ -54,15 +54,15 @@ def synchronize(
         PostgresError: its rows cannot be copied, or changes of it cannot be applied; the next
             attempt goes on from there, or begins again if nothing is written.
     """
-    relation = subscriber.relations().get(name)
+    relation = subscriber.state.relations().get(name)
     if relation is not None and not relation.state.is_copied:
         on_applied((), _copy(publisher, subscriber, subscription, name, relation))
-        relation = subscriber.relations().get(name)
+        relation = subscriber.state.relations().get(name)
     if relation is not None and relation.state is RelState.FINISHEDCOPY:
         _check_slot(publisher, _slot_name(subscriber, subscription, relation))
         table = subscriber.of_table(relation)
-        table.check_targets()
-        end = publisher.sendable_lsn(_slot_name(subscriber, subscription, relation), [name])
+        table.state.check_targets()
+        end = publisher.slots.sendable_lsn(_slot_name(subscriber, subscription, relation), [name])
         catch_up(publisher, table, subscription, end, on_applied)
 
 
@@ -81,26 +81,26 @@ def hand_over(
     Raises:
         PostgresError: changes of it cannot be applied; it stays in state f.
     """
-    relation = subscriber.relations().get(name)
+    relation = subscriber.state.relations().get(name)
     if relation is None:  # a refresh has taken it out of the subscription
         return
     if relation.state is RelState.FINISHEDCOPY:
         table = subscriber.of_table(relation)
-        table.check_targets()
-        lsn = catch_up(publisher, table, subscription, subscriber.progress(), on_applied)
+        table.state.check_targets()
+        lsn = catch_up(publisher, table, subscription, subscriber.state.progress(), on_applied)
         injection_point("tablesync.before-syncdone")
-        digest = publisher.digest_at(lsn)
+        digest = publisher.slots.digest_at(lsn)
         relation = replace(relation, state=RelState.SYNCDONE, lsn=lsn, digest=digest)
-        subscriber.put_state(relation)
+        subscriber.state.put_state(relation)
     injection_point("tablesync.before-ready")
     drop_slot(publisher, _slot_name(subscriber, subscription, relation))
-    subscriber.put_state(replace(relation, state=RelState.READY))
+    subscriber.state.put_state(replace(relation, state=RelState.READY))
 
 
 def drop_slot(publisher: Publisher, name: str) -> bool:
     """Drop the slot of a table, if it is there; whether it was."""
     try:
-        publisher.drop_slot(name)
+        publisher.slots.drop(name)
     except UndefinedObject:
         return False
     return True
@@ -119,12 +119,12 @@ def _copy(
     try:
         return _copy_begun(publisher, subscriber, subscription, name, begun)
     except (UndefinedFile, ReplacedTable):
-        newer = subscriber.relations().get(name)
+        newer = subscriber.state.relations().get(name)
         if newer is None:
             raise
         if newer.snapshot is not None:
-            subscriber.of_table(newer).abandon()
-            newer = subscriber.relations()[name]
+            subscriber.of_table(newer).copies.abandon()
+            newer = subscriber.state.relations()[name]
     begun = _begun_copy(publisher, subscriber, subscription, name, newer)
     return _copy_begun(publisher, subscriber, subscription, name, begun)
 
@@ -141,13 +141,13 @@ def _begun_copy(
         return relation
     slot_name = _slot_name(subscriber, subscription, relation)
     drop_slot(publisher, slot_name)  # of an attempt before
-    publisher.create_slot(
+    publisher.slots.create(
         slot_name,
         two_phase=False,
         failover=subscription.failover,
         publications=subscription.publications,
     )
-    return subscriber.begin_copy(relation, publisher.snapshot(*name))
+    return subscriber.copies.begin(relation, publisher.tables.snapshot(*name))
 
 
 def _copy_begun(
@@ -161,27 +161,27 @@ def _copy_begun(
     assert begun is not None
     snapshot = Snapshot(begun.lsn, begun.publisher_state, begun.digest)
     slot_name = _slot_name(subscriber, subscription, relation)
-    client = client_name(subscriber.synchronization_id, subscription.oid)
+    client = client_name(subscriber.state.synchronization_id, subscription.oid)
     application = application_name(subscription.conninfo, slot_name)
-    publisher.start_replication(slot_name, client, application, subscription.publications)
+    publisher.slots.start_replication(slot_name, client, application, subscription.publications)
     try:
         _check_slot(publisher, slot_name)
-        remote, rows = publisher.copy(subscription.publications, *name, snapshot)
-        return subscriber.copy(relation, remote, rows)
+        remote, rows = publisher.tables.copy(subscription.publications, *name, snapshot)
+        return subscriber.copies.write(relation, remote, rows)
     except ConnectionFailure:  # a Spark server may still write: the same copy again, which is seen
         raise
     except PostgresError:
-        subscriber.give_up_copy(relation)
+        subscriber.copies.give_up(relation)
         raise
     finally:
-        publisher.end_replication(slot_name, stays=False)
+        publisher.slots.end_replication(slot_name, stays=False)
 
 
 def _check_slot(publisher: Publisher, name: str) -> None:
     """Check whether what the slot of a table holds back is still there; without a slot nobody
     knows."""
     try:
-        publisher.slot_position(name)
+        publisher.slots.position(name)
     except UndefinedObject:
         return
 
@@ -189,4 +189,4 @@ def _check_slot(publisher: Publisher, name: str) -> None:
 def _slot_name(
     subscriber: Subscriber, subscription: Subscription, relation: SubscriptionRelation
 ) -> str:
-    return subscription.table_slot_name(relation.relid, subscriber.synchronization_id)
+    return subscription.table_slot_name(relation.relid, subscriber.state.synchronization_id)

@@ -59,7 +59,7 @@ def test_a_home_that_was_moved_works(lake: Lake, tmp_path: Path) -> None:
     cluster = Cluster.open(moved)
     assert Path(location(cluster)).is_relative_to(moved)
     session = Session.connect(cluster, "postgres", "postgres")
-    end = LakePublisher(session).current_lsn()
+    end = LakePublisher(session).slots.current_lsn()
     assert end > 0
     cluster.close()
     shutil.copytree(moved, tmp_path / "copy")  # the new home is recorded

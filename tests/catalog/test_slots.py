@@ -120,13 +120,13 @@ def test_a_slot_is_inactive_since_its_last_release(
     seen = []
     for second in (10, 20):
         _clock(monkeypatch, second)
-        publisher.start_replication("s", "1/1", "s", ["p"])
+        publisher.slots.start_replication("s", "1/1", "s", ["p"])
         seen.append(_inactive_since(session))
-        publisher.end_replication("s", stays=True)
+        publisher.slots.end_replication("s", stays=True)
         with monkeypatch.context() as ended:  # as `replctl sync` does, without a word
             ended.setattr(cluster, "is_alive", lambda backend: False)
             seen.append(_inactive_since(session))
-        publisher.end_replication("s", stays=False)
+        publisher.slots.end_replication("s", stays=False)
     assert seen == [None, 10, None, 20]
     statements = (
         "SELECT pg_replication_slot_advance('s', pg_current_wal_lsn())",
@@ -147,8 +147,8 @@ def test_a_slot_is_inactive_since_its_reader_was_killed(
     _clock(monkeypatch, 0)
     _rows(session, "SELECT slot_name FROM pg_create_logical_replication_slot('s', 'test_decoding')")
     publisher = LakePublisher(session)
-    publisher.start_replication("s", "1/1", "s", ["p"])
+    publisher.slots.start_replication("s", "1/1", "s", ["p"])
     _clock(monkeypatch, 60)
-    publisher.report_end("s")
+    publisher.slots.report_end("s")
     monkeypatch.setattr(cluster, "is_alive", lambda backend: False)
     assert _inactive_since(session) == 60

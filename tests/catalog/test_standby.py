@@ -216,8 +216,11 @@ def test_failover_slots_do_not_pass_the_standbys(primary: Database, standby: Dat
     session = Session.connect(primary.session.cluster, "postgres", "postgres")
     publisher, notices = LakePublisher(session), list[Notice]()
     session.on_notice = notices.append
-    end, confirmed = publisher.current_lsn(), standby.session.cluster.control().insert_lsn
-    assert (publisher.sendable_lsn("sub1"), publisher.sendable_lsn("sub2")) == (confirmed, end)
+    end, confirmed = publisher.slots.current_lsn(), standby.session.cluster.control().insert_lsn
+    assert (publisher.slots.sendable_lsn("sub1"), publisher.slots.sendable_lsn("sub2")) == (
+        confirmed,
+        end,
+    )
     assert [
         (notice.severity, notice.message, notice.detail, notice.hint) for notice in notices
     ] == [
@@ -233,9 +236,9 @@ def test_failover_slots_do_not_pass_the_standbys(primary: Database, standby: Dat
     ]
     active = "SELECT active FROM pg_replication_slots WHERE slot_name = 'standby1'"
     with attached(standby.session.cluster) as receiver:
-        assert publisher.sendable_lsn("sub1") == confirmed
+        assert publisher.slots.sendable_lsn("sub1") == confirmed
         receiver.receive()
-        assert publisher.sendable_lsn("sub1") == end
+        assert publisher.slots.sendable_lsn("sub1") == end
         assert primary.rows(active) == [("t",)]
         assert primary.rows("SELECT application_name, state FROM pg_stat_replication") == [
             ("walreceiver", "streaming")
@@ -258,7 +261,7 @@ def test_standbys_that_cannot_be_waited_for(
     session = Session.connect(primary.session.cluster, "postgres", "postgres")
     notices: list[Notice] = []
     session.on_notice = notices.append
-    assert LakePublisher(session).sendable_lsn("sub1") == 0
+    assert LakePublisher(session).slots.sendable_lsn("sub1") == 0
     (notice,) = notices
     assert re.match(message, notice.message)
 
@@ -267,21 +270,21 @@ def test_a_standby_s_slots_for_subscribers(primary: Database, standby: Database)
     receive(standby.session.cluster)
     publisher = LakePublisher(standby.session)
     with pytest.raises(PostgresError, match='cannot use replication slot "sub1" for logical'):
-        publisher.slot_position("sub1")
+        publisher.slots.position("sub1")
     with pytest.raises(PostgresError, match='cannot drop replication slot "sub1"'):
-        publisher.drop_slot("sub1")
+        publisher.slots.drop("sub1")
     with pytest.raises(PostgresError, match='cannot alter replication slot "sub1"'):
-        publisher.alter_slot("sub1", failover=False)
+        publisher.slots.alter("sub1", failover=False)
     with pytest.raises(
         PostgresError, match="cannot enable failover for a replication slot created"
     ):
-        publisher.create_slot("own", two_phase=False, failover=True, publications=["p"])
-    lsn = publisher.create_slot("own", two_phase=False, failover=False, publications=["p"])
+        publisher.slots.create("own", two_phase=False, failover=True, publications=["p"])
+    lsn = publisher.slots.create("own", two_phase=False, failover=False, publications=["p"])
     with pytest.raises(PostgresError, match="cannot enable failover for a replication slot on the"):
-        publisher.alter_slot("own", failover=True)
-    assert publisher.slot_position("own") == lsn == publisher.sendable_lsn("own")
+        publisher.slots.alter("own", failover=True)
+    assert publisher.slots.position("own") == lsn == publisher.slots.sendable_lsn("own")
     promote(standby.session.cluster)
-    assert publisher.slot_position("sub1") > 0
+    assert publisher.slots.position("sub1") > 0
 
 
 def test_settings_of_a_standby(primary: Database, standby: Database) -> None:
@@ -496,7 +499,7 @@ def test_promotion_without_the_primary_s_tables(
     _commit(location, 0, "")
     with primary.session.cluster.begin(write=True) as connection:
         note_storage(connection, int(oid or 0), [1], 0)
-    LakePublisher(primary.session).current_lsn()
+    LakePublisher(primary.session).slots.current_lsn()
     new = standby.session.cluster
     receive(new)
     shutil.rmtree(location)

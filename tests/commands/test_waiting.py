@@ -138,7 +138,7 @@ def test_a_worker_waits_for_a_block(
         (subscription,) = list_subscriptions(catalog)
     _run(first, "BEGIN; ALTER SUBSCRIPTION s SET (disable_on_error)")
     worker = LakeSubscriber(second, subscription)
-    future = pool.submit(worker.clear_skip, None)
+    future = pool.submit(worker.state.clear_skip, None)
     time.sleep(0.2)
     assert not future.done()
     _run(first, "COMMIT")

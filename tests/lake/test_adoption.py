@@ -169,14 +169,14 @@ def test_replication_starts_at_the_newest_version(
     adopt = f"create table t using delta location '{folder}'"
     assert answer_of(session, adopt) == ("CREATE TABLE",)
     publisher = LakePublisher(session)
-    publisher.current_lsn([("public", "t")])
+    publisher.slots.current_lsn([("public", "t")])
     columns = "select attname from pg_attribute where attrelid = 't'::regclass and attnum > 0"
     assert answer_of(session, columns)[:2] == ("| id", "| more")
     with session.read() as catalog:
         oid = session.environment(catalog).relation_oid(None, "t")
         assert oid is not None
         assert list(entered_versions(catalog.connection, oid, -1)) == [_NEWEST]
-    snapshot = publisher.snapshot("public", "t")
+    snapshot = publisher.tables.snapshot("public", "t")
     assert list(snapshot.state["versions"].values()) == [_NEWEST]
     assert _files(folder) == before
 

@@ -117,13 +117,13 @@ def test_reports_go_on_after_a_clock_was_ahead(lake: Lake, monkeypatch: pytest.M
     publisher = LakePublisher(lake.session)
     with monkeypatch.context() as ahead:
         ahead.setattr("time.time_ns", lambda: now + 365 * _DAY * 10**9)
-        publisher.start_replication("s", "1/1", "s", ["p"])
-        publisher.report_end("s")
-    publisher.report_end("s")
+        publisher.slots.start_replication("s", "1/1", "s", ["p"])
+        publisher.slots.report_end("s")
+    publisher.slots.report_end("s")
     with lake.session.cluster.begin(write=False) as connection:
         (reply,) = connection.exec_driver_sql("select reply_time from walsender").scalars()
         assert reply < (now // 1000) + 3600 * 1_000_000
-    publisher.end_replication("s", stays=False)
+    publisher.slots.end_replication("s", stays=False)
     with lake.session.cluster.begin(write=False) as connection:
         (slot,) = list_slots(connection)
     assert slot.inactive_since is not None

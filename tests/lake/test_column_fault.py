@@ -79,7 +79,7 @@ class Adopted:
         self.version += 1
         commit = self.folder / "_delta_log" / f"{self.version:020d}.json"
         commit.write_text(f"{json.dumps(action)}\n")
-        LakePublisher(self.session).current_lsn([("public", "t")])
+        LakePublisher(self.session).slots.current_lsn([("public", "t")])
 
     def relation(self) -> Relation:
         with self.session.read() as catalog:

@@ -143,7 +143,7 @@ def test_a_copy_goes_on_reading_what_the_original_writes(lake: Lake, tmp_path: P
     put_elsewhere(lake, tmp_path / "shared")
     copy = owned(lake, tmp_path / "copy")
     write(lake, lake.oid, lake.location, is_entered=True)
-    LakePublisher(connect(copy)).current_lsn()
+    LakePublisher(connect(copy)).slots.current_lsn()
     with copy.read(lake.session.database_oid) as catalog:
         assert last_logged_version(catalog.connection, lake.oid) == latest_version(lake.location)
     copy.close()
@@ -177,7 +177,7 @@ def test_what_was_in_progress_is_ended_in_the_copy_alone(
         assert relation.storage is not None
         assert [c.since_version for c in relation.storage.columns.values()] == [0, None]
     DeltaTable(location(copy)).update(updates={"v": "'later'"})
-    LakePublisher(session).current_lsn()
+    LakePublisher(session).slots.current_lsn()
     with copy.read(session.database_oid) as catalog:
         assert last_logged_version(catalog.connection, lake.oid) == 2
     copy.close()

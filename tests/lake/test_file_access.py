@@ -166,11 +166,11 @@ def test_copy_asks_for_the_owner_too(adopted: Session, tmp_path: Path) -> None:
 
 def test_publishing_reads_the_files(adopted: Session) -> None:
     publisher = LakePublisher(adopted)
-    snapshot = publisher.snapshot("public", "t")
-    publisher.copy(["p"], "public", "t", snapshot)
+    snapshot = publisher.tables.snapshot("public", "t")
+    publisher.tables.copy(["p"], "public", "t", snapshot)
     list(execute(adopted, "ALTER TABLE t OWNER TO nobody"))
     with pytest.raises(ConnectionFailure, match='denied to read the files of table "t"'):
-        publisher.copy(["p"], "public", "t", snapshot)
+        publisher.tables.copy(["p"], "public", "t", snapshot)
 
 
 def test_vacuum_removes_no_files_that_the_owner_may_not_write(session: Session) -> None:

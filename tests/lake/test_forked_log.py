@@ -109,8 +109,8 @@ class Pair:
     def position(self) -> LogPosition:
         """Where the publisher's log is."""
         with self.nodes() as (publisher, _subscriber, _subscription):
-            lsn = publisher.current_lsn()
-            return LogPosition(lsn, publisher.digest_at(lsn))
+            lsn = publisher.slots.current_lsn()
+            return LogPosition(lsn, publisher.slots.digest_at(lsn))
 
 
 @pytest.fixture
@@ -122,10 +122,10 @@ def test_a_subscription_remembers_where_it_is(pair: Pair) -> None:
     pair.commit(3)
     assert pair.error() is None
     with pair.nodes() as (publisher, subscriber, _subscription):
-        end = publisher.current_lsn()
-        assert subscriber.position() == LogPosition(end, publisher.digest_at(end))
-        assert subscriber.position().digest is not None
-        assert publisher.applied_lsn("s") == end
+        end = publisher.slots.current_lsn()
+        assert subscriber.state.position() == LogPosition(end, publisher.slots.digest_at(end))
+        assert subscriber.state.position().digest is not None
+        assert publisher.slots.applied_lsn("s") == end
 
 
 @pytest.mark.parametrize("count", [0, 1, 40])
@@ -149,8 +149,8 @@ def test_a_publisher_that_was_put_back_stops_the_subscription(pair: Pair, count:
     assert {member.state for member in pair.states()} == {RelState.INIT}
     with pair.nodes() as (publisher, subscriber, subscription):
         check_history(publisher, subscriber, subscription)
-        end = publisher.current_lsn()
-        assert subscriber.position() == LogPosition(end, publisher.digest_at(end))
+        end = publisher.slots.current_lsn()
+        assert subscriber.state.position() == LogPosition(end, publisher.slots.digest_at(end))
     pair.put_states(state=RelState.READY)  # as if they had been reconciled
     pair.commit(2)
     assert pair.error() is None
@@ -167,7 +167,7 @@ def test_tables_are_reconciled_without_a_statement_where_that_is_allowed(pair: P
         check_history(*nodes)
     assert caught.value.reconciles == (("public", "t"), ("public", "u"))
     with pair.nodes() as nodes:
-        assert nodes[1].resynchronize(caught.value.reconciles) is None
+        assert nodes[1].copies.resynchronize(caught.value.reconciles) is None
         check_history(*nodes)
     assert [(m.state, m.method) for m in pair.states()] == [(RelState.INIT, CopyMethod.RESYNC)] * 2
 
@@ -195,7 +195,7 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
         check_history(*nodes)
-        assert nodes[0].slot_position("s") > 0
+        assert nodes[0].slots.position("s") > 0
 
 
 def test_a_subscription_that_is_newer_than_the_backup_begins_again(pair: Pair) -> None:
@@ -208,7 +208,7 @@ def test_a_subscription_that_is_newer_than_the_backup_begins_again(pair: Pair) -
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
         check_history(*nodes)
-        assert nodes[0].slot_position("s") == nodes[1].progress()
+        assert nodes[0].slots.position("s") == nodes[1].state.progress()
 
 
 def test_a_slot_that_its_user_has_not_made_yet_is_no_fault(pair: Pair) -> None:
@@ -217,7 +217,7 @@ def test_a_slot_that_its_user_has_not_made_yet_is_no_fault(pair: Pair) -> None:
     with pair.nodes() as nodes:
         check_history(*nodes)
         with pytest.raises(UndefinedObject):
-            nodes[0].slot_position("s")
+            nodes[0].slots.position("s")
 
 
 def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
@@ -232,7 +232,7 @@ def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
         check_history(*nodes)
-        assert nodes[0].slot_position("s") == nodes[1].progress()
+        assert nodes[0].slots.position("s") == nodes[1].state.progress()
     pair.put_states(state=RelState.READY)
     pair.commit(2)
     assert pair.error() is None
@@ -300,7 +300,7 @@ def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
     pair.commit(9)
     lost = pair.position()
     with pair.nodes() as (_publisher, subscriber, subscription):
-        session = subscriber._session
+        session = subscriber.state.session
         with session.write() as catalog:
             xid = begin_transaction(catalog.connection, session.database_oid, "dead")
             batch = ApplyBatch(subscription.oid, start.lsn, lost.lsn, xid, {}, 0, lost.digest)
@@ -314,7 +314,7 @@ def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
     pair.run(pair.subscriber, error.hint)
     with pair.nodes() as nodes:
         check_history(*nodes)
-        assert nodes[1].unfinished_batch() is None
+        assert nodes[1].state.unfinished_batch() is None
     pair.put_states(state=RelState.READY)
     assert pair.error() is None
 

@@ -148,7 +148,7 @@ def check_broken(lake: Lake) -> None:
         assert answer[0].startswith(f"ERROR {sqlstate}"), (statement, answer)
         assert '"public.t"' in " ".join(answer), (statement, answer)
         assert 'of database "postgres"' in " ".join(answer), (statement, answer)
-    LakePublisher(session).current_lsn([("public", "other")])
+    LakePublisher(session).slots.current_lsn([("public", "other")])
     for statement in (
         "create table other (a int primary key)",
         "begin",
@@ -217,7 +217,7 @@ def test_what_is_mended_goes_on(lake: Lake) -> None:
     append(lake, b"", 2)
     with pytest.raises(PostgresError):
         lake.enter()
-    assert LakePublisher(lake.session).current_lsn() == before
+    assert LakePublisher(lake.session).slots.current_lsn() == before
     append(lake, _COMMIT, 2)
     assert lake.enter() > before
 

@@ -102,7 +102,7 @@ class Node:
         with open_publisher(self.session, subscription) as publisher:
             remote = next(
                 item
-                for item in publisher.published_relations(subscription.publications)
+                for item in publisher.tables.relations(subscription.publications)
                 if item.name == table
             )
         with self.session.read() as catalog:
@@ -159,7 +159,7 @@ def test_what_was_there_before_a_copy_that_replaces_does_not_count(node: Node) -
     node.subscribe("s", "p", "copy_data = false, origin = none")
     member, subscription = node.member("s", "t"), node.subscription("s")
     with open_publisher(node.session, subscription) as publisher:
-        (remote,) = publisher.published_relations(subscription.publications)
+        (remote,) = publisher.tables.relations(subscription.publications)
     end = node.write("t", None)
     replaced = copied_member(replace(member, method=CopyMethod.REPLACE), remote, None, end)
     assert node.ownership("s", "t", replaced).is_own
@@ -179,7 +179,7 @@ def test_filters_are_kept_until_their_rows_are_gone(node: Node) -> None:
     for row_filter in ("a > 2", "a > 3"):
         node.publish(f"ALTER PUBLICATION p SET TABLE t WHERE ({row_filter})")
         with open_publisher(node.session, subscription) as publisher:
-            (remote,) = publisher.published_relations(subscription.publications)
+            (remote,) = publisher.tables.relations(subscription.publications)
         assert member.definition != remote.definition
         member = copied_member(member, remote, None, 1)
         assert member.definition == remote.definition

@@ -57,7 +57,7 @@ def test_a_slot_passes_through_all_states(cluster: Cluster) -> None:
     publisher = LakePublisher(session)
     notices: list[str] = []
     session.on_notice = lambda notice: notices.append(f"{notice.severity}: {notice.message}")
-    publisher.slot_position("s")
+    publisher.slots.position("s")
     assert notices == [
         'WARNING: replication slot "s" is going to be invalidated by the next VACUUM or CHECKPOINT'
     ]
@@ -70,12 +70,12 @@ def test_a_slot_passes_through_all_states(cluster: Cluster) -> None:
     )
     assert answer_of(session, _STATUS)[0] == "| s | lost | NULL | wal_removed | t"
     with pytest.raises(ObjectNotInPrerequisiteState) as caught:
-        publisher.slot_position("s")
+        publisher.slots.position("s")
     assert caught.value.message == 'can no longer get changes from replication slot "s"'
     assert caught.value.detail == (
         "This slot has been invalidated because it exceeded the maximum reserved size."
     )
-    publisher.advance_slot("s", publisher.current_lsn())
+    publisher.slots.advance("s", publisher.slots.current_lsn())
     assert answer_of(session, _STATUS)[0] == "| s | lost | NULL | wal_removed | t"
     assert answer_of(session, "select pg_replication_slot_advance('s', pg_current_wal_lsn())") == (
         'ERROR 55000: replication slot "s" cannot be advanced',
@@ -115,10 +115,10 @@ def test_a_slot_that_is_read_is_left(cluster: Cluster) -> None:
     session = _session(cluster, "max_slot_wal_keep_size = 0")
     answer_of(session, "select pg_create_logical_replication_slot('s', 'pgoutput')")
     publisher = LakePublisher(session)
-    publisher.start_replication("s", "1/1", "s", ["p"])
+    publisher.slots.start_replication("s", "1/1", "s", ["p"])
     _grow(session, 1)
     assert answer_of(session, "checkpoint") == ("CHECKPOINT",)
-    publisher.end_replication("s", stays=False)
+    publisher.slots.end_replication("s", stays=False)
     assert answer_of(session, "checkpoint")[-1] == "CHECKPOINT"
     assert answer_of(session, _STATUS)[0] == "| s | lost | NULL | wal_removed | t"
 
@@ -198,7 +198,7 @@ def test_a_slot_is_warned_before_the_owner_s_retention_takes_what_it_needs(lake:
     lake.run("vacuum")
     assert lake.run(_STATUS)[0] == "| s | unreserved | NULL | NULL | f"
     assert lake.run("checkpoint")[-1] == "CHECKPOINT"
-    LakePublisher(lake.session).advance_slot("s", lake.enter())
+    LakePublisher(lake.session).slots.advance("s", lake.enter())
     assert lake.run("vacuum") == ("VACUUM",)
     assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"
 
@@ -226,7 +226,7 @@ def test_only_slots_that_publish_the_table_are_warned(lake: Lake) -> None:
     lake.run("create publication q for table other")
     publisher = LakePublisher(lake.session)
     for slot, publication in (("s", "p"), ("elsewhere", "q")):
-        publisher.create_slot(slot, two_phase=False, failover=False, publications=[publication])
+        publisher.slots.create(slot, two_phase=False, failover=False, publications=[publication])
     update_aged(lake, 6)
     answer = lake.run("vacuum")
     assert [line for line in answer if line.startswith("WARNING")] == [_WARNING]
@@ -243,9 +243,9 @@ def log_of(lake: Lake) -> Path:
 def changes_of(lake: Lake, start: int) -> None:
     """Decode the table for a subscription."""
     publisher = LakePublisher(lake.session)
-    end = publisher.current_lsn([("public", "t")])
+    end = publisher.slots.current_lsn([("public", "t")])
     arguments = (["p"], start, end, {("public", "t"): start}, "any", lambda _remote: True, 1)
-    with publisher.changes(*arguments):
+    with publisher.decoding.changes(*arguments):
         pass
 
 
@@ -258,9 +258,9 @@ def test_a_cleaned_log_loses_the_slot_until_the_table_is_copied_again(
     adopt(lake)
     lake.run("create publication p for table t")
     publisher = LakePublisher(lake.session)
-    publisher.create_slot("s", two_phase=False, failover=False, publications=["p"])
+    publisher.slots.create("s", two_phase=False, failover=False, publications=["p"])
     start = lake.update()
-    publisher.advance_slot("s", start)
+    publisher.slots.advance("s", start)
     for number in range(3):
         DeltaTable(lake.location).update(updates={"v": f"'{number}'"}, predicate="id = 1")
     if is_entered:
@@ -273,10 +273,10 @@ def test_a_cleaned_log_loses_the_slot_until_the_table_is_copied_again(
     error = caught.value.reported(Subscription(0, 0, "s", 10, "", ("p",), "s"))
     assert error.message == 'changes of table "public.t" were removed before they were read'
     assert error.hint == "ALTER SUBSCRIPTION s REFRESH TABLE public.t;"
-    assert publisher.slot_position("s") == start
+    assert publisher.slots.position("s") == start
     assert lake.run(_STATUS)[0] == "| s | lost | NULL | NULL | f"
-    publisher.advance_slot("s", publisher.current_lsn())
-    publisher.slot_position("s")
+    publisher.slots.advance("s", publisher.slots.current_lsn())
+    publisher.slots.position("s")
     assert lake.run(_STATUS)[0] == "| s | reserved | NULL | NULL | f"
 
 
@@ -304,4 +304,4 @@ def test_a_table_that_cannot_be_read_does_not_stop_slots(lake: Lake) -> None:
     lake.run("select pg_create_logical_replication_slot('s', 'pgoutput')")
     lake.update(2)
     log_of(lake).rename(log_of(lake).with_name("elsewhere"))
-    LakePublisher(lake.session).slot_position("s")
+    LakePublisher(lake.session).slots.position("s")

@@ -80,8 +80,16 @@ def test_what_does_not_continue_the_log_is_a_break(
     # Who has not passed the break cannot go on; who begins behind it can
     publisher = LakePublisher(lake.session)
     starts = {("public", "t"): before}
-    arguments = (["p"], before, publisher.current_lsn(), starts, "any", lambda _remote: True, 1)
-    with pytest.raises(DecodingFailure) as caught, publisher.changes(*arguments):
+    arguments = (
+        ["p"],
+        before,
+        publisher.slots.current_lsn(),
+        starts,
+        "any",
+        lambda _remote: True,
+        1,
+    )
+    with pytest.raises(DecodingFailure) as caught, publisher.decoding.changes(*arguments):
         pass
     error = caught.value.reported(Subscription(0, 0, "my sub", 10, "", ("p",), "s"))
     assert error.message == 'table "public.t" was replaced or put back by another program'

@@ -13,8 +13,8 @@ from fix_replication import Database
 from replctl.errors import InternalError
 from replctl.injection_point import injection_point
 from replctl.lake import subscriber as subscriber_module
+from replctl.lake.batch_apply import BatchApply
 from replctl.lake.delta_log import latest_version
-from replctl.lake.subscriber import LakeSubscriber
 from replctl.spark.engine import Engine
 
 pytestmark = pytest.mark.spark
@@ -65,15 +65,15 @@ class Copies:
 
 def _write_one_table(patch: pytest.MonkeyPatch) -> None:
     """Let a batch end with an error when its first table is written."""
-    write, written = LakeSubscriber._write_table, list[object]()
+    write, written = BatchApply._write_table, list[object]()
 
-    def write_first(self: LakeSubscriber, *arguments: Any) -> None:
+    def write_first(self: BatchApply, *arguments: Any) -> None:
         if written:
             raise InternalError("not written")
         written.append(self)
         write(self, *arguments)
 
-    patch.setattr(LakeSubscriber, "_write_table", write_first)
+    patch.setattr(BatchApply, "_write_table", write_first)
 
 
 def test_what_was_written_before_a_crash_is_undone(

@@ -44,8 +44,8 @@ def _plan(database: Database, engine: Engine, where: str, columns: str) -> str:
     """The physical plan of the copy of t for a subscription to WHERE (where)."""
     database.run(f"CREATE PUBLICATION p FOR TABLE t ({columns}) WHERE ({where})")
     publisher = LakePublisher(database.session)
-    snapshot = publisher.snapshot("public", "t")
-    _remote, rows = publisher.copy(["p"], "public", "t", snapshot)
+    snapshot = publisher.tables.snapshot("public", "t")
+    _remote, rows = publisher.tables.copy(["p"], "public", "t", snapshot)
     database.run("DROP PUBLICATION p")
     ((text,),) = engine.run(f"EXPLAIN FORMATTED {rows}")
     return str(text)

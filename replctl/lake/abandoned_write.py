@@ -1,0 +1,42 @@
+"""The end of transactions that a subscription has written in part and does not finish."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TypeAlias
+
+from replctl.catalog.apply_batch import delete_apply_batch
+from replctl.catalog.intent import Intent, insert_intent
+from replctl.catalog.pg_subscription import Subscription
+from replctl.catalog.transaction import Catalog
+from replctl.lake.table_write import undo_or_leave
+from replctl.lake.waiting import when_free
+from replctl.session import Session
+
+#: A transaction that is written in part: its number, and the tables by OID, each with its version
+#: before and its step.
+Begun: TypeAlias = tuple[int, dict[int, tuple[int | None, int]]]
+
+
+def note_abandoned(
+    catalog: Catalog, subscription: Subscription, relid: int, begun: Sequence[Begun]
+) -> None:
+    """Let transactions be undone instead of finished, whoever does so.
+
+    Args:
+        relid: the table whose synchronization they are of; 0: none.
+    """
+    for xid, targets in begun:
+        for leaf, (version, _step) in targets.items():
+            insert_intent(catalog.connection, xid, Intent(leaf, version, is_whole=False))
+    delete_apply_batch(catalog, subscription.oid, relid)
+
+
+def undo(session: Session, begun: Sequence[Begun]) -> None:
+    """Undo transactions that `note_abandoned` has noted."""
+    for xid, targets in begun:
+        with ExitStack() as stack:
+            when_free(session, partial(session.lock_relations, list(targets), stack))
+            undo_or_leave(session, xid)

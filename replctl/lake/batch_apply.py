@@ -1,0 +1,336 @@
+"""Batches of changes, written into a subscription's tables.
+
+A batch is written table after table, each in one Delta commit.  Before the first of them the batch
+is in the catalog with the version of every target; after a crash it is finished from there, and
+what is already written is recognised by Delta's transaction identifier.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from replctl import spark
+from replctl.catalog.apply_batch import ApplyBatch, delete_apply_batch, insert_apply_batch
+from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_replication_slots import advance_origin
+from replctl.catalog.pg_subscription import note_applied_filters
+from replctl.catalog.transaction import Catalog, abort_transaction, backend_of, begin_transaction
+from replctl.errors import ConnectionFailure, DataError, IntegrityError, PostgresError
+from replctl.injection_point import injection_point
+from replctl.lake import commit_log
+from replctl.lake.abandoned_write import note_abandoned, undo
+from replctl.lake.batch_part import BatchPart, TableWork
+from replctl.lake.delta_log import latest_version
+from replctl.lake.leftovers import take_over
+from replctl.lake.repeat import repeated
+from replctl.lake.replicated_table import TableOutcome, count_actions, undone_leaves, written_leaves
+from replctl.lake.subscriber_state import SubscriberState
+from replctl.lake.table_write import TableWriter, commit
+from replctl.lake.target_fault import check_faults
+from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
+from replctl.lake.target_write import TargetWrite
+from replctl.lane import side_by_side
+from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.node import (
+    ChangeBatch,
+    RelationChanges,
+    RemoteRelation,
+    RowCounts,
+    Truncation,
+)
+from replctl.spark import LeafChange, cancel_jobs, estimated_path
+
+
+class BatchApply:
+    """Changes of published tables, applied to those of one subscription
+    (replication.node.Changes)."""
+
+    def __init__(self, state: SubscriberState) -> None:
+        self._state = state
+        self._session = state.session
+        self._subscription = state.subscription
+        self._check = state.check
+        self._targets = TargetWrite(state)
+        self._local = self._targets.local
+
+    def opens(self, remote: RemoteRelation) -> bool:
+        """Return whether there is a table that changes of a relation fit; apply asks also for
+        relations that it does not apply, as PostgreSQL's does."""
+        if self._state.table is not None:
+            return True
+        try:
+            self._local.table(remote)
+        except PostgresError:
+            return False
+        return True
+
+    def joins(self, remote: RemoteRelation) -> bool:
+        """Return whether the local table of a relation has no columns of its own, which an UPDATE
+        would keep, and a DELETE with an INSERT of the same key would not."""
+        try:
+            table = self._local.table(remote)
+        except PostgresError:  # it is reported for the first of its changes (apply)
+            return False
+        return table.has_no_own_columns
+
+    def isolated_positions(self, batch: ChangeBatch) -> set[int]:
+        """Return the changes that cannot be composed with those of other transactions: they move
+        keys, or their table has no key."""
+        found = [(item.lane, partial(self._isolated, item)) for item in batch.changes]
+        return set().union(*side_by_side(found, cancel_jobs))
+
+    def _isolated(self, changes: RelationChanges) -> set[int]:
+        try:
+            table = self._local.table(changes.relation)
+        except PostgresError:  # it is reported for the first of its changes (apply)
+            return set()
+        return table.isolated_positions(changes)
+
+    def apply(
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
+    ) -> RowCounts:
+        """Write the changes at positions from `first` to `last`, as one batch, and count the rows;
+        progress is then `to`.
+
+        Raises:
+            ReplicationConflict: one of them does not fit; what was written of the batch is undone,
+                unless a table cannot be used at all.
+            PostgresError: it cannot be written; it is given up if nothing of it is written.
+        """
+        try:
+            return repeated(lambda: self._apply(batch, first, last, from_lsn, to))
+        except ConnectionFailure:  # Spark may still be writing
+            raise
+        except ReplicationConflict as conflict:
+            self._give_up_batch()
+            if isinstance(conflict.error, (DataError, IntegrityError)):
+                self._take_back_batch()
+            raise
+        except PostgresError:
+            self._give_up_batch()
+            raise
+
+    def _apply(
+        self, batch: ChangeBatch, first: int, last: int, from_lsn: int, to: LogPosition
+    ) -> RowCounts:
+        """Return a batch; when it is overtaken, it is left unfinished."""
+        unfinished = self._state.unfinished_batch()
+        part = BatchPart(self._local, batch, first, last, is_begun=unfinished is not None)
+        with self._targets.locked(part.families) as locked, ExitStack() as stack:
+            tables = locked.relations
+            with self._session.read() as catalog:
+                if unfinished is None:
+                    roots = [root.oid for root, _family in part.families.values()]
+                    check_faults(catalog, self._subscription, roots)
+                for leaf in tables.values():
+                    self._check.check_history(catalog, leaf)
+            targets = {} if unfinished is None else unfinished.targets
+            if unfinished is not None:
+                take_over(self._session, unfinished.xid, targets)
+            done = written_leaves(self._session, tables, targets, self._check.application)
+            works = part.works(done, stack, locked.versions)
+            conflicts: Counter[ConflictType] = Counter()
+            for work in works:
+                conflicts.update(work.missing)
+            injection_point("apply.before-batch")
+            leaves = {relid for work in works for relid in work.outcome.changed_relids}
+            leaves |= part.truncated
+            if unfinished is None:
+                if not leaves and not part.truncations:
+                    self._finish_empty(to, conflicts)
+                    return RowCounts()
+                unfinished = self._begin_batch([tables[oid] for oid in leaves], from_lsn, to, part)
+            else:
+                # It is finished as such even if nothing seems to be left of it: Spark may have
+                # ended its write since its tables were looked at.  Others may have written, too.
+                undone = undone_leaves(self._session, tables, targets, self._check.application)
+                missing = (leaves & undone) | leaves.difference(targets)
+                unfinished = self._extend_batch(unfinished, [tables[oid] for oid in missing])
+            injection_point("apply.after-batch")
+            writer = self._targets.writer(locked, unfinished.xid)
+            for truncation in part.truncations:
+                self._truncate(writer, truncation, part.families, unfinished, done)
+            side_by_side(
+                [
+                    (work.lane, partial(self._write_table, writer, work, unfinished.targets))
+                    for work in works
+                ],
+                cancel_jobs,
+            )
+            injection_point("apply.after-tables")
+            self._finish_batch(writer, unfinished, to, conflicts)
+        return sum((work.outcome.row_counts for work in works), RowCounts())
+
+    @contextmanager
+    def planned(self, batch: ChangeBatch, first: int, last: int) -> Iterator[list[TableOutcome]]:
+        """Yield what `apply` would write now; nothing is locked, and nothing is written.
+
+        Raises:
+            ReplicationConflict: as `apply`.
+        """
+        unfinished = self._state.unfinished_batch()
+        is_begun = unfinished is not None
+        part = BatchPart(self._local, batch, first, last, is_begun=is_begun, is_trial=True)
+        targets = {} if unfinished is None else unfinished.targets
+        done = written_leaves(
+            self._session,
+            leaves_of_families(part.families),
+            targets,
+            self._check.application,
+        )
+        with ExitStack() as stack:
+            yield [work.outcome for work in part.works(done, stack)]
+
+    def count_sent(self, changes: RelationChanges, first: int, last: int) -> dict[str, int]:
+        """Return how many changes of each action (I, U, D) a relation has at some positions."""
+        return count_actions(self._session, changes, first, last)
+
+    def estimated_paths(
+        self, changes: RelationChanges, counts: Mapping[str, int], first: int, last: int
+    ) -> list[str]:
+        """Return how changes are probably written, if it cannot be known what rows they meet.
+
+        Args:
+            counts: as `count_sent` gives them.
+            first, last: the positions of the changes.
+        """
+        if not any(counts.values()):
+            return []
+        table = self._local.table(changes.relation)
+        change = LeafChange(counts.get("D", 0), counts.get("U", 0), counts.get("I", 0))
+        keeps_keys = table.isolated_positions(changes).isdisjoint(range(first, last + 1))
+        return [estimated_path(change, is_by_key=bool(table.target.key) and keeps_keys)]
+
+    def _begin_batch(
+        self, leaves: Sequence[Relation], from_lsn: int, to: LogPosition, part: BatchPart
+    ) -> ApplyBatch:
+        with self._state.writing() as catalog:
+            xid = begin_transaction(
+                catalog.connection, self._session.database_oid, self._session.cluster.backend
+            )
+            targets = self._targets.steps(catalog, leaves)
+            batch = ApplyBatch(
+                self._subscription.oid,
+                from_lsn,
+                to.lsn,
+                xid,
+                targets,
+                self._state.relid,
+                to.digest,
+            )
+            insert_apply_batch(catalog, batch)
+            for relid, filters in part.applied_filters().items():
+                note_applied_filters(catalog, self._subscription.oid, relid, filters)
+        return batch
+
+    def _give_up_batch(self) -> None:
+        """After an error: the tables of the batch can be written again, unless a part of it is."""
+        batch = self._state.unfinished_batch()
+        if batch is None:
+            return
+        with self._session.read() as catalog:
+            tables = load_relations(catalog, batch.targets)
+            is_own = backend_of(catalog.connection, batch.xid) == self._session.cluster.backend
+        if not is_own or written_leaves(
+            self._session, tables, batch.targets, self._check.application
+        ):
+            return
+        with self._state.writing() as catalog:
+            delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
+            abort_transaction(catalog.connection, batch.xid)
+
+    def _take_back_batch(self) -> None:
+        """After a conflict that others' changes have led to: what is written of the batch is
+        undone, so that what precedes the transaction that fails can be applied by itself."""
+        batch = self._state.unfinished_batch()
+        if batch is None:
+            return
+        begun = [(batch.xid, batch.targets)]
+        with self._state.writing() as catalog:
+            note_abandoned(catalog, self._subscription, self._state.relid, begun)
+        undo(self._session, begun)
+
+    def _extend_batch(self, batch: ApplyBatch, leaves: Sequence[Relation]) -> ApplyBatch:
+        """Steps for tables that have none in a batch, or need another one."""
+        if not leaves:
+            return batch
+        with self._state.writing() as catalog:
+            targets = {**batch.targets, **self._targets.steps(catalog, leaves)}
+            extended = replace(batch, targets=targets)
+            delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
+            insert_apply_batch(catalog, extended)
+        return extended
+
+    def _finish_batch(
+        self,
+        writer: TableWriter,
+        batch: ApplyBatch,
+        to: LogPosition,
+        conflicts: Mapping[ConflictType, int],
+    ) -> None:
+        """Enter the versions, the commit and the progress, all at once."""
+
+        def note_progress(catalog: Catalog, local_lsn: int) -> None:
+            delete_apply_batch(catalog, self._subscription.oid, self._state.relid)
+            advance_origin(catalog.connection, self._state.origin_name, to, local_lsn)
+            self._state.enter_conflicts(catalog, conflicts)
+            self._targets.note_written(catalog, writer, batch.targets)
+
+        injection_point("apply.before-progress")
+        writer.origin_lsn = to.lsn
+        commit(writer, note_progress)
+        injection_point("apply.after-progress")
+
+    def _finish_empty(self, to: LogPosition, conflicts: Mapping[ConflictType, int]) -> None:
+        """Note progress over changes that write nothing, and the conflicts among them."""
+        with self._state.writing() as catalog:
+            advance_origin(catalog.connection, self._state.origin_name, to, 0)
+            self._state.enter_conflicts(catalog, conflicts)
+
+    def _write_table(
+        self, writer: TableWriter, work: TableWork, targets: dict[int, tuple[int | None, int]]
+    ) -> None:
+        for number in work.outcome.changed_leaves:
+            self._targets.write_leaf(writer, work.outcome, number, targets)
+            injection_point("apply.after-first-table")
+
+    def _truncate(
+        self,
+        writer: TableWriter,
+        truncation: Truncation,
+        families: Families,
+        batch: ApplyBatch,
+        done: dict[int, int | None],
+    ) -> None:
+        """Empty the tables of a TRUNCATE; it is an entry of the log for each of them."""
+        detail: dict[str, object] = {
+            "cascade": truncation.cascade,
+            "restart_identity": truncation.restart_identity,
+        }
+        for name in truncation.relations:
+            root, family = families[name]
+            writer.truncations[root.oid] = detail
+            for leaf in leaves_of_root(root, family):
+                writer.truncations[leaf.oid] = detail
+                storage = leaf.storage
+                if storage is None or not storage.is_made or leaf.oid in done:
+                    continue
+                _version, step = batch.targets[leaf.oid]
+                before, engine = latest_version(storage.location), self._session.engine()
+                with writer.commit_to(
+                    leaf.oid,
+                    truncates=True,
+                    application=self._check.application(leaf.oid),
+                    step=step,
+                    may_be_nothing=True,
+                ) as note:
+                    spark.jobs.truncate(engine, storage.location, note)
+                if latest_version(storage.location) == before and spark.jobs.has_rows(
+                    engine, storage.location
+                ):
+                    raise commit_log.not_carried_out(leaf)

@@ -1,0 +1,92 @@
+"""The versions of a published table as Spark's jobs decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import chain, groupby
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.pg_wal import LogEntry
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.lake.table_read import numbered_as, relation_at
+from replctl.replication.conflict import DecodingFailure
+from replctl.replication.node import RemoteColumn, RemoteRelation
+from replctl.replication.published_relation import PublishedRelation
+from replctl.spark import ChangeSource, FeedVersion
+
+
+def change_source(published: PublishedRelation, versions: Sequence[FeedVersion]) -> ChangeSource:
+    """Return what is to be decoded of a published table: some of its versions, oldest first."""
+    relation, root = published.relation, published.published_as
+    key = relation.primary_key or next((i for i in relation.indexes if i.is_replica_identity), None)
+    names = tuple(column.name for column in relation.index_columns(key)) if key is not None else ()
+    by_name = {column.name: column.attnum for column in root.columns}
+    return ChangeSource(
+        relation.qualified_name,
+        numbered_as(root, relation, versions[-1].version, [v.version for v in versions]),
+        tuple(versions),
+        tuple(by_name[name] for name in names if name in by_name),
+        names,
+        published.columns,
+        published.filters,
+    )
+
+
+def feed_version(entry: LogEntry, position: int) -> FeedVersion:
+    """Return the version of a table that an entry of the log is."""
+    assert entry.version is not None
+    return FeedVersion(
+        entry.version,
+        position,
+        bool(entry.detail.get("changes_keys")),
+        bool(entry.detail.get("compared")),
+    )
+
+
+def pieces_by_type(
+    published: PublishedRelation, versions: Sequence[FeedVersion]
+) -> list[tuple[PublishedRelation, tuple[FeedVersion, ...]]]:
+    """Return the versions of a table, by the types that its columns had then."""
+    relation, found = published.relation, []
+    for types, group in groupby(versions, key=lambda v: relation_at(relation, v.version).columns):
+        own = tuple(group)
+        then = relation if types == relation.columns else relation_at(relation, own[0].version)
+        found.append((replace(published, relation=then), own))
+    return found
+
+
+def changed_types(relation: Relation, other: Relation) -> set[str]:
+    """Return the names of the columns that have different types."""
+    pairs = zip(relation.columns, other.columns, strict=True)
+    return {a.name for a, b in pairs if (a.type, a.typmod) != (b.type, b.typmod)}
+
+
+def with_texts(remote: RemoteRelation, names: Collection[str]) -> RemoteRelation:
+    """Return a relation whose columns of these names are sent as texts of different types."""
+    columns = tuple(
+        RemoteColumn(column.name, "text", -1) if column.name in names else column
+        for column in remote.columns
+    )
+    return replace(remote, columns=columns)
+
+
+def text_source(source: ChangeSource, root: Relation, names: Collection[str]) -> ChangeSource:
+    """Changes of a table, the columns of these names as texts.
+
+    Raises:
+        DecodingFailure: a row filter needs one of them.
+    """
+    attnums = {column.attnum for column in root.columns if column.name in names}
+    for row_filter in chain.from_iterable(source.filters.values()):
+        used = {node.attnum for node in nodes.walk(row_filter) if isinstance(node, nodes.Var)}
+        if used & attnums:
+            raise DecodingFailure(
+                FeatureNotSupported(
+                    f'a row filter of table "{source.name}" uses a column whose type was changed in'
+                    " the transaction that has changed the rows"
+                )
+            )
+    columns = tuple(c.as_text() if c.attnum in attnums else c for c in source.source.columns)
+    return replace(source, source=replace(source.source, columns=columns))

@@ -1,0 +1,224 @@
+"""The tables that a database publishes, and snapshots of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+from replctl.catalog.commit_digest import digest_at
+from replctl.catalog.pg_class import Relation, find_relation_oid, leaf_partitions, load_relations
+from replctl.catalog.pg_inherits import ancestors_of, descendants_of
+from replctl.catalog.pg_namespace import find_schema
+from replctl.catalog.pg_policy import is_row_security_active, policies_of
+from replctl.catalog.pg_publication import list_publications
+from replctl.catalog.pg_subscription import subscriptions_of_relation
+from replctl.catalog.pg_wal import broken_since, last_committed_version
+from replctl.catalog.session_value import session_value
+from replctl.catalog.transaction import Catalog, insert_lsn
+from replctl.errors import (
+    ConnectionFailure,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    UndefinedTable,
+)
+from replctl.expr import nodes, pg_node_tree
+from replctl.lake.column_fault import check_copyable
+from replctl.lake.delta_files import table_size
+from replctl.lake.file_access import check_readable
+from replctl.lake.past_snapshot import past_snapshot
+from replctl.lake.remote_relation import check_filters, relation_name, remote_table
+from replctl.lake.table_read import enter_foreign_versions, numbered_as
+from replctl.lake.table_write import recover
+from replctl.lake.version_chain import replaced
+from replctl.replication.node import RemoteRelation, Rows, Snapshot
+from replctl.replication.published_relation import PublicationSet, TableToCopy
+from replctl.session import Session
+from replctl.spark import CopySource, copied_sql
+
+
+class PublishedTables:
+    """The tables that a session's database publishes, and snapshots of their rows
+    (replication.node.PublishedTables)."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def missing_publications(self, names: Sequence[str]) -> list[str]:
+        """Return those of the publications that do not exist, in the order of `names`."""
+        with self._session.read() as catalog:
+            existing = {publication.name for publication in list_publications(catalog)}
+        return [name for name in names if name not in existing]
+
+    def publications_from_elsewhere(
+        self, names: Sequence[str], known: Collection[tuple[str, str]]
+    ) -> list[str]:
+        """Return those of the publications, by name, with tables that subscriptions write into, or
+        parts of which they do, or of which they are parts.
+
+        Args:
+            known: tables that do not matter.
+        """
+        with self._session.read() as catalog:
+            return sorted(
+                name
+                for name in names
+                if any(
+                    relation_name(table.relation) not in known
+                    and _is_written(catalog, table.relation)
+                    for table in PublicationSet.of_names(catalog, [name]).tables_to_copy()
+                )
+            )
+
+    def relations(self, names: Sequence[str]) -> list[RemoteRelation]:
+        """Return the relations of the publications.
+
+        Raises:
+            FeatureNotSupported: the publications list different columns of a table, or a row filter
+                cannot be evaluated exactly.
+        """
+        with self._session.read() as catalog:
+            tables = PublicationSet.of_names(catalog, names).tables_to_copy()
+        for table in tables:
+            check_filters(self._session, table.relation, table.filters)
+        return [remote_table(table) for table in tables]
+
+    def snapshot(self, schema_name: str, name: str) -> Snapshot:
+        """Fix the LSN and the version of each leaf of a relation, in one transaction of the
+        catalog."""
+        relation = self._relation(schema_name, name)
+        with self._session.read() as catalog:
+            leaves = leaf_partitions(catalog, relation)
+        oids = [leaf.oid for leaf in leaves]
+        recover(self._session, oids)
+        enter_foreign_versions(self._session, oids)
+        with self._session.read() as catalog:
+            versions = {str(oid): last_committed_version(catalog, oid) for oid in oids}
+            lsn = insert_lsn(catalog.connection)
+            return Snapshot(lsn, {"versions": versions}, digest_at(catalog.connection, lsn))
+
+    def copy(
+        self, publications: Sequence[str], schema_name: str, name: str, snapshot: Snapshot
+    ) -> tuple[RemoteRelation, Rows]:
+        """Return the rows to copy: any row filter of the publications lets them pass; `publish`
+        does not matter.
+
+        Raises:
+            UndefinedTable: the relation is not published, or gone.
+            ObjectNotInPrerequisiteState: it was replaced since the snapshot (55000).
+        """
+        enter_foreign_versions(self._session, [int(oid) for oid in snapshot.state["versions"]])
+        with self._session.read() as current:
+            catalog = current.as_of(snapshot.lsn)
+            table = _find_table(PublicationSet.of_names(catalog, publications), schema_name, name)
+            privileges = self._session.privileges(current)
+            try:
+                privileges.check_schema(table.relation.schema_oid, schema_name, "U")
+                privileges.check_relation(table.relation, "r", table.columns)
+                policies = self._policies(current, table.relation)
+                leaves = leaf_partitions(catalog, table.relation)
+                oids = [leaf.oid for leaf in leaves]
+                check_readable(current, load_relations(current, oids).values())
+            except (InsufficientPrivilege, FeatureNotSupported) as error:
+                raise ConnectionFailure(
+                    "could not start initial contents copy for table"
+                    f' "{schema_name}.{name}": ERROR:  {error.message}'
+                ) from error
+            broken = broken_since(current, [leaf.oid for leaf in leaves], snapshot.lsn)
+            if broken:
+                raise replaced(next(leaf for leaf in leaves if leaf.oid in broken))
+        check_filters(self._session, table.relation, table.filters)
+        versions = {int(oid): version for oid, version in snapshot.state["versions"].items()}
+        for leaf in leaves:
+            check_copyable(self._session, table, leaf, versions.get(leaf.oid))
+        sources = [
+            CopySource(
+                numbered_as(table.relation, leaf, versions[leaf.oid]),
+                table.columns,
+                table.filters,
+                policies,
+            )
+            for leaf in leaves
+            if versions.get(leaf.oid) is not None  # else it had no table, and so no rows, then
+        ]
+        remote = remote_table(table)
+        return remote, Rows(copied_sql(sources) if sources else _no_rows(table))
+
+    def _policies(self, catalog: Catalog, relation: Relation) -> tuple[nodes.Expr, ...]:
+        """Return the conditions that policies put on the rows that a copy reads.
+
+        Raises:
+            InsufficientPrivilege: there are some, and row_security is off.
+            FeatureNotSupported: one of them reads tables.
+        """
+        privileges = self._session.privileges(catalog)
+        now = load_relations(catalog, [relation.oid]).get(relation.oid, relation)
+        setting = self._session.setting("row_security")
+        if not is_row_security_active(privileges, now, setting):
+            return ()
+        policies = [p for p in policies_of(catalog, now.oid) if p.concerns("r", privileges)]
+        for policy in policies:
+            if policy.reads_other_tables:
+                raise FeatureNotSupported(
+                    f'policy "{policy.name}" for table "{now.name}" has a subquery, which is not'
+                    " supported in an initial copy"
+                )
+        context = self._session.function_context(catalog)
+        tests = {
+            is_permissive: [
+                nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))
+                for policy in policies
+                if policy.is_permissive == is_permissive and policy.using is not None
+            ]
+            for is_permissive in (True, False)
+        }
+        if not tests[True]:
+            return (nodes.Const("bool", "f"),)
+        return (nodes.BoolExpr("or", tuple(tests[True])), *tests[False])
+
+    def past_snapshot(self, schema_name: str, name: str, lsn: int) -> Snapshot:
+        """Return the version of each leaf of a relation that an LSN has.
+
+        Raises:
+            UndefinedTable: there was no such relation.
+        """
+        return past_snapshot(self._session, schema_name, name, lsn)
+
+    def relation_size(self, schema_name: str, name: str) -> int:
+        """Return bytes of the files that a relation's rows are in now."""
+        relation = self._relation(schema_name, name)
+        with self._session.read() as catalog:
+            leaves = leaf_partitions(catalog, relation)
+        return sum(table_size(leaf.storage.location) for leaf in leaves if leaf.storage is not None)
+
+    def _relation(self, schema_name: str, name: str) -> Relation:
+        with self._session.read() as catalog:
+            schema_oid = find_schema(catalog, schema_name)
+            oid = None if schema_oid is None else find_relation_oid(catalog, name, schema_oid)
+            relation = None if oid is None else load_relations(catalog, [oid])[oid]
+        if relation is None:
+            raise UndefinedTable(f'relation "{schema_name}.{name}" does not exist on the publisher')
+        return relation
+
+
+def _is_written(catalog: Catalog, relation: Relation) -> bool:
+    """Return whether a subscription writes into a table, or into its partitions or what it is one
+    of."""
+    family = {*ancestors_of(catalog, relation.oid), *descendants_of(catalog, relation.oid)}
+    return any(subscriptions_of_relation(catalog, relid) for relid in family | {relation.oid})
+
+
+def _find_table(publication_set: PublicationSet, schema_name: str, name: str) -> TableToCopy:
+    for table in publication_set.tables_to_copy():
+        if (table.relation.schema, table.relation.name) == (schema_name, name):
+            return table
+    raise UndefinedTable(
+        f'could not fetch table info for table "{schema_name}.{name}" from publisher: table not'
+        " found"
+    )
+
+
+def _no_rows(table: TableToCopy) -> str:
+    """Return a copy of a table that nobody has written yet."""
+    source = replace(numbered_as(table.relation, table.relation), location=None)
+    return copied_sql([CopySource(source, table.columns, table.filters)])

@@ -1,0 +1,220 @@
+"""The log of a database of a cluster as far as subscribers read it: its end, its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from replctl.catalog.commit_digest import LogPosition, digest_at, is_in_log
+from replctl.catalog.pg_class import relation_names
+from replctl.catalog.pg_control import read_control
+from replctl.catalog.pg_inherits import ancestors_of
+from replctl.catalog.pg_replication_slots import (
+    advance_slot,
+    alter_slot,
+    check_database,
+    delete_slot,
+    find_slot,
+    get_slot,
+    note_publications,
+)
+from replctl.catalog.slot_limits import check_decoding_requirements, create_slot_at_end
+from replctl.catalog.slotsync import (
+    check_alterable,
+    check_creatable,
+    check_droppable,
+    check_not_synced,
+)
+from replctl.catalog.standby_slots import sendable_lsn
+from replctl.catalog.transaction import insert_lsn
+from replctl.catalog.wal_availability import check_not_invalidated
+from replctl.catalog.worker import (
+    Walsender,
+    check_inactive,
+    claim_walsender,
+    dismiss_walsender,
+    release_walsender,
+    report_walsender,
+)
+from replctl.lake.retention import check_slot, slot_retention
+from replctl.lake.table_read import enter_foreign_versions
+from replctl.replication.node import TableRetention
+from replctl.session import Session
+from replctl.types.guc import clean_ascii
+
+
+class PublisherSlots:
+    """The log that a session's database publishes from, and its slots (replication.node.Slots)."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def current_lsn(self, needed: Collection[tuple[str, str]] = ()) -> int:
+        """Return the end of the log; what foreign writers have committed is entered first, without
+        Spark.
+
+        Raises:
+            PostgresError: one of the tables that are needed cannot be read.
+        """
+        broken = enter_foreign_versions(self._session)
+        if broken and needed:
+            with self._session.read() as catalog:
+                families = {oid: {oid, *ancestors_of(catalog, oid)} for oid in broken}
+                names = relation_names(catalog, set().union(*families.values()))
+            for oid, error in broken.items():
+                if any(names.get(member) in needed for member in families[oid]):
+                    raise error
+        with self._session.cluster.begin(write=False) as connection:
+            return insert_lsn(connection)
+
+    def digest_at(self, lsn: int) -> str | None:
+        """Return the digest of the newest commit at or before an LSN (catalog/commit_digest.py)."""
+        with self._session.cluster.begin(write=False) as connection:
+            return digest_at(connection, lsn)
+
+    def has_position(self, position: LogPosition) -> bool:
+        """Return whether a position that a subscription remembers is one of the log."""
+        with self._session.cluster.begin(write=False) as connection:
+            return is_in_log(connection, position)
+
+    def applied_lsn(self, slot_name: str) -> int | None:
+        """Return how far the subscription of a slot has said to be; 0, if it has not; None, if
+        there is no slot.
+
+        Raises:
+            SlotInvalidated: it was invalidated (55000).
+        """
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+        if slot is None:
+            return None
+        check_not_invalidated(slot, has_subscription=True)
+        return slot.applied_lsn
+
+    def sendable_lsn(self, slot_name: str, needed: Collection[tuple[str, str]] = ()) -> int:
+        """Return the end of the log, or by a failover slot what the standbys that
+        synchronized_standby_slots names have of it; a WARNING, if one does not follow."""
+        end = self.current_lsn(needed)
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+            if slot is None or not slot.failover or read_control(connection).is_in_recovery:
+                return end
+            names = self._session.setting("synchronized_standby_slots")
+            position, waiting = sendable_lsn(self._session.cluster, connection, names, end)
+        if waiting is not None:
+            self._session.notice(
+                waiting.message, severity="WARNING", detail=waiting.detail, hint=waiting.hint
+            )
+        return position
+
+    def create(
+        self, name: str, *, two_phase: bool, failover: bool, publications: Sequence[str]
+    ) -> int:
+        """Make a slot at the end of the log, for who subscribes to some publications, in the place
+        of one that was invalidated.
+
+        Raises:
+            DuplicateObject: there is a slot of that name (42710).
+            FeatureNotSupported: a standby is to make a failover slot.
+            ObjectNotInPrerequisiteState, ConfigurationLimitExceeded: wal_level or
+                max_replication_slots is too low for one more.
+        """
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_creatable(connection, failover=failover)
+            former = find_slot(connection, name)
+            if former is not None and former.invalidation_reason is not None:
+                delete_slot(connection, name)
+            slot = create_slot_at_end(
+                connection,
+                self._session.setting,
+                name,
+                "pgoutput",
+                self._session.database_oid,
+                two_phase=two_phase,
+                failover=failover,
+            )
+            note_publications(connection, name, publications)
+        return slot.confirmed_flush_lsn
+
+    def alter(
+        self, name: str, *, failover: bool | None = None, two_phase: bool | None = None
+    ) -> None:
+        """Change properties of a slot; None leaves one as it is.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+            ObjectNotInPrerequisiteState, FeatureNotSupported: it is a standby's.
+        """
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_alterable(connection, get_slot(connection, name), failover=bool(failover))
+            alter_slot(connection, name, failover=failover, two_phase=two_phase)
+
+    def drop(self, name: str) -> None:
+        """Drop a slot.
+
+        Raises:
+            UndefinedObject: there is none of that name (42704).
+            ObjectInUse: a process reads it, or stands by (55006).
+            ObjectNotInPrerequisiteState: a standby has it from its primary.
+        """
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            check_inactive(self._session.cluster, connection, name)
+            check_droppable(connection, get_slot(connection, name))
+            delete_slot(connection, name)
+
+    def start_replication(
+        self, slot_name: str, client: str, application_name: str, publications: Sequence[str]
+    ) -> None:
+        """Hold a slot, for the subscription that `client` names, to some publications.
+
+        Raises:
+            ObjectInUse: another process does (55006).
+            TooManyConnections: max_wal_senders others hold slots (53300).
+        """
+        role = self._session.role_oid
+        name = clean_ascii(application_name)
+        sender = Walsender(slot_name, client, name, role)
+        maximum = int(self._session.setting("max_wal_senders"))
+        claim_walsender(self._session.cluster, sender, maximum=maximum)
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            note_publications(connection, slot_name, publications)
+
+    def report_end(self, slot_name: str) -> None:
+        """The subscription that holds a slot is at the end of the log."""
+        report_walsender(self._session.cluster, slot_name)
+
+    def end_replication(self, slot_name: str, *, stays: bool) -> None:
+        """Let go of a slot; who stays is still seen at it, and gives way to others."""
+        release_walsender(self._session.cluster, slot_name, stays=stays)
+
+    def dismiss(self, slot_name: str, client: str) -> None:
+        """Nobody reads a slot for the subscription that `client` names any more."""
+        dismiss_walsender(self._session.cluster, slot_name, client)
+
+    def position(self, name: str) -> int:
+        """Return the LSN that a slot has confirmed.
+
+        Raises:
+            UndefinedObject: there is no such slot (42704).
+            ObjectInUse: it belongs to another database.
+            ObjectNotInPrerequisiteState: wal_level is too low, the slot was invalidated, or a
+                standby has it from its primary.
+        """
+        check_decoding_requirements(self._session.setting)
+        with self._session.cluster.begin(write=False) as connection:
+            slot = get_slot(connection, name)
+            check_database(slot, self._session.database_oid)
+            check_not_synced(connection, slot)
+        check_not_invalidated(check_slot(self._session, slot), has_subscription=True)
+        return slot.confirmed_flush_lsn
+
+    def retention(self, slot_name: str) -> list[TableRetention]:
+        """Return what the owners of adopted tables do to what a slot needs, as far as the log has
+        it."""
+        with self._session.cluster.begin(write=False) as connection:
+            slot = find_slot(connection, slot_name)
+        return [] if slot is None else slot_retention(self._session, slot)
+
+    def advance(self, name: str, lsn: int) -> None:
+        """Confirm changes up to `lsn`."""
+        with self._session.cluster.begin(write=True, in_recovery=True) as connection:
+            advance_slot(connection, name, lsn, is_applied=True)

@@ -1,0 +1,78 @@
+"""Relations as a subscriber sees them, and the filters that decide their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replctl.catalog.pg_class import Relation
+from replctl.catalog.ruleutils import get_expr
+from replctl.errors import FeatureNotSupported
+from replctl.expr import nodes
+from replctl.replication.node import RemoteColumn, RemoteRelation
+from replctl.replication.published_relation import PublishedRelation, TableToCopy, applied_filters
+from replctl.replication.replica_identity import identity_columns
+from replctl.replication.update_transformation import Action
+from replctl.session import Session
+from replctl.spark import SentColumn, untranslatable
+
+
+def remote_relation(relation: Relation, attnums: Sequence[int]) -> RemoteRelation:
+    """Return a relation as a subscriber sees it, with the columns that are published."""
+    columns = tuple(
+        RemoteColumn(column.name, column.type, column.typmod)
+        for column in relation.columns
+        if column.attnum in attnums
+    )
+    identity = identity_columns(relation)
+    names = (
+        None if identity is None else tuple(relation.column_at(attnum).name for attnum in identity)
+    )
+    return RemoteRelation(relation.schema, relation.name, columns, names)
+
+
+def remote_table(table: TableToCopy) -> RemoteRelation:
+    """Return a relation as it is copied, and what is published of its changes."""
+    return replace(
+        remote_relation(table.relation, table.columns),
+        filters=applied_filters(table.relation, [table.filters]),
+        actions=frozenset(action.value for action in table.actions),
+    )
+
+
+def remote_changes(published: PublishedRelation) -> RemoteRelation:
+    """Return a relation as its changes are sent; rows come by INSERT and UPDATE."""
+    added = [
+        filters
+        for action, filters in published.filters.items()
+        if action in (Action.INSERT, Action.UPDATE)
+    ]
+    return replace(
+        remote_relation(published.published_as, published.columns),
+        filters=applied_filters(published.published_as, added),
+        actions=frozenset(action.value for action in published.actions),
+    )
+
+
+def sent_columns(remote: RemoteRelation) -> tuple[SentColumn, ...]:
+    """Return the columns of a relation for Spark's jobs."""
+    return tuple(SentColumn(column.name, column.type, column.typmod) for column in remote.columns)
+
+
+def relation_name(relation: Relation) -> tuple[str, str]:
+    """Return schema and name."""
+    return (relation.schema, relation.name)
+
+
+def check_filters(session: Session, relation: Relation, filters: Sequence[nodes.Expr]) -> None:
+    """Refuse what cannot be evaluated exactly before a row is read."""
+    for row_filter in filters:
+        problem = untranslatable(row_filter)
+        if problem is not None:
+            with session.read() as catalog:
+                text = get_expr(session.environment(catalog), relation, row_filter)
+            raise FeatureNotSupported(
+                f"{text} is not supported in a replctl row filter",
+                detail=f"{problem[0].upper()}{problem[1:]}. It is a row filter of table"
+                f' "{relation.qualified_name}".',
+            )

@@ -1,0 +1,212 @@
+"""How far a subscription is: its tables, their states, its progress, its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from replctl.catalog.apply_batch import ApplyBatch, get_apply_batch
+from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.pg_class import relation_names
+from replctl.catalog.pg_replication_slots import (
+    advance_origin,
+    drop_origin,
+    origin_position,
+    origin_progress,
+)
+from replctl.catalog.pg_stat_subscription_stats import count_conflicts, count_error
+from replctl.catalog.pg_subscription import (
+    RelState,
+    Subscription,
+    SubscriptionRelation,
+    get_subscription,
+    subscription_relations,
+    update_subscription,
+    update_subscription_relation,
+)
+from replctl.catalog.transaction import Catalog
+from replctl.errors import Notice
+from replctl.lake.abandoned_write import note_abandoned, undo
+from replctl.lake.target_check import TargetCheck
+from replctl.lake.waiting import when_free
+from replctl.lsn import INVALID_LSN
+from replctl.replication.conflict import ConflictType
+from replctl.session import Session
+
+
+class SubscriberState:
+    """The state of one subscription in the catalog of a session's database
+    (replication.node.SubscriberState).
+
+    Args:
+        table: the table whose synchronization it is for; None: the tables that are ready.
+
+    Attributes:
+        check: the check that its tables are as it has left them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        subscription: Subscription,
+        table: SubscriptionRelation | None = None,
+    ) -> None:
+        self.session = session
+        self.subscription = subscription
+        self.table = table
+        self.check = TargetCheck(session, subscription)
+
+    def of_table(self, relation: SubscriptionRelation) -> SubscriberState:
+        """Return the same subscription's, for the synchronization of one table."""
+        return SubscriberState(self.session, self.subscription, relation)
+
+    @property
+    def origin_name(self) -> str:
+        """The name of the replication origin that holds its progress."""
+        if self.table is None:
+            return self.subscription.origin_name
+        return self.subscription.table_origin_name(self.table.relid)
+
+    @property
+    def synchronization_id(self) -> int:
+        """The number by which the publisher tells subscribers apart."""
+        return self.session.cluster.system_identifier
+
+    @property
+    def max_batch_changes(self) -> int:
+        """How many changes it takes at once, about; 0: as many as there are."""
+        return int(self.session.setting("replctl.max_batch_changes"))
+
+    @property
+    def max_parallel_tables(self) -> int:
+        """How many tables it writes side by side."""
+        return int(self.session.setting("max_parallel_apply_workers_per_subscription"))
+
+    @property
+    def relid(self) -> int:
+        """The OID of the table that is synchronized; 0: none."""
+        return 0 if self.table is None else self.table.relid
+
+    @contextmanager
+    def writing(self) -> Iterator[Catalog]:
+        """Yield the catalog's state tables, which are no definitions."""
+        with self.session.cluster.write(self.session.database_oid) as catalog:
+            yield catalog
+
+    def starts(self) -> dict[tuple[str, str], int]:
+        """Return the tables whose changes it takes, by (schema, name), each with the LSN after
+        which they count."""
+        return {
+            name: relation.lsn or 0
+            for name, relation in self.relations().items()
+            if (self.table is None and relation.state is RelState.READY)
+            or relation.relid == self.relid
+        }
+
+    def relations(self) -> dict[tuple[str, str], SubscriptionRelation]:
+        """Return the tables of the subscription by (schema, name); tables that were dropped are
+        left out."""
+        with self.session.read() as catalog:
+            states = subscription_relations(catalog, self.subscription.oid)
+            names = relation_names(catalog, [state.relid for state in states])
+        return {names[state.relid]: state for state in states if state.relid in names}
+
+    def put_state(self, relation: SubscriptionRelation) -> None:
+        """Note a table's new state; one that is ready has no progress of its own any more."""
+        with self.writing() as catalog:
+            update_subscription_relation(catalog, relation)
+            if relation.state is RelState.READY:
+                drop_origin(catalog.connection, self.of_table(relation).origin_name)
+
+    def progress(self) -> int:
+        """Return the LSN of the publisher up to which changes are in."""
+        with self.session.cluster.begin(write=False) as connection:
+            return origin_progress(connection, self.origin_name) or 0
+
+    def position(self) -> LogPosition:
+        """As `progress`, with the digest of the publisher's commit there."""
+        with self.session.cluster.begin(write=False) as connection:
+            known = origin_position(connection, self.origin_name)
+        return LogPosition(INVALID_LSN) if known is None else known
+
+    def advance(self, to: LogPosition) -> None:
+        """Note progress over changes that write nothing."""
+        with self.writing() as catalog:
+            advance_origin(catalog.connection, self.origin_name, to, 0)
+
+    def restart(self, position: LogPosition) -> None:
+        """Go on from a position of another log: what a batch of the former one has written in part
+        is undone."""
+        with self.writing() as catalog:
+            batch = get_apply_batch(catalog, self.subscription.oid, self.relid)
+            begun = [] if batch is None else [(batch.xid, batch.targets)]
+            note_abandoned(catalog, self.subscription, self.relid, begun)
+            advance_origin(catalog.connection, self.origin_name, position, 0)
+        undo(self.session, begun)
+
+    def check_targets(self) -> None:
+        """Check that what was applied is still there, as TargetCheck.check_targets."""
+        self.check.check_targets(None if self.table is None else self.table.relid)
+
+    def unfinished_batch(self) -> ApplyBatch | None:
+        """Return the batch that a crash has left half written."""
+        with self.session.read() as catalog:
+            return get_apply_batch(catalog, self.subscription.oid, self.relid)
+
+    def note_error(self, kind: str, *, disable: bool) -> None:
+        """Count an error (kind: apply or sync), and disable the subscription if asked."""
+
+        def note(catalog: Catalog) -> None:
+            count_error(catalog, self.subscription.oid, kind)
+            if disable:
+                self._change(catalog, enabled=False)
+
+        self._define(note)
+
+    def count_conflicts(self, counts: Mapping[ConflictType, int]) -> None:
+        """Count conflicts that have stopped a transaction."""
+        with self.writing() as catalog:
+            self.enter_conflicts(catalog, counts)
+
+    def enter_conflicts(self, catalog: Catalog, counts: Mapping[ConflictType, int]) -> None:
+        """Count conflicts, within a transaction of the catalog."""
+        by_name = {kind.value: count for kind, count in counts.items()}
+        count_conflicts(catalog, self.subscription.oid, by_name)
+
+    def enable_two_phase(self) -> None:
+        """Two-phase commit is not pending any more."""
+        self._define(lambda catalog: self._change(catalog, two_phase_state="e"))
+
+    def clear_skip(self, skipped: LogPosition | None) -> None:
+        """The transaction that ALTER SUBSCRIPTION ... SKIP named has been skipped; or another one
+        was the next."""
+
+        def clear(catalog: Catalog) -> None:
+            self._change(catalog, skip_lsn=0)
+            if skipped is not None:
+                advance_origin(catalog.connection, self.origin_name, skipped, 0)
+
+        self._define(clear)
+
+    def _define(self, change: Callable[[Catalog], None]) -> None:
+        """Change definitions, after a block that is changing the subscription."""
+
+        def attempt() -> None:
+            with self.session.write() as catalog:
+                change(catalog)
+
+        when_free(self.session, attempt)
+
+    def _change(self, catalog: Catalog, **fields: object) -> None:
+        """Change the subscription, if it is still there."""
+        current = get_subscription(catalog, self.subscription.oid)
+        if current is not None:
+            update_subscription(catalog, replace(current, **fields))  # type: ignore[arg-type]
+
+    def report(self, notice: Notice) -> None:
+        """A line for whoever runs the subscription, and for the cluster's log."""
+        worker = "apply" if self.table is None else "tablesync"
+        backend_type = f"logical replication {worker} worker"
+        self.session.cluster.log.report_error(notice, backend_type=backend_type)
+        self.session.on_notice(notice)

@@ -1,0 +1,362 @@
+"""Initial copies and reconciles of a subscription's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import cast
+
+from replctl import spark
+from replctl.catalog.apply_batch import get_apply_batch
+from replctl.catalog.commit_digest import LogPosition
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_replication_slots import create_origin, drop_origin
+from replctl.catalog.pg_subscription import (
+    CopySnapshot,
+    RelState,
+    SubscriptionRelation,
+    clear_fault,
+    subscription_relations,
+    update_subscription_relation,
+)
+from replctl.catalog.pg_wal import acknowledge_changes
+from replctl.catalog.table_copy import CopyMethod, Deletion
+from replctl.catalog.transaction import Catalog, abort_transaction, begin_transaction
+from replctl.injection_point import injection_point
+from replctl.lake.abandoned_write import note_abandoned, undo
+from replctl.lake.leftovers import take_over
+from replctl.lake.partition import partition_tree
+from replctl.lake.reconciliation import Reconciliation
+from replctl.lake.repeat import repeated
+from replctl.lake.replicated_table import ReplicatedTable, undone_leaves, written_leaves
+from replctl.lake.resync import begin_again, check_loss, check_ownership, objection
+from replctl.lake.row_owner import check_deletion, copied_member, row_ownership, undecided
+from replctl.lake.subscriber_state import SubscriberState
+from replctl.lake.table_read import enter_foreign_versions
+from replctl.lake.table_write import TableWriter, commit
+from replctl.lake.target_relations import leaves_of_root
+from replctl.lake.target_write import TargetWrite
+from replctl.lake.unfinished_batch import leave_batch
+from replctl.lake.verified_table import PinnedTarget, compared, pinned_target
+from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.node import RemoteRelation, RowCounts, Rows, Snapshot
+from replctl.replication.reconcile_rules import deletion_of, owned_conditions
+from replctl.spark import Comparison, Mending
+
+
+class TargetCopy:
+    """Copies of published tables into those of one subscription (replication.node.Copies)."""
+
+    def __init__(self, state: SubscriberState) -> None:
+        self._state = state
+        self._session = state.session
+        self._subscription = state.subscription
+        self._check = state.check
+        self._targets = TargetWrite(state)
+        self._local = self._targets.local
+
+    def begin(self, relation: SubscriptionRelation, snapshot: Snapshot) -> SubscriptionRelation:
+        """Note what a copy reads, and the versions of the tables that it writes: state d."""
+        with self._state.writing() as catalog:
+            loaded = load_relations(catalog, [relation.relid])[relation.relid]
+            leaves = leaves_of_root(loaded, partition_tree(catalog, loaded))
+            self._check.enter(catalog, leaves, is_replaced=relation.method is CopyMethod.REPLACE)
+            for leaf in leaves:
+                if relation.method is CopyMethod.APPEND:
+                    self._check.check_history(catalog, leaf)
+            xid = begin_transaction(
+                catalog.connection, self._session.database_oid, self._session.cluster.backend
+            )
+            begun = replace(
+                self._current(catalog, relation),
+                state=RelState.DATASYNC,
+                snapshot=CopySnapshot(
+                    snapshot.lsn,
+                    snapshot.state,
+                    xid,
+                    self._targets.steps(catalog, leaves),
+                    snapshot.digest,
+                ),
+            )
+            update_subscription_relation(catalog, begun)
+        injection_point("tablesync.after-snapshot")
+        return begun
+
+    def write(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
+        """Write the rows of a copy, with defaults, in addition to those that are there, in their
+        place, or where these differ, and count them; what a crash has left is completed.  State f.
+
+        Raises:
+            PostgresError: the rows do not fit the table, or cannot be read or written.
+        """
+        assert relation.snapshot is not None
+        with ExitStack() as stack:
+            known = Reconciliation(self._session, stack, relation.snapshot.xid)
+            return repeated(lambda: self._write(relation, remote, rows, known))
+
+    def _write(
+        self,
+        relation: SubscriptionRelation,
+        remote: RemoteRelation,
+        rows: Rows,
+        known: Reconciliation,
+    ) -> RowCounts:
+        """Return a copy; when it is overtaken, a part of it may be written.
+
+        Args:
+            known: what a reconcile has found before it was overtaken.
+        """
+        copied = relation.snapshot
+        assert copied is not None
+        families = self._local.families([(remote.schema, remote.name)])
+        root, family = families[remote.schema, remote.name]
+        is_replaced = relation.method is CopyMethod.REPLACE
+        with (
+            self._targets.locked(families, is_replaced=is_replaced) as locked,
+            ExitStack() as stack,
+        ):
+            tables = locked.relations
+            take_over(self._session, copied.xid, tables)
+            copied = self._renewed_copy(relation, copied, tables)
+            done = written_leaves(self._session, tables, copied.targets, self._check.application)
+            writer = self._targets.writer(locked, copied.xid)
+            table = ReplicatedTable(
+                self._session,
+                root,
+                family,
+                remote,
+                self._local.writer_of(root),
+                done,
+                is_replaced=is_replaced,
+                versions=locked.versions if relation.method.compares else {},
+            )
+            self._local.check_copy(root)
+            deletion = None
+            if relation.method.compares:
+                table.denied_actions = self._local.denied_actions(root, family)
+                deletion, mending = self._mending(relation, table, lambda: rows)
+                difference = known.difference(table, rows, mending, tables, locked.versions)
+                if relation.method is CopyMethod.RESYNC and not done:
+                    check_loss(self._session, self._subscription, table, difference)
+                compared = table.reconciled(difference)
+            else:
+                compared = table.copied(rows)
+            try:
+                outcome = stack.enter_context(compared)
+            except ReplicationConflict as conflict:
+                raise conflict.error from conflict
+            injection_point("tablesync.before-write")
+            for number in outcome.changed_leaves:
+                self._targets.write_leaf(writer, outcome, number, copied.targets)
+                injection_point("tablesync.after-copy")
+            injection_point("tablesync.before-finishedcopy")
+            writer.origin_lsn = copied.lsn
+            self._finish_copy(writer, relation, copied, remote, deletion)
+        injection_point("tablesync.after-finishedcopy")
+        return outcome.row_counts
+
+    def check_reconcile(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Callable[[], Rows]
+    ) -> None:
+        """Check that it is known which rows a reconcile of a table may delete.
+
+        Args:
+            relation: the table, with what the statement says.
+            remote: the published table.
+            rows: finds its rows, if they have to be compared to say how many would be deleted.
+
+        Raises:
+            ObjectNotInPrerequisiteState: the statement has to say which rows are deleted (55000).
+        """
+        table = self._local.table(remote)
+        leaves = leaves_of_root(table.relation, table.family)
+        enter_foreign_versions(self._session, [leaf.oid for leaf in leaves])
+        self._mending(relation, table, rows)
+
+    def _mending(
+        self, relation: SubscriptionRelation, table: ReplicatedTable, rows: Callable[[], Rows]
+    ) -> tuple[Deletion, Mending]:
+        """Return which rows a reconcile deletes, and what else it may do."""
+        root, remote = table.relation, table.remote
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog, self._subscription, relation, remote, root, table.family
+            )
+        if relation.method is CopyMethod.RESYNC:
+            check_ownership(self._subscription, root, ownership)
+        check_deletion(self._subscription, root, ownership, relation.deletion)
+        deletion = deletion_of(ownership, relation.deletion)
+        if deletion is None:
+            counts = table.count_unpublished(rows(), ownership.scope)
+            raise undecided(self._subscription, root, ownership, counts)
+        return deletion, Mending("U" in remote.actions, owned_conditions(ownership, deletion))
+
+    def _renewed_copy(
+        self, relation: SubscriptionRelation, copied: CopySnapshot, tables: dict[int, Relation]
+    ) -> CopySnapshot:
+        """Return the copy, with new steps for tables in which it was undone."""
+        undone = undone_leaves(self._session, tables, copied.targets, self._check.application)
+        if not undone:
+            return copied
+        with self._state.writing() as catalog:
+            targets = self._targets.steps(catalog, [tables[oid] for oid in undone])
+            renewed = replace(copied, targets={**copied.targets, **targets})
+            update_subscription_relation(catalog, replace(relation, snapshot=renewed))
+        return renewed
+
+    def _finish_copy(
+        self,
+        writer: TableWriter,
+        relation: SubscriptionRelation,
+        copied: CopySnapshot,
+        remote: RemoteRelation,
+        deletion: Deletion | None,
+    ) -> None:
+        """State f, with the place in the log of what was copied, and progress of the table's
+        own."""
+        finished = replace(
+            relation,
+            state=RelState.FINISHEDCOPY,
+            lsn=copied.lsn,
+            digest=copied.digest,
+            snapshot=None,
+        )
+
+        def note_state(catalog: Catalog, local_lsn: int) -> None:
+            name = self._state.of_table(relation).origin_name
+            member = copied_member(finished, remote, deletion, local_lsn)
+            update_subscription_relation(catalog, member)
+            clear_fault(catalog.connection, self._subscription.oid, relation.relid)
+            self._targets.note_written(catalog, writer, copied.targets)
+            if relation.method is not CopyMethod.APPEND:
+                origins = (self._subscription.origin_name, name)
+                acknowledge_changes(catalog, set(writer.relations), origins, copied.lsn)
+            drop_origin(catalog.connection, name)  # of a synchronization that was not finished
+            create_origin(catalog.connection, name, LogPosition(copied.lsn, copied.digest))
+
+        commit(writer, note_state)
+
+    def planned(
+        self, relation: SubscriptionRelation, remote: RemoteRelation, rows: Rows
+    ) -> RowCounts:
+        """Return how many rows a copy would write; nothing is written, and only a reconcile looks
+        at them.
+
+        Raises:
+            PostgresError: there is no table for them, or it may not be written.
+        """
+        table = self._local.table(remote)
+        table.is_trial = True
+        self._local.check_copy(table.relation)
+        if not relation.method.compares:
+            return RowCounts(spark.jobs.count_rows(self._session.engine(), cast("str", rows)))
+        table.denied_actions = self._local.denied_actions(table.relation, table.family)
+        _deletion, mending = self._mending(relation, table, lambda: rows)
+        engine = self._session.engine()
+        query = cast("str", rows)
+        try:
+            with (
+                spark.jobs.difference(
+                    engine, table.target, table.sent, query, mending
+                ) as difference,
+                table.reconciled(difference) as outcome,
+            ):
+                return outcome.row_counts
+        except ReplicationConflict as conflict:
+            raise conflict.error from conflict
+
+    def pinned(self, name: tuple[str, str]) -> PinnedTarget:
+        """Return a table as a comparison with its publisher reads it, by (schema, name).
+
+        Raises:
+            PostgresError: it is not synchronized yet, or cannot be read.
+        """
+        return pinned_target(self._local, self._subscription, name)
+
+    def compare(
+        self, pinned: PinnedTarget, remote: RemoteRelation, rows: Rows, limit: int
+    ) -> Comparison:
+        """Compare the published rows of a table with its own; nothing is written.
+
+        Args:
+            limit: how many rows of each kind are named.
+
+        Raises:
+            PostgresError: they cannot be compared.
+        """
+        members = self._state.relations()
+        with self._session.read() as catalog:
+            ownership = row_ownership(
+                catalog,
+                self._subscription,
+                members[remote.schema, remote.name],
+                remote,
+                pinned.relation,
+                pinned.family,
+            )
+        owned = owned_conditions(ownership)
+        return compared(self._session, pinned, remote, rows, owned, limit)
+
+    def give_up(self, relation: SubscriptionRelation) -> None:
+        """After an error: the next attempt reads the publisher as it is then, unless the copy, or a
+        part of it, is written."""
+        copied = relation.snapshot
+        assert copied is not None
+        with self._session.read() as catalog:
+            tables = load_relations(catalog, copied.targets)
+        if written_leaves(self._session, tables, copied.targets, self._check.application):
+            return
+        with self._state.writing() as catalog:
+            current = self._current(catalog, relation)
+            if current.snapshot is not None and current.snapshot.xid == copied.xid:
+                update_subscription_relation(catalog, replace(current, snapshot=None))
+                abort_transaction(catalog.connection, copied.xid)
+
+    def resynchronize(self, names: Sequence[tuple[str, str]]) -> str | None:
+        """Let tables be reconciled by themselves, if every commit that changed their rows is the
+        subscription's own; else return why they are not, and let none be.  A batch of changes that
+        is written in part goes on without them.
+
+        Args:
+            names: schemas and names.
+        """
+        relations = self._state.relations()
+        members = [member for name in names if (member := relations.get(name)) is not None]
+        if len(members) < len(names):
+            return "It is not in the subscription any more."
+        for member in members:
+            why_not = objection(self._session, self._subscription, member)
+            if why_not is not None:
+                return why_not
+        for member in members:
+            TargetCopy(self._state.of_table(member)).abandon()
+            with self._state.writing() as catalog:
+                current = self._current(catalog, member)
+                root = load_relations(catalog, [member.relid])[member.relid]
+                leaves = leaves_of_root(root, partition_tree(catalog, root))
+                oids = [leaf.oid for leaf in leaves]
+                leave_batch(catalog, self._session, self._subscription, oids)
+                begin_again(catalog, self._subscription, current, CopyMethod.RESYNC)
+            injection_point("resync.after-table")
+        return None
+
+    def abandon(self) -> None:
+        """The table's synchronization ends here: what its copy, or a batch of its changes, has
+        written in part is undone."""
+        table = self._state.table
+        assert table is not None
+        with self._state.writing() as catalog:
+            current = self._current(catalog, table)
+            batch = get_apply_batch(catalog, self._subscription.oid, self._state.relid)
+            begun = [(item.xid, item.targets) for item in (current.snapshot, batch) if item]
+            note_abandoned(catalog, self._subscription, self._state.relid, begun)
+            update_subscription_relation(catalog, replace(current, snapshot=None))
+        undo(self._session, begun)
+
+    def _current(self, catalog: Catalog, relation: SubscriptionRelation) -> SubscriptionRelation:
+        """Return a table as the catalog has it now."""
+        known = subscription_relations(catalog, self._subscription.oid)
+        return next((item for item in known if item.relid == relation.relid), relation)

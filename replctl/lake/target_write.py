@@ -1,0 +1,144 @@
+"""The locks of a subscription's tables, the steps of Delta in which they are written, and the write
+of a leaf: for copies and for batches of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from replctl.catalog.apply_step import next_apply_step, note_written_steps
+from replctl.catalog.commit_nonce import make_nonces
+from replctl.catalog.pg_class import Relation, load_relations
+from replctl.catalog.pg_wal import last_logged_version
+from replctl.catalog.transaction import Catalog
+from replctl.errors import SerializationFailure
+from replctl.lake.delta_log import latest_version
+from replctl.lake.delta_rules import append_only_error, check_uniform
+from replctl.lake.file_access import check_writable
+from replctl.lake.leftovers import removing_leftovers
+from replctl.lake.replicated_table import TableOutcome
+from replctl.lake.subscriber_state import SubscriberState
+from replctl.lake.table_write import TableWriter, recover, undo_relation
+from replctl.lake.target_relations import Families, TargetRelations, leaves_of_families
+from replctl.lake.waiting import when_free
+from replctl.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Tables whose locks are held, with the newest versions that they had then."""
+
+    relations: dict[int, Relation]
+    versions: dict[int, int | None]
+
+
+class TargetWrite:
+    """Writes of one subscription into tables of a session's database.
+
+    Attributes:
+        local: the tables, by the names of the published ones.
+    """
+
+    def __init__(self, state: SubscriberState) -> None:
+        self._state = state
+        self._session = state.session
+        self._check = state.check
+        self.local = TargetRelations(state.session, state.subscription)
+
+    def steps(
+        self, catalog: Catalog, leaves: Sequence[Relation]
+    ) -> dict[int, tuple[int | None, int]]:
+        """For each table its version and the number of the step that is going to write it."""
+        return {
+            leaf.oid: (
+                last_logged_version(catalog.connection, leaf.oid),
+                next_apply_step(catalog, self._state.subscription.oid, leaf.oid),
+            )
+            for leaf in leaves
+        }
+
+    @contextmanager
+    def locked(self, families: Families, *, is_replaced: bool = False) -> Iterator[Locked]:
+        """Hold the locks of all tables that may be written, and know what others have done to
+        them.
+
+        Args:
+            is_replaced: as for TargetCheck.enter.
+        """
+        relids = sorted(leaves_of_families(families))
+        with ExitStack() as stack:
+            when_free(self._session, lambda: self._session.lock_relations(relids, stack))
+            recover(self._session, relids)
+            with self._state.writing() as catalog:
+                found = load_relations(catalog, relids).values()
+                self._check.enter(catalog, found, is_replaced=is_replaced)
+                current = load_relations(catalog, relids)
+                check_writable(catalog, current.values())
+            for relation in current.values():
+                check_uniform(relation, lambda name: self._session.engine().has_class(name))
+                if is_replaced and (error := append_only_error(relation, "D")) is not None:
+                    raise error
+            versions = {
+                oid: None if item.storage is None else latest_version(item.storage.location)
+                for oid, item in current.items()
+            }
+            for name, (root, family) in families.items():
+                fresh = {oid: current.get(oid, relation) for oid, relation in family.items()}
+                families[name] = (fresh[root.oid], fresh)
+            with removing_leftovers(self._session, current, versions):
+                yield Locked(current, versions)
+
+    def writer(self, locked: Locked, xid: int) -> TableWriter:
+        """Return a transaction that is finished after a crash, not undone: its batch, or its copy,
+        tells how."""
+        with self._state.writing() as catalog:
+            nonces = make_nonces(catalog.connection, xid, locked.relations)
+        return TableWriter(
+            self._session,
+            xid,
+            dict(locked.relations),
+            {},
+            locked.versions,
+            origin=self._state.origin_name,
+            nonces=nonces,
+        )
+
+    def write_leaf(
+        self,
+        writer: TableWriter,
+        outcome: TableOutcome,
+        number: int,
+        targets: dict[int, tuple[int | None, int]],
+    ) -> None:
+        """Write an outcome's rows of one leaf, unless that has been done."""
+        relid = outcome.leaf_relid(number)
+        if relid in outcome.table.done:
+            return
+        writer.prepare(relid)
+        _version, step = targets[relid]
+        if not outcome.table.is_replaced:
+            writer.check_unchanged(relid)
+        with writer.commit_to(
+            relid,
+            changes_keys=outcome.changes_keys,
+            application=self._check.application(relid),
+            step=step,
+        ) as note:
+            outcome.write(number, writer.relations, note)
+        if outcome.table.is_replaced:
+            return
+        try:
+            writer.check_not_overtaken(relid)
+        except SerializationFailure:
+            undo_relation(writer, relid)
+            raise
+
+    def note_written(
+        self,
+        catalog: Catalog,
+        writer: TableWriter,
+        targets: Mapping[int, tuple[int | None, int]],
+    ) -> None:
+        """Note the steps of the tables that this transaction has written rows into."""
+        steps = {oid: step for oid, (_version, step) in targets.items() if oid in writer.written}
+        note_written_steps(catalog.connection, self._state.subscription.oid, steps)
