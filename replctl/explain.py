@@ -29,6 +29,7 @@ from replctl.replication.apply import (
 )
 from replctl.replication.conflict import DecodingFailure, ReplicationConflict
 from replctl.replication.node import ChangeBatch, Publisher, Snapshot
+from replctl.replication.subscription_run import SubscriptionRun
 from replctl.session import Session
 from replctl.shown_error import shown_error
 from replctl.spark import cancel_jobs
@@ -213,11 +214,12 @@ class _Explained:
         Raises:
             PostgresError: what would stop there.
         """
-        for batch, group in self._groups(publisher, subscriber, start, end):
+        run = SubscriptionRun(publisher, subscriber, self._subscription)
+        for batch, group in self._groups(run, start, end):
             try:
                 self._up_to_conflict(subscriber, batch, group)
             except _JoinedConflict:
-                for single in self._single_groups(publisher, subscriber, batch):
+                for single in self._single_groups(run, batch):
                     self._up_to_conflict(subscriber, *single)
 
     def _up_to_conflict(self, subscriber: LakeSubscriber, batch: ChangeBatch, group: Group) -> None:
@@ -237,47 +239,41 @@ class _Explained:
             raise conflict_error(subscriber.state.origin_name, batch, conflict) from conflict
 
     def _single_groups(
-        self, publisher: Publisher, subscriber: LakeSubscriber, joined: ChangeBatch
+        self, run: SubscriptionRun, joined: ChangeBatch
     ) -> Iterator[tuple[ChangeBatch, Group]]:
         """Yield the groups of a batch whose transactions are not joined."""
         span = (joined.from_lsn, joined.to_lsn)
-        with changes_between(publisher, subscriber, self._subscription, *span) as batch:
-            for group in groups(subscriber, batch, skip_lsn=self._subscription.skip_lsn):
+        with changes_between(run, *span) as batch:
+            for group in groups(run.subscriber, batch, skip_lsn=self._subscription.skip_lsn):
                 yield batch, group
 
     def _groups(
-        self, publisher: Publisher, subscriber: LakeSubscriber, start: int, end: int
+        self, run: SubscriptionRun, start: int, end: int
     ) -> Iterator[tuple[ChangeBatch, Group]]:
         """Yield what is applied together; a batch that a crash has left half written is finished as
         a whole."""
-        subscription = self._subscription
+        subscription, subscriber = run.subscription, run.subscriber
         unfinished = subscriber.state.unfinished_batch()
         try:
             if unfinished is not None:
                 span = (unfinished.from_lsn, unfinished.to_lsn)
-                with changes_between(publisher, subscriber, subscription, *span) as batch:
+                with changes_between(run, *span) as batch:
                     yield batch, Group(batch.transactions)
                 start = unfinished.to_lsn
             if start >= end:
                 return
-            for ends in batch_ends(publisher, subscriber, subscription, start, end):
+            for ends in batch_ends(run, start, end):
                 for batch_end in ends:
                     skip_lsn = subscription.skip_lsn
-                    with changes_between(
-                        publisher,
-                        subscriber,
-                        subscription,
-                        start,
-                        batch_end,
-                        may_join=not skip_lsn,
-                    ) as batch:
+                    may_join = not skip_lsn
+                    with changes_between(run, start, batch_end, may_join=may_join) as batch:
                         if not batch.is_joined:
                             for group in groups(subscriber, batch, skip_lsn=skip_lsn):
                                 yield batch, group
                         elif is_applicable(subscriber, batch):
                             yield batch, Group(batch.transactions)
                         else:
-                            yield from self._single_groups(publisher, subscriber, batch)
+                            yield from self._single_groups(run, batch)
                     start = batch_end
         except DecodingFailure as failure:
             raise failure.reported(subscription) from failure

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+from replctl.apply_worker import Applied, Stopping
 from replctl.catalog.pg_subscription import Subscription
 from replctl.catalog.transaction import insert_lsn
 from replctl.errors import PostgresError
-from replctl.launcher import Applied, Launcher, Stopping, SyncFailure, enabled_subscriptions
+from replctl.launcher import Launcher, SyncFailure, enabled_subscriptions
 from replctl.open_node import open_publisher, publisher_key
 from replctl.session import Session
 

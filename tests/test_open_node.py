@@ -155,7 +155,7 @@ def test_roles_of_connections_are_authenticated(session: Session) -> None:
         for _again in range(2):  # what has ended does not count in a limit
             try:
                 with open_publisher(session, _subscription(conninfo, role.oid)) as publisher:
-                    found = publisher._session.login_name  # type: ignore[attr-defined]
+                    found = publisher.slots._session.login_name  # type: ignore[attr-defined]
             except ConnectionFailure as error:
                 found = error.message.removeprefix(f"{SOCKET} failed: ")
             assert (owner, conninfo, found) == (owner, conninfo, expected)

@@ -15,8 +15,9 @@ from replctl.session import Session
 from replctl.status import subscription_status
 
 if TYPE_CHECKING:
+    from replctl.apply_worker import Applied
     from replctl.catalog.pg_subscription import Subscription
-    from replctl.launcher import Applied, SyncFailure
+    from replctl.launcher import SyncFailure
 
 _LABELS = ("database", "subscription")
 

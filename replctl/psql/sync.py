@@ -15,8 +15,9 @@ from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 
 if TYPE_CHECKING:
+    from replctl.apply_worker import Applied
     from replctl.catalog.pg_subscription import Subscription
-    from replctl.launcher import Applied, SyncFailure
+    from replctl.launcher import SyncFailure
     from replctl.psql.metrics import Metrics
     from replctl.psql.sync_report import SyncReport
     from replctl.session import Session

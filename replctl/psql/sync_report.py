@@ -16,8 +16,9 @@ from replctl.replication.node import RowCounts
 from replctl.types.quote import quote_identifier
 
 if TYPE_CHECKING:
+    from replctl.apply_worker import Applied
     from replctl.catalog.pg_subscription import Subscription
-    from replctl.launcher import Applied, SyncFailure
+    from replctl.launcher import SyncFailure
     from replctl.psql.settings import PsqlSettings
     from replctl.session import Session
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TypeAlias
 
 from replctl.catalog.commit_digest import LogPosition
-from replctl.catalog.pg_subscription import RelState, Subscription
+from replctl.catalog.pg_subscription import RelState
 from replctl.errors import (
     ConnectionFailure,
     Notice,
@@ -36,12 +35,11 @@ from replctl.replication.conflict import (
 )
 from replctl.replication.node import (
     ChangeBatch,
-    Publisher,
     RemoteTransaction,
-    RowCounts,
     Subscriber,
 )
 from replctl.replication.refresh_hint import unique_key_hint
+from replctl.replication.subscription_run import SubscriptionRun
 
 #: Conflicts that a key which the published table has twice leads to.
 _EXISTS = (
@@ -49,8 +47,6 @@ _EXISTS = (
     ConflictType.UPDATE_EXISTS,
     ConflictType.MULTIPLE_UNIQUE_CONFLICTS,
 )
-
-OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,114 +73,76 @@ class Group:
         return Group(earlier) if earlier else None
 
 
-def apply_changes(
-    publisher: Publisher,
-    subscriber: Subscriber,
-    subscription: Subscription,
-    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    on_applied: OnApplied = lambda transactions, rows: None,
-) -> bool:
+def apply_changes(run: SubscriptionRun) -> bool:
     """Apply everything that is committed on the publisher so far; whether there was any change to
     apply.
-
-    Args:
-        on_progress: called with what is done, how many transactions so far, and of how many.
-        on_applied: called with the transactions that have been applied together, and the rows that
-            they have changed.
 
     Raises:
         PostgresError: a transaction cannot be applied; those before it are.  Its CONTEXT names it.
             Or another program has replaced the rows of a table that they are applied to.
     """
-    assert subscription.slot_name is not None
-    _enable_two_phase(publisher, subscriber, subscription)
-    slot_name = subscription.slot_name
+    publisher, subscriber, slot_name = run.publisher, run.subscriber, run.subscription.slot_name
+    assert slot_name is not None
+    _enable_two_phase(run, slot_name)
     confirmed = publisher.slots.position(slot_name)
-    worker = _Worker(
-        publisher,
-        subscriber,
-        subscription,
-        on_progress,
-        on_applied,
-        confirm=lambda lsn: publisher.slots.advance(slot_name, lsn),
-    )
+    worker = _Worker(run, confirm=lambda lsn: publisher.slots.advance(slot_name, lsn))
     try:
         has_applied = worker.finish_batch()
     except PostgresError:
         subscriber.state.check_targets()  # what others have done to a table says more
         raise
     subscriber.state.check_targets()
-    progress, end = (
-        subscriber.state.progress(),
-        publisher.slots.sendable_lsn(slot_name, subscriber.state.starts()),
-    )
+    progress = subscriber.state.progress()
+    end = publisher.slots.sendable_lsn(slot_name, subscriber.state.starts())
     has_applied |= worker.run(max(progress, confirmed), end)
     if confirmed < end:
-        publisher.slots.advance(subscription.slot_name, end)
+        publisher.slots.advance(slot_name, end)
     return has_applied
 
 
-def _enable_two_phase(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription
-) -> None:
+def _enable_two_phase(run: SubscriptionRun, slot_name: str) -> None:
     """Two-phase commit that was asked for is on when all tables are synchronized
     (AllTablesyncsReady)."""
-    assert subscription.slot_name is not None
-    states = {relation.state for relation in subscriber.state.relations().values()}
-    if subscription.two_phase_state == "p" and states == {RelState.READY}:
-        publisher.slots.alter(subscription.slot_name, two_phase=True)
-        subscriber.state.enable_two_phase()
+    state = run.subscriber.state
+    states = {relation.state for relation in state.relations().values()}
+    if run.subscription.two_phase_state == "p" and states == {RelState.READY}:
+        run.publisher.slots.alter(slot_name, two_phase=True)
+        state.enable_two_phase()
 
 
-def catch_up(
-    publisher: Publisher,
-    subscriber: Subscriber,
-    subscription: Subscription,
-    to_lsn: int,
-    on_applied: OnApplied,
-) -> int:
+def catch_up(run: SubscriptionRun, to_lsn: int) -> int:
     """Apply what concerns the one table that is being synchronized, at least up to an LSN; how far
     it has come.
-
-    Args:
-        on_applied: as for `apply_changes`.
 
     Raises:
         PostgresError: as `apply_changes`.
     """
-    worker = _Worker(publisher, subscriber, subscription, on_applied=on_applied)
+    worker = _Worker(run)
     worker.finish_batch()
-    start = subscriber.state.progress()
+    start = run.subscriber.state.progress()
     worker.run(start, to_lsn)
     return max(start, to_lsn)
 
 
-def batch_ends(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, start: int, end: int
-) -> Iterator[list[int]]:
+def batch_ends(run: SubscriptionRun, start: int, end: int) -> Iterator[list[int]]:
     """Yield the LSNs up to which a range of the log is applied at once: a list for each part of it
     in which definitions do not change, of pieces that the subscriber can take."""
-    changes = publisher.decoding.definition_changes(subscription.publications, start, end)
+    subscription, decoding, state = run.subscription, run.publisher.decoding, run.subscriber.state
+    changes = decoding.definition_changes(subscription.publications, start, end)
     for segment_end in [*(lsn - 1 for lsn in changes if lsn - 1 > start), end]:
-        yield publisher.decoding.batch_ends(
+        yield decoding.batch_ends(
             subscription.publications,
             start,
             segment_end,
-            subscriber.state.starts(),
+            state.starts(),
             subscription.origin,
-            subscriber.state.max_batch_changes,
+            state.max_batch_changes,
         )
         start = segment_end
 
 
 def changes_between(
-    publisher: Publisher,
-    subscriber: Subscriber,
-    subscription: Subscription,
-    from_lsn: int,
-    to_lsn: int,
-    *,
-    may_join: bool = False,
+    run: SubscriptionRun, from_lsn: int, to_lsn: int, *, may_join: bool = False
 ) -> AbstractContextManager[ChangeBatch]:
     """Return what a subscriber takes of a range in which definitions do not change.
 
@@ -194,7 +152,8 @@ def changes_between(
     Raises:
         PostgresError: as Publisher.changes.
     """
-    return publisher.decoding.changes(
+    subscription, subscriber = run.subscription, run.subscriber
+    return run.publisher.decoding.changes(
         subscription.publications,
         from_lsn,
         to_lsn,
@@ -240,22 +199,20 @@ def groups(subscriber: Subscriber, batch: ChangeBatch, *, skip_lsn: int = 0) -> 
 
 
 class _Worker:
+    """The application of a run's changes, up to some place in the log.
+
+    Args:
+        confirm: called with the LSN up to which all is written.
+    """
+
     def __init__(
-        self,
-        publisher: Publisher,
-        subscriber: Subscriber,
-        subscription: Subscription,
-        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-        on_applied: OnApplied = lambda transactions, rows: None,
-        confirm: Callable[[int], None] = lambda lsn: None,
+        self, run: SubscriptionRun, confirm: Callable[[int], None] = lambda lsn: None
     ) -> None:
-        self._publisher = publisher
-        self._on_progress = on_progress
+        self._run = run
+        self._publisher, self._subscriber = run.publisher, run.subscriber
+        self._subscription = run.subscription
         self._confirm = confirm
-        self._on_applied = on_applied
-        self._subscriber = subscriber
-        self._subscription = subscription
-        self._skip_lsn = subscription.skip_lsn
+        self._skip_lsn = run.subscription.skip_lsn
 
     def finish_batch(self) -> bool:
         """Finish what a crash has left half written; whether there was anything."""
@@ -277,7 +234,7 @@ class _Worker:
         if start >= end:
             return False
         has_applied = False
-        for ends in batch_ends(self._publisher, self._subscriber, self._subscription, start, end):
+        for ends in batch_ends(self._run, start, end):
             has_applied |= self._batches(start, ends)
             start = ends[-1]
         self._subscriber.state.advance(self._position(end))
@@ -306,7 +263,7 @@ class _Worker:
                     f" {len(ends)}, up to {format_lsn(batch_end)}",
                 )
             )
-            self._on_progress("applying batches", number, len(ends))
+            self._run.on_progress("applying batches", number, len(ends))
         return has_applied
 
     def segment(self, from_lsn: int, to_lsn: int) -> bool:
@@ -329,16 +286,16 @@ class _Worker:
             return self.segment(middle, to_lsn) or has_applied
 
     def _apply_segment(self, from_lsn: int, to_lsn: int, *, may_join: bool) -> bool:
-        with self._changes(from_lsn, to_lsn, may_join=may_join) as batch:
+        with changes_between(self._run, from_lsn, to_lsn, may_join=may_join) as batch:
             total = len(batch.transactions)
             if not total:
                 return False
-            self._on_progress("applying transactions", 0, total)
+            self._run.on_progress("applying transactions", 0, total)
             if not batch.is_joined:
                 self._apply_groups(batch)
                 return True
             if self._apply_joined(batch):
-                self._on_progress("applying transactions", total, total)
+                self._run.on_progress("applying transactions", total, total)
                 return True
         return self._apply_segment(from_lsn, to_lsn, may_join=False)
 
@@ -349,7 +306,7 @@ class _Worker:
             self._finish(batch, group, done)
             done = group.to_lsn
             applied += len(group.transactions)
-            self._on_progress("applying transactions", applied, len(batch.transactions))
+            self._run.on_progress("applying transactions", applied, len(batch.transactions))
 
     def _apply_joined(self, batch: ChangeBatch) -> bool:
         """Apply a batch with joined transactions as a whole; return False if that fails, so that
@@ -376,12 +333,12 @@ class _Worker:
                 return False
             error.context = error_context(self._origin, whole.transactions[-1])
             raise
-        self._on_applied(whole.transactions, rows)
+        self._run.on_applied(whole.transactions, rows)
         return True
 
     def _replay(self, from_lsn: int, to_lsn: int, *, may_join: bool = True) -> None:
         """The same changes in one group again; transactions were joined then, if they can be."""
-        with self._changes(from_lsn, to_lsn, may_join=may_join) as batch:
+        with changes_between(self._run, from_lsn, to_lsn, may_join=may_join) as batch:
             if not batch.is_joined or is_applicable(self._subscriber, batch):
                 first = min((t.first for t in batch.transactions), default=1)
                 last = max((t.last for t in batch.transactions), default=0)
@@ -394,21 +351,9 @@ class _Worker:
                     if not batch.is_joined:
                         raise self._error(batch, conflict) from conflict
                 else:
-                    self._on_applied(batch.transactions, rows)
+                    self._run.on_applied(batch.transactions, rows)
                     return
         self._replay(from_lsn, to_lsn, may_join=False)
-
-    def _changes(
-        self, from_lsn: int, to_lsn: int, *, may_join: bool
-    ) -> AbstractContextManager[ChangeBatch]:
-        return changes_between(
-            self._publisher,
-            self._subscriber,
-            self._subscription,
-            from_lsn,
-            to_lsn,
-            may_join=may_join,
-        )
 
     def _finish(self, batch: ChangeBatch, group: Group, from_lsn: int) -> None:
         """Apply a group, unless it is the transaction to skip.
@@ -484,7 +429,7 @@ class _Worker:
             self._apply(batch, left, from_lsn)
             self._apply(batch, right, left.to_lsn)
         else:
-            self._on_applied(group.transactions, rows)
+            self._run.on_applied(group.transactions, rows)
 
     @property
     def _origin(self) -> str:

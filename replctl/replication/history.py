@@ -19,6 +19,7 @@ from replctl.lsn import INVALID_LSN, format_lsn
 from replctl.record import dataclass
 from replctl.replication.node import Publisher, Subscriber
 from replctl.replication.refresh_hint import publication_refresh, refresh_all_hint
+from replctl.replication.subscription_run import SubscriptionRun
 
 _PUBLISHER_WENT_BACK = (
     "The publisher's catalog was put back from a backup, or another one has taken its place: its"
@@ -42,7 +43,7 @@ class _Fault:
     detail: str
 
 
-def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Subscription) -> None:
+def check_history(run: SubscriptionRun) -> None:
     """Check that the publisher's log has what was applied from it, up to each position that the
     subscription or one of its tables remembers.
 
@@ -53,6 +54,7 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
         ObjectNotInPrerequisiteState: it has not; the HINT reconciles the tables (55000).
         PostgresError: a table was changed in a way that says more (Subscriber.check_targets).
     """
+    publisher, subscriber, subscription = run.publisher, run.subscriber, run.subscription
     main = subscriber.state.position()
     relations = subscriber.state.relations()
     lost = _slot_fault(publisher, subscription, relations.values())
@@ -84,7 +86,7 @@ def check_history(publisher: Publisher, subscriber: Subscriber, subscription: Su
         subscriber.state.check_targets()
         raise _error(publisher, subscription, faults)
     if fault is not None:
-        _restart(publisher, subscriber, subscription, own)
+        _restart(run, own)
 
 
 def _error(
@@ -176,14 +178,13 @@ def _publisher_fault(publisher: Publisher, position: LogPosition) -> _Fault | No
     return _Fault(message, _PUBLISHER_WENT_BACK)
 
 
-def _restart(
-    publisher: Publisher, subscriber: Subscriber, subscription: Subscription, own: list[int]
-) -> None:
+def _restart(run: SubscriptionRun, own: list[int]) -> None:
     """Let a subscription go on from the publisher's log as it is, by a slot that is there.
 
     Args:
         own: the positions of tables that have to catch up from there.
     """
+    publisher, subscription = run.publisher, run.subscription
     assert subscription.slot_name is not None
     try:
         publisher.slots.position(subscription.slot_name)
@@ -195,4 +196,4 @@ def _restart(
             publications=subscription.publications,
         )
     lsn = min([publisher.slots.current_lsn(), *own])
-    subscriber.state.restart(LogPosition(lsn, publisher.slots.digest_at(lsn)))
+    run.subscriber.state.restart(LogPosition(lsn, publisher.slots.digest_at(lsn)))

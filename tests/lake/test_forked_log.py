@@ -31,6 +31,7 @@ from replctl.lake.publisher import LakePublisher
 from replctl.lake.subscriber import LakeSubscriber
 from replctl.launcher import sync
 from replctl.replication.history import check_history
+from replctl.replication.subscription_run import SubscriptionRun
 from replctl.session import Session
 
 _REFRESH = "ALTER SUBSCRIPTION s REFRESH TABLE public.t, public.u;"
@@ -148,7 +149,7 @@ def test_a_publisher_that_was_put_back_stops_the_subscription(pair: Pair, count:
     pair.run(pair.subscriber, _REFRESH)
     assert {member.state for member in pair.states()} == {RelState.INIT}
     with pair.nodes() as (publisher, subscriber, subscription):
-        check_history(publisher, subscriber, subscription)
+        check_history(SubscriptionRun(publisher, subscriber, subscription))
         end = publisher.slots.current_lsn()
         assert subscriber.state.position() == LogPosition(end, publisher.slots.digest_at(end))
     pair.put_states(state=RelState.READY)  # as if they had been reconciled
@@ -164,11 +165,11 @@ def test_tables_are_reconciled_without_a_statement_where_that_is_allowed(pair: P
     pair.put_back(pair.publisher)
     pair.commit(40)
     with pair.nodes() as nodes, pytest.raises(PostgresError) as caught:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
     assert caught.value.reconciles == (("public", "t"), ("public", "u"))
     with pair.nodes() as nodes:
         assert nodes[1].copies.resynchronize(caught.value.reconciles) is None
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
     assert [(m.state, m.method) for m in pair.states()] == [(RelState.INIT, CopyMethod.RESYNC)] * 2
 
 
@@ -194,7 +195,7 @@ def test_a_slot_that_is_newer_than_the_backup_is_made_again(pair: Pair) -> None:
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
         assert nodes[0].slots.position("s") > 0
 
 
@@ -207,7 +208,7 @@ def test_a_subscription_that_is_newer_than_the_backup_begins_again(pair: Pair) -
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
         assert nodes[0].slots.position("s") == nodes[1].state.progress()
 
 
@@ -215,7 +216,7 @@ def test_a_slot_that_its_user_has_not_made_yet_is_no_fault(pair: Pair) -> None:
     pair.put_states(state=RelState.INIT)
     pair.run(pair.publisher, "SELECT pg_drop_replication_slot('s')")
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
         with pytest.raises(UndefinedObject):
             nodes[0].slots.position("s")
 
@@ -231,7 +232,7 @@ def test_a_slot_that_was_invalidated_is_made_again(pair: Pair) -> None:
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
         assert nodes[0].slots.position("s") == nodes[1].state.progress()
     pair.put_states(state=RelState.READY)
     pair.commit(2)
@@ -255,7 +256,7 @@ def test_tables_that_the_backup_does_not_publish_leave_the_subscription(pair: Pa
         assert error.hint == expected
         pair.run(pair.subscriber, expected)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
     assert [member.state for member in pair.states()] == [RelState.INIT]
 
 
@@ -313,7 +314,7 @@ def test_a_batch_of_lost_changes_is_not_finished(pair: Pair) -> None:
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, error.hint)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
         assert nodes[1].state.unfinished_batch() is None
     pair.put_states(state=RelState.READY)
     assert pair.error() is None
@@ -339,7 +340,7 @@ def test_a_subscriber_that_was_put_back_stops(pair: Pair, *, has_moved: bool) ->
     assert error.hint == _REFRESH
     pair.run(pair.subscriber, _REFRESH)
     with pair.nodes() as nodes:
-        check_history(*nodes)
+        check_history(SubscriptionRun(*nodes))
     copied = pair.position()
     pair.put_states(state=RelState.READY, lsn=copied.lsn, digest=copied.digest)
     assert pair.error() is None
@@ -380,4 +381,4 @@ def test_a_subscription_that_is_disabled_by_the_error_is_enabled_by_the_hint(pai
     pair.run(pair.subscriber, error.hint)
     with pair.nodes() as (publisher, subscriber, subscription):
         assert subscription.enabled
-        check_history(publisher, subscriber, subscription)
+        check_history(SubscriptionRun(publisher, subscriber, subscription))

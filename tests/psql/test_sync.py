@@ -13,9 +13,10 @@ from fix_psql import Psql
 from fix_spark import spark_options
 
 from replctl import launcher, watch
+from replctl.apply_worker import Applied
 from replctl.catalog.pg_subscription import Subscription, list_subscriptions
 from replctl.errors import UndefinedObject, UniqueViolation
-from replctl.launcher import Applied, SyncFailure
+from replctl.launcher import SyncFailure
 from replctl.replication.node import RemoteTransaction, RowCounts
 from replctl.session import Session
 

@@ -24,6 +24,7 @@ from replctl.replication.node import (
     Rows,
     Subscriber,
 )
+from replctl.replication.subscription_run import SubscriptionRun
 
 _SUBSCRIPTION = Subscription(1, 5, "s", 10, "dbname=p", ("p",), "s")
 #: Three transactions, each with one change, whose position is its LSN.
@@ -37,6 +38,14 @@ class _Publisher:
         self._table = RemoteRelation(
             "public", "t", (), ("id",), has_other_writers=has_other_writers
         )
+
+    @property
+    def slots(self) -> _Publisher:
+        return self
+
+    @property
+    def decoding(self) -> _Publisher:
+        return self
 
     def definition_changes(self, *_arguments: object) -> list[int]:
         return []
@@ -74,6 +83,14 @@ class _Subscriber:
         self.applied: list[int] = []
         self.batch: ApplyBatch | None = None
         self._progress = 0
+
+    @property
+    def state(self) -> _Subscriber:
+        return self
+
+    @property
+    def changes(self) -> _Subscriber:
+        return self
 
     def unfinished_batch(self) -> ApplyBatch | None:
         return self.batch
@@ -116,13 +133,12 @@ class _Subscriber:
 def _sync(subscriber: _Subscriber, publisher: _Publisher | None = None) -> PostgresError | None:
     """Apply all transactions; return what stops that."""
     try:
-        catch_up(
+        run = SubscriptionRun(
             cast("Publisher", publisher or _Publisher()),
             cast("Subscriber", subscriber),
             _SUBSCRIPTION,
-            _LAST,
-            lambda _transactions, _rows: None,
         )
+        catch_up(run, _LAST)
     except PostgresError as error:
         return error
     return None

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 #: A process of its own: PySpark takes the newest session of a process for that of all engines.
 _PROGRAM = """
 import sys
-from replctl import launcher
+from replctl import apply_worker, launcher
 from replctl.catalog.cluster import Cluster
 from replctl.execute import execute
 from replctl.session import Session
@@ -35,11 +35,11 @@ def ending(step):
         return step(*arguments)
     return ended
 
-steps = {name: getattr(launcher, name) for name in ("synchronize", "apply_changes")}
+steps = {name: getattr(apply_worker, name) for name in ("synchronize", "apply_changes")}
 
 def sync():
     for name, step in steps.items():
-        setattr(launcher, name, ending(step))
+        setattr(apply_worker, name, ending(step))
     session = Session.connect(cluster, "postgres", "postgres", engine=lambda: engine)
     assert launcher.sync(session) == []
 

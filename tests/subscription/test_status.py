@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from fix_psql import Psql
 
+from replctl.apply_worker import Applied
 from replctl.catalog.cluster import Cluster
 from replctl.catalog.table_home import relative_location
 from replctl.errors import ConnectionFailure
-from replctl.launcher import Applied, SyncFailure, enabled_subscriptions
+from replctl.launcher import SyncFailure, enabled_subscriptions
 from replctl.psql.metrics import Metrics, serving
 from replctl.psql.status import Limit
 from replctl.psql.variables import PsqlError

@@ -6,13 +6,11 @@ import pytest
 from fix_replication import Database, connect
 from patience import wait_until
 
-from replctl import launcher
+from replctl import apply_worker
 from replctl.catalog.cluster import Cluster
-from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
 from replctl.lake.delta_log import commits_after, latest_version
-from replctl.replication.apply import OnApplied
-from replctl.replication.node import Publisher, Subscriber
+from replctl.replication.subscription_run import SubscriptionRun
 from replctl.replication.tablesync import synchronize
 from replctl.spark.engine import Engine
 
@@ -107,19 +105,13 @@ def test_changes_of_ready_tables_do_not_wait_for_a_copy(
     publisher.run("INSERT INTO first VALUES (1, 1)")
     seen = []
 
-    def synchronize_late(
-        source: Publisher,
-        target: Subscriber,
-        subscription: Subscription,
-        name: tuple[str, str],
-        on_applied: OnApplied,
-    ) -> None:
+    def synchronize_late(run: SubscriptionRun, name: tuple[str, str]) -> None:
         wait_until(lambda: bool(subscriber.rows("SELECT 1 FROM first")))
         seen.append(subscriber.rows("SELECT id FROM first"))
-        synchronize(source, target, subscription, name, on_applied)
+        synchronize(run, name)
 
-    monkeypatch.setattr(launcher, "_PATIENCE", 0.1)
-    monkeypatch.setattr(launcher, "synchronize", synchronize_late)
+    monkeypatch.setattr(apply_worker, "_PATIENCE", 0.1)
+    monkeypatch.setattr(apply_worker, "synchronize", synchronize_late)
     assert subscriber.sync() == []
     assert seen == [[("1",)], [("1",)]]
     _assert_equal(publisher, subscriber)

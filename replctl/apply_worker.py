@@ -1,0 +1,424 @@
+"""The worker of a subscription: it synchronizes tables, applies changes, and notes what stops that
+(worker.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import field
+from threading import Lock
+from typing import ParamSpec, TypeVar
+
+from replctl.catalog.apply_batch import list_apply_batches
+from replctl.catalog.pg_subscription import (
+    Resync,
+    Subscription,
+    get_subscription,
+)
+from replctl.catalog.subscription_error import put_subscription_error, subscription_error
+from replctl.catalog.worker import (
+    claim_worker,
+    client_name,
+    release_worker,
+    report_worker,
+)
+from replctl.conninfo import application_name
+from replctl.errors import (
+    Notice,
+    PostgresError,
+    QueryCanceled,
+    SessionEnded,
+)
+from replctl.lake.subscriber import LakeSubscriber
+from replctl.lake.table_error import named
+from replctl.lake.unfinished_batch import note_part_written
+from replctl.open_node import open_publisher, open_subscriber
+from replctl.record import dataclass
+from replctl.replication.apply import apply_changes
+from replctl.replication.history import check_history
+from replctl.replication.node import Publisher, RemoteTransaction, RowCounts
+from replctl.replication.subscription_run import SubscriptionRun
+from replctl.replication.tablesync import hand_over, synchronize, unsynchronized
+from replctl.session import Session
+from replctl.spark import SharedFeeds
+
+_T = TypeVar("_T")
+_Arguments = ParamSpec("_Arguments")
+
+#: Seconds that changes of the ready tables wait for tables that are being copied.
+_PATIENCE = 1.0
+#: What a process is while it does something, as in pg_stat_activity.
+APPLY_WORKER = "logical replication apply worker"
+_TABLESYNC_WORKER = "logical replication tablesync worker"
+
+
+@dataclass(slots=True)
+class Applied:
+    """The changes that a run of a subscription has written.
+
+    Attributes:
+        transactions: of the publisher.
+        changes: entries of its log: what one transaction did to one table.
+        forwarded: transactions that had been replicated to the publisher.
+        rows: of the subscriber's tables; those of copies are inserted.
+        is_something: there was something to do, whether rows came of it or not.
+        lsn: where the subscription is in the publisher's log; None if that is not known.
+        is_parallel: tables are synchronized meanwhile, so that a transaction may come in parts.
+    """
+
+    transactions: int = 0
+    changes: int = 0
+    forwarded: int = 0
+    rows: RowCounts = field(default_factory=RowCounts)
+    is_something: bool = False
+    lsn: int | None = None
+    is_parallel: bool = False
+    _counted: set[int] = field(default_factory=set)
+    _counting: Lock = field(default_factory=Lock)
+
+    def add(self, transactions: Sequence[RemoteTransaction], rows: RowCounts) -> None:
+        """Count what has been written together."""
+        with self._counting:
+            self.is_something = True
+            self.rows += rows
+            self.changes += sum(t.last - t.first + 1 for t in transactions)
+            if self.is_parallel:
+                transactions = [t for t in transactions if t.commit_lsn not in self._counted]
+                self._counted |= {t.commit_lsn for t in transactions}
+            self.transactions += len(transactions)
+            self.forwarded += sum(t.origin is not None for t in transactions)
+
+
+class Stopping(Exception):
+    """Somebody has asked to stop, and what was begun is finished."""
+
+
+class ApplyWorker:
+    """The worker of a subscription, for one run.
+
+    Args:
+        copying: held while tables are synchronized; those of one subscription at a time take slots
+            and memory enough.
+        feeds: what other subscriptions read of the publisher, too.
+        is_new: this process has not been its worker before.
+        only_unfinished: do nothing unless a batch is half written, which somebody waits for.
+
+    Attributes:
+        error: what has stopped it, or one of its tables.
+        is_unwanted: it was disabled or dropped before the run.
+        applied: what it has written.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        subscription: Subscription,
+        copying: Lock,
+        *,
+        feeds: SharedFeeds | None = None,
+        is_new: bool = False,
+        only_unfinished: bool = False,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._session = session
+        self._subscription = subscription
+        self._copying = copying
+        self._feeds = feeds
+        self._is_new = is_new
+        self._only_unfinished = only_unfinished
+        self._is_stopping = is_stopping
+        self._is_stopped = False
+        self._resynchronized: set[tuple[str, str]] = set()
+        self._deciding = Lock()
+        self.is_unwanted = False
+        self.error: PostgresError | None = None
+        self.cause: PostgresError | None = None  # without the tables that are written in part
+        self.applied = Applied()
+
+    def once(self, patience: float = -1) -> bool:
+        """Copies and changes; whether there was anything to do.
+
+        Args:
+            patience: seconds to wait for another process that runs it; negative: for ever.
+
+        Raises:
+            LockNotAvailable: another process runs it for longer (55P03).
+            Stopping: it was asked to stop.
+        """
+        session, oid = self._session, self._subscription.oid
+        with session.cluster.lock(f"subscription-{oid}", patience):
+            with session.read() as catalog:
+                current = get_subscription(catalog, oid)
+                is_wanted = not self._only_unfinished or bool(list_apply_batches(catalog, oid))
+            if current is None or not (current.enabled or self._only_unfinished):
+                self.is_unwanted = True
+                return False
+            if not is_wanted:
+                return False
+            self._subscription = current
+            if self._is_new:
+                message = (
+                    f'logical replication apply worker for subscription "{current.name}"'
+                    " has started"
+                )
+                self._log(message, APPLY_WORKER)
+            with open_subscriber(session, current) as subscriber:
+                has_moved = self._connect(subscriber)
+            self._note_outcome()
+            return has_moved
+
+    def _connect(self, subscriber: LakeSubscriber) -> bool:
+        session, subscription = self._session, self._subscription
+        try:
+            with open_publisher(session, subscription, self._feeds) as publisher:
+                self._start_replication(publisher)
+                run = SubscriptionRun(
+                    publisher, subscriber, self._subscription, self._progress, self.applied.add
+                )
+                has_moved = self._run(run, subscriber)
+                self.applied.is_something |= has_moved
+                self._report(publisher, subscriber)
+                return has_moved
+        except QueryCanceled:
+            raise
+        except PostgresError as error:
+            if self.error is None:
+                self.error = self.cause = error = named(session, error, subscription)
+                session.cluster.log.report_error(error, backend_type=APPLY_WORKER)
+            return False
+
+    def _run(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
+        """Synchronize the tables that are not yet, and apply changes; again, if tables have to be
+        reconciled for that.  Nothing of a log is read that is not the one that was applied."""
+        if not self._check_history(run, subscriber):
+            return False
+        has_moved, known = False, -1
+        while known != len(self._resynchronized):
+            known = len(self._resynchronized)
+            has_moved |= self._pass(run, subscriber)
+        return has_moved
+
+    def _check_history(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
+        """Return whether the publisher's log is the one that was applied, or all tables are going
+        to be reconciled that depend on that."""
+        while True:
+            try:
+                check_history(run)
+                return True
+            except PostgresError as error:
+                if not self._failed(subscriber, error, "apply"):
+                    return False
+
+    def _pass(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
+        """Synchronize the tables that are not yet; while that lasts, apply what others take."""
+        has_moved = False
+        with self._synchronizing(run, subscriber) as pending:
+            while pending:
+                done, pending = wait(pending, _PATIENCE)
+                for name in [future.result() for future in done]:
+                    has_moved |= name is not None and self._hand_over(run, subscriber, name)
+                if pending:
+                    has_moved |= self._apply(run, subscriber)
+        if self._is_stopping():
+            raise Stopping
+        return self._apply(run, subscriber) or has_moved
+
+    def _start_replication(self, publisher: Publisher) -> None:
+        subscription, cluster = self._subscription, self._session.cluster
+        assert subscription.slot_name is not None
+        if self._only_unfinished:
+            return
+        client = client_name(cluster.system_identifier, subscription.oid)
+        application = application_name(subscription.conninfo, subscription.name)
+        publisher.slots.start_replication(
+            subscription.slot_name, client, application, subscription.publications
+        )
+
+    def _report(self, publisher: Publisher, subscriber: LakeSubscriber) -> None:
+        """Note where the subscription is; at the end of the log, tell both ends."""
+        slot_name = self._subscription.slot_name
+        assert slot_name is not None
+        if self._only_unfinished:
+            return
+        confirmed = publisher.slots.position(slot_name)
+        self.applied.lsn = max(subscriber.state.progress(), confirmed)
+        if self.error is not None:
+            return
+        report_worker(self._session.cluster, self._subscription.oid, confirmed)
+        publisher.slots.report_end(slot_name)
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        self._session.on_progress(what, done, total)
+        if self._is_stopping():
+            raise Stopping
+
+    @contextmanager
+    def _synchronizing(
+        self, run: SubscriptionRun, subscriber: LakeSubscriber
+    ) -> Iterator[set[Future[tuple[str, str] | None]]]:
+        """Tables that are synchronized, some at a time; each result is the name of the table that
+        is, None if that has failed."""
+        names = unsynchronized(subscriber)
+        if not names:
+            yield set()
+            return
+        self.applied.is_parallel = True
+        workers = int(self._session.setting("max_sync_workers_per_subscription"))
+        done = 0
+
+        def bring_up(name: tuple[str, str]) -> tuple[str, str] | None:
+            nonlocal done
+            if self._is_stopping():
+                return None
+            try:
+                with self._tablesync_worker(subscriber, name):
+                    _in_live_session(synchronize, run, name)
+            except PostgresError as error:
+                self._failed(subscriber, error, "sync")
+                return None
+            finally:
+                done += 1
+                self._session.on_progress("copying tables", done, len(names))
+            return name
+
+        self._session.on_progress("copying tables", 0, len(names))
+        with self._copying:
+            pool = ThreadPoolExecutor(max(1, workers))
+            try:
+                yield {pool.submit(bring_up, name) for name in names}
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    @contextmanager
+    def _tablesync_worker(
+        self, subscriber: LakeSubscriber, name: tuple[str, str]
+    ) -> Iterator[None]:
+        """The synchronization of a table is seen as a worker of its own."""
+        cluster, subscription = self._session.cluster, self._subscription
+        relation = subscriber.state.relations().get(name)
+        if relation is None:  # a refresh has taken it out of the subscription
+            yield
+            return
+        slot = subscription.table_slot_name(relation.relid, cluster.system_identifier)
+        maximum = maximum_workers(self._session)
+        claim_worker(cluster, subscription.oid, slot, relation.relid, maximum=maximum)
+        worker = (
+            "logical replication table synchronization worker for subscription"
+            f' "{subscription.name}", table "{name[1]}" has'
+        )
+        self._log(f"{worker} started", _TABLESYNC_WORKER)
+        try:
+            yield
+            self._log(f"{worker} finished", _TABLESYNC_WORKER)
+        finally:
+            release_worker(cluster, subscription.oid, relation.relid, stays=False)
+
+    def _hand_over(
+        self, run: SubscriptionRun, subscriber: LakeSubscriber, name: tuple[str, str]
+    ) -> bool:
+        """Let apply have a table; whether it has."""
+        if subscriber.state.unfinished_batch() is not None:  # it was planned without the table
+            return False
+        try:
+            _in_live_session(hand_over, run, name)
+        except PostgresError as error:
+            self._failed(subscriber, error, "sync")
+            return False
+        return True
+
+    def _apply(self, run: SubscriptionRun, subscriber: LakeSubscriber) -> bool:
+        """Apply changes of the tables that are ready; whether there were any."""
+        if self._is_stopped:
+            return False
+        try:
+            return _in_live_session(apply_changes, run)
+        except PostgresError as error:
+            self._is_stopped = not self._failed(subscriber, error, "apply")
+            return False
+
+    def _failed(self, subscriber: LakeSubscriber, error: PostgresError, kind: str) -> bool:
+        """Note what has stopped a copy or apply; Ctrl-C is nothing of the subscription's.
+
+        Returns:
+            Whether it goes on nevertheless: the table that it is about is going to be reconciled.
+        """
+        if isinstance(error, QueryCanceled):
+            raise error
+        error = named(self._session, error, self._subscription)
+        if self._reconciles(subscriber, error):
+            return True
+        self.cause = self.cause or error
+        error = note_part_written(self._session, self._subscription, error)
+        self.error = self.error or error
+        backend_type = APPLY_WORKER if kind == "apply" else _TABLESYNC_WORKER
+        self._session.cluster.log.report_error(error, backend_type=backend_type)
+        disable = self._subscription.disable_on_error
+        subscriber.state.note_error(kind, disable=disable)
+        if disable:
+            self._is_stopped = True
+            message = (
+                f'subscription "{self._subscription.name}" has been disabled because of an error'
+            )
+            subscriber.state.report(Notice("LOG", message))
+        return False
+
+    def _reconciles(self, subscriber: LakeSubscriber, error: PostgresError) -> bool:
+        """Let the tables that an error is about be reconciled, where that ends it and needs no
+        statement, each once in a run; whether they are all going to be."""
+        tables, subscription = error.reconciles, self._subscription
+        if not tables or subscription.resync is not Resync.AUTO or self._only_unfinished:
+            return False
+        with self._deciding:
+            if not self._resynchronized.isdisjoint(tables):
+                return False
+            try:
+                why_not = subscriber.copies.resynchronize(tables)
+            except QueryCanceled:
+                raise
+            except PostgresError as reason:  # a table cannot be read
+                why_not = f"{reason.message}."
+            if why_not is not None:
+                error.detail = why_not if error.detail is None else f"{error.detail} {why_not}"
+                return False
+            self._resynchronized.update(tables)
+        for table in tables:
+            subscriber.state.report(
+                Notice(
+                    "WARNING",
+                    f'table "{".".join(table)}" of subscription "{subscription.name}" is'
+                    " synchronized again",
+                    "01000",
+                    detail=f"{error.message}." + (f" {error.detail}" if error.detail else ""),
+                    context=error.context,
+                )
+            )
+        return True
+
+    def _log(self, message: str, backend_type: str) -> None:
+        self._session.cluster.log.report(message, backend_type=backend_type)
+
+    def _note_outcome(self) -> None:
+        """Keep the error that has stopped the subscription, for those who ask how it is."""
+        oid, error = self._subscription.oid, self.error
+        with self._session.cluster.begin(write=False) as connection:
+            known = subscription_error(connection, oid)
+        if error is not None or known is not None:
+            with self._session.cluster.begin(write=True) as connection:
+                put_subscription_error(connection, oid, error)
+
+
+def _in_live_session(
+    step: Callable[_Arguments, _T], *arguments: _Arguments.args, **named: _Arguments.kwargs
+) -> _T:
+    """Carry out a step of a subscription.  If the Spark Connect server ends the session meanwhile,
+    carry it out once more: the step finds what it has finished before."""
+    try:
+        return step(*arguments, **named)
+    except SessionEnded:
+        return step(*arguments, **named)
+
+
+def maximum_workers(session: Session) -> int:
+    """Return how many workers a cluster may have."""
+    return int(session.setting("max_logical_replication_workers"))

@@ -1,0 +1,43 @@
+"""A run of a subscription, which table synchronization and apply share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import TypeAlias
+
+from replctl.catalog.pg_subscription import Subscription, SubscriptionRelation
+from replctl.record import dataclass
+from replctl.replication.node import Publisher, RemoteTransaction, RowCounts, Subscriber
+
+#: Told of transactions that have been applied together, and of the rows that they have changed.
+OnApplied: TypeAlias = Callable[[Sequence[RemoteTransaction], RowCounts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRun:
+    """A subscription with its two ends while it runs.
+
+    Attributes:
+        on_progress: called with what is done, how much of it so far, and of how much.
+        on_applied: called with what is written: the rows of a copy without transactions.
+    """
+
+    publisher: Publisher
+    subscriber: Subscriber
+    subscription: Subscription
+    on_progress: Callable[[str, int, int], None] = field(default=lambda what, done, total: None)
+    on_applied: OnApplied = field(default=lambda transactions, rows: None)
+
+    def of_table(self, relation: SubscriptionRelation) -> SubscriptionRun:
+        """Return the run of the same subscription for the synchronization of one table."""
+        return replace(
+            self,
+            subscriber=self.subscriber.of_table(relation),
+            on_progress=lambda what, done, total: None,
+        )
+
+    def slot_name(self, relation: SubscriptionRelation) -> str:
+        """Return the name of the slot that a table has while it is synchronized."""
+        identifier = self.subscriber.state.synchronization_id
+        return self.subscription.table_slot_name(relation.relid, identifier)
