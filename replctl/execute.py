@@ -297,9 +297,9 @@ def _command(session: Session, statement: ast.UtilityStatement) -> str:
 
             return subscription.drop_subscription(session, statement)
         case ast.CreateTable():
-            from replctl.commands import table
+            from replctl.commands.create_table import create_table
 
-            return table.create_table(session, statement)
+            return create_table(session, statement)
         case ast.CreateTableAs(is_materialized_view=True):
             from replctl.commands import view
 

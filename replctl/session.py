@@ -52,7 +52,6 @@ from replctl.types.quote import split_identifiers
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from replctl.catalog.functions import FunctionContext
     from replctl.expr.environment import Routine
     from replctl.spark.engine import Engine
 
@@ -377,21 +376,6 @@ class Session:
             self.role_oid,
             temporary_schema=self.temporary_schema,
             routine=self.routine,
-        )
-
-    def function_context(self, catalog: Catalog) -> FunctionContext:
-        """Return what functions of catalog queries ask of the session."""
-        from replctl.catalog.functions import FunctionContext
-
-        return FunctionContext(
-            catalog,
-            self.environment(catalog),
-            self.role_name,
-            self.session_user[1],
-            self,
-            self.sequences,
-            self.cluster,
-            self,
         )
 
     @contextmanager

@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
@@ -29,19 +28,17 @@ from replctl.catalog import (
     replication_functions,
     state_schema,
 )
-from replctl.catalog.cluster import Cluster
-from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.function_context import FunctionContext, Implementation
 from replctl.catalog.pg_class import get_relation, load_relations
 from replctl.catalog.pg_control import check_not_in_recovery
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_inherits import ancestors_of
 from replctl.catalog.pg_publication import Memberships, find_publication, is_publishable
-from replctl.catalog.pg_sequence import SequenceValues, owned_sequences
+from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_name
 from replctl.catalog.session_value import micros
 from replctl.catalog.storage import set_acceptance
 from replctl.catalog.table_home import located
-from replctl.catalog.transaction import Catalog
 from replctl.errors import (
     DivisionByZero,
     InvalidName,
@@ -51,53 +48,15 @@ from replctl.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from replctl.expr import nodes, object_identifier, pg_node_tree
+from replctl.expr import object_identifier, pg_node_tree
 from replctl.types import builtin, guc, text
 from replctl.types.quote import quote_identifier, quote_literal, quote_qualified_identifier
 
 if TYPE_CHECKING:
-    from replctl.session import Session
+    pass
 
 #: Reported by version(); the behaviour is that of this server.
 _VERSION = "PostgreSQL 17.0 (replctl) on Delta Lake, run by Spark"
-
-
-class Settings(Protocol):
-    """The settings of a session."""
-
-    settings: dict[str, str]
-    configured: dict[str, str]
-    client_settings: dict[str, str]
-
-    def reset_value(self, name: str) -> str: ...
-
-    def setting(self, name: str) -> str: ...
-
-    def shown_setting(self, name: str) -> str: ...
-
-    def change_setting(self, name: str, value: str | None, *, is_local: bool = False) -> str: ...
-
-    def reload_configuration(self) -> None: ...
-
-
-@dataclass
-class FunctionContext:
-    """The facts that functions need from the session that calls them."""
-
-    catalog: Catalog
-    environment: CatalogEnvironment
-    role_name: str
-    session_role_name: str
-    settings: Settings
-    sequences: SequenceValues
-    cluster: Cluster
-    session: Session
-    #: The rows, as texts, of calls that were carried out before the query (EVALUATED_BEFORE).
-    evaluated: dict[nodes.FuncExpr, list[list[str | None]]] = field(default_factory=dict)
-
-
-#: A function of the context and of SQLite's values.
-Implementation = Callable[..., Any]
 
 
 def _format_type(context: FunctionContext, oid: int | None, typmod: int | None) -> str | None:

@@ -16,7 +16,7 @@ from replctl.catalog.transaction import insert_lsn, next_insert_lsn, switch_segm
 from replctl.errors import FeatureNotSupported, InvalidParameterValue
 
 if TYPE_CHECKING:
-    from replctl.catalog.functions import FunctionContext
+    from replctl.catalog.function_context import FunctionContext
 
 _TIMELINE = 1
 _FILE_NAME = re.compile(r"[0-9A-Fa-f]{24}")

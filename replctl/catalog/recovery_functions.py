@@ -16,7 +16,7 @@ from replctl.catalog.slotsync import pg_sync_replication_slots
 from replctl.errors import NumericValueOutOfRange
 
 if TYPE_CHECKING:
-    from replctl.catalog.functions import FunctionContext
+    from replctl.catalog.function_context import FunctionContext
 
 
 def _is_in_recovery(context: FunctionContext) -> int:

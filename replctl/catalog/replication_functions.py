@@ -37,7 +37,7 @@ from replctl.lsn import INVALID_LSN, format_lsn
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from replctl.catalog.functions import FunctionContext
+    from replctl.catalog.function_context import FunctionContext
     from replctl.session import Session
 
 _PLUGINS = ("pgoutput", "test_decoding")

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 
 from replctl.catalog import schema, state_schema
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.horizon import oldest_xid_behind
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import load_relations

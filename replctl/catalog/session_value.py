@@ -10,7 +10,7 @@ from replctl.expr import nodes
 from replctl.types import builtin, text
 
 if TYPE_CHECKING:
-    from replctl.catalog.functions import FunctionContext
+    from replctl.catalog.function_context import FunctionContext
     from replctl.session import Session
 
 #: SqlValueFunction -> what answers it, in catalog.functions.

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS, memberships
 from replctl.catalog.session_value import micros
 from replctl.catalog.view_rows import Row, RowsOf, array_text, stored_rows

@@ -12,7 +12,7 @@ from typing import Any
 
 from replctl.catalog import schema_table
 from replctl.catalog.definition_views import DEFINITION_VIEWS
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.replication_views import REPLICATION_VIEWS
 from replctl.catalog.session_views import SESSION_VIEWS
 from replctl.catalog.view_rows import Row, stored_rows

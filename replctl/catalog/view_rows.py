@@ -13,7 +13,7 @@ from sqlalchemy import select
 from replctl.catalog import schema_table
 from replctl.catalog.acl import decode_acl
 from replctl.catalog.aclchk import acl_items
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.types import text
 
 Row = dict[str, Any]

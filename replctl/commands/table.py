@@ -71,17 +71,8 @@ class _Elements:
     likes: tuple[Like, ...]
 
 
-def create_table(session: Session, statement: ast.CreateTable) -> str:
-    """Make a table, a partitioned one, or a partition.
-
-    Raises:
-        PostgresError: what PostgreSQL finds wrong with its definition.
-        FeatureNotSupported: what is not there yet.
-    """
-    if statement.location is not None:
-        from replctl.commands.adopt import create_table_at
-
-        return create_table_at(session, statement)
+def create_own_table(session: Session, statement: ast.CreateTable) -> str:
+    """Make a table whose storage is the cluster's own; as `create_table`."""
     _refuse(statement)
     return carry_out(session, lambda ddl: _create_table(ddl, statement))
 

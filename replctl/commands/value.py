@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
+from replctl.catalog.function_context import function_context
 from replctl.commands.ddl import Ddl
 from replctl.errors import FeatureNotSupported
 from replctl.expr import nodes
@@ -27,6 +28,6 @@ def constant_value(ddl: Ddl, expr: nodes.Expr, place: str, pos: int = -1) -> str
     query = Query((Output("", result),))
     if not is_answerable(query, ddl.environment):
         raise FeatureNotSupported(f"this expression is not supported in {place}", position=pos)
-    rows = run_query(query, ddl.session.function_context(ddl.catalog))
+    rows = run_query(query, function_context(ddl.session, ddl.catalog))
     value = rows[0][0]
     return None if value is None else text.canonical(expr.type, value)

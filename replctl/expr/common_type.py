@@ -12,12 +12,12 @@ from replctl.expr import nodes
 from replctl.expr.location import expr_location
 
 if TYPE_CHECKING:
-    from replctl.expr.cast_path import CastPaths
+    from replctl.expr.type_facts import ImplicitCasts
 
 _UNKNOWN = "unknown"
 
 
-def common_type(paths: CastPaths, exprs: Sequence[nodes.Expr], construct: str) -> str:
+def common_type(paths: ImplicitCasts, exprs: Sequence[nodes.Expr], construct: str) -> str:
     """Of 1 and 2.5 it is numeric, of `a` and NULL text.
 
     Args:
@@ -38,7 +38,7 @@ def common_type(paths: CastPaths, exprs: Sequence[nodes.Expr], construct: str) -
     )
 
 
-def common_type_of(paths: CastPaths, types: Sequence[str]) -> str | None:
+def common_type_of(paths: ImplicitCasts, types: Sequence[str]) -> str | None:
     """Return the common type of `types`, to which all of them can be cast, or None."""
     chosen = _choose(paths, types)
     if not isinstance(chosen, str):
@@ -55,7 +55,7 @@ def common_typmod(exprs: Sequence[nodes.Expr], type_: str) -> int:
     return typmods.pop() if len(typmods) == 1 else -1
 
 
-def _choose(paths: CastPaths, types: Sequence[str]) -> str | tuple[str, int]:
+def _choose(paths: ImplicitCasts, types: Sequence[str]) -> str | tuple[str, int]:
     """Return the type, or the type so far and the index of the first one in another category."""
     facts = paths.types
     if types[0] != _UNKNOWN and all(type_ == types[0] for type_ in types):

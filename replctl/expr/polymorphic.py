@@ -13,13 +13,13 @@ from replctl.expr.common_type import common_type_of
 from replctl.types.builtin import POLYMORPHIC
 
 if TYPE_CHECKING:
-    from replctl.expr.cast_path import CastPaths
+    from replctl.expr.type_facts import ImplicitCasts
 
 _UNKNOWN = "unknown"
 _SIMPLE = frozenset({"anyelement", "anynonarray", "anyenum"})
 
 
-def is_consistent(paths: CastPaths, actual: Sequence[str], declared: Sequence[str]) -> bool:
+def is_consistent(paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str]) -> bool:
     """Can the polymorphic among `declared` stand for the types in `actual`?"""
     match = _Match(paths)
     try:
@@ -32,7 +32,7 @@ def is_consistent(paths: CastPaths, actual: Sequence[str], declared: Sequence[st
 
 
 def resolve(
-    paths: CastPaths, actual: Sequence[str], declared: Sequence[str], result: str
+    paths: ImplicitCasts, actual: Sequence[str], declared: Sequence[str], result: str
 ) -> tuple[tuple[str, ...], str]:
     """((int4, unknown), (anyelement, anyelement), anyarray) becomes (int4, int4), _int4.
 
@@ -67,7 +67,7 @@ def resolve(
 class _Match:
     """The types found so far, one for each polymorphic family member, None while unknown."""
 
-    def __init__(self, paths: CastPaths) -> None:
+    def __init__(self, paths: ImplicitCasts) -> None:
         self._paths = paths
         self._types = paths.types
         self._declared: set[str] = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from replctl.expr.environment import Column, Environment, element_of
 from replctl.types.builtin import Type
 
@@ -100,3 +102,13 @@ class TypeFacts:
     def format(self, name: str) -> str:
         """Return the name that messages have for it (format_type_be)."""
         return self._environment.format_type(name)
+
+
+class ImplicitCasts(Protocol):
+    """The casts that are done without being asked for."""
+
+    environment: Environment
+    types: TypeFacts
+
+    def can_coerce_implicitly(self, source: str, target: str) -> bool:
+        """Return whether `source` can become `target` without being asked to."""

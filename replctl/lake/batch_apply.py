@@ -35,7 +35,8 @@ from replctl.lake.target_fault import check_faults
 from replctl.lake.target_relations import Families, leaves_of_families, leaves_of_root
 from replctl.lake.target_write import TargetWrite
 from replctl.lane import side_by_side
-from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import (
     ChangeBatch,
     RelationChanges,

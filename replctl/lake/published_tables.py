@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from replctl.catalog.commit_digest import digest_at
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation, find_relation_oid, leaf_partitions, load_relations
 from replctl.catalog.pg_inherits import ancestors_of, descendants_of
 from replctl.catalog.pg_namespace import find_schema
@@ -163,7 +164,7 @@ class PublishedTables:
                     f'policy "{policy.name}" for table "{now.name}" has a subquery, which is not'
                     " supported in an initial copy"
                 )
-        context = self._session.function_context(catalog)
+        context = function_context(self._session, catalog)
         tests = {
             is_permissive: [
                 nodes.transform(pg_node_tree.loads(policy.using), partial(session_value, context))

@@ -25,7 +25,8 @@ from replctl.lake.table_state import table_state
 from replctl.lake.target import check_updatable, enums_of, pinned, replication_target
 from replctl.lake.violation import doubly_published, violation
 from replctl.record import dataclass
-from replctl.replication.conflict import ConflictType, ReplicationConflict
+from replctl.replication.conflict import ReplicationConflict
+from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RelationChanges, RemoteRelation, RowCounts, Rows
 from replctl.replication.reconcile_rules import Scope, UnpublishedRows
 from replctl.replication.update_transformation import Action
@@ -35,7 +36,7 @@ from replctl.spark import NEXT_VALUE, TABLE_PROPERTIES, CommitNote, SentColumn, 
 if TYPE_CHECKING:
     from replctl.spark.merge import LeafChange, WritePath
     from replctl.spark.outcome import Outcome, Problem
-    from replctl.spark.staging import Staged
+    from replctl.spark.staged import Staged
 
 
 @dataclass

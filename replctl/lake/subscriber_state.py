@@ -31,7 +31,7 @@ from replctl.lake.abandoned_write import note_abandoned, undo
 from replctl.lake.target_check import TargetCheck
 from replctl.lake.waiting import when_free
 from replctl.lsn import INVALID_LSN
-from replctl.replication.conflict import ConflictType
+from replctl.replication.conflict_type import ConflictType
 from replctl.session import Session
 
 

@@ -25,8 +25,9 @@ from replctl.psql.command_context import (
 )
 from replctl.psql.conditional import BRANCHING_COMMANDS
 from replctl.psql.output import Output
+from replctl.psql.reporting import reporting_errors
 from replctl.psql.scan_slash import Argument, SlashScanner
-from replctl.psql.send_query import reporting_errors, run_silently
+from replctl.psql.send_query import run_silently
 from replctl.psql.variables import PsqlError, parse_bool
 from replctl.types.quote import quote_identifier, quote_literal
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from replctl.psql.print_table import Alignment, Table
+from replctl.psql.print_content import Alignment, Table
 from replctl.psql.scan_slash import dequote
 from replctl.psql.variables import PsqlError
 from replctl.record import dataclass

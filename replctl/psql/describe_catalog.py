@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from replctl.psql.describe import (
+from replctl.psql.described import (
     RELATION_TYPES,
     STORAGE,
     Described,
@@ -10,7 +10,7 @@ from replctl.psql.describe import (
     column_titles,
     index_words,
 )
-from replctl.psql.print_table import Table
+from replctl.psql.print_content import Table
 from replctl.types.builtin import SystemRelation, system_attributes, system_indexes
 
 

@@ -8,7 +8,7 @@ from replctl.catalog.aclchk import acl_items, column_acls, relation_acl
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_description import get_comment, get_shared_comment
 from replctl.catalog.pg_policy import policies_of
-from replctl.psql.describe import (
+from replctl.psql.described import (
     RELATION_TYPES,
     SYSTEM_SCHEMAS,
     Described,
@@ -18,7 +18,7 @@ from replctl.psql.describe import (
     shown_acl,
 )
 from replctl.psql.pattern import NamePattern, parse_pattern
-from replctl.psql.print_table import Table
+from replctl.psql.print_content import Table
 from replctl.psql.settings import PsqlSettings
 
 

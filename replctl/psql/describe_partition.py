@@ -13,7 +13,7 @@ from replctl.catalog import pg_class, pg_inherits, ruleutils
 from replctl.catalog.pg_class import PartitionBound, RangeDatum, Relation
 from replctl.expr import nodes
 from replctl.expr.deparse_constant import constant
-from replctl.psql.describe import Described
+from replctl.psql.described import Described
 from replctl.record import dataclass
 from replctl.types.quote import quote_identifier
 

@@ -13,7 +13,11 @@ from replctl.catalog.pg_description import get_comment
 from replctl.catalog.pg_policy import policies_of
 from replctl.lake.commit_log import UNREADABLE
 from replctl.lake.delta_rules import DeltaRules, delta_rules
-from replctl.psql.describe import (
+from replctl.psql.describe_catalog import described_catalog
+from replctl.psql.describe_index import described_index
+from replctl.psql.describe_replication import membership_details
+from replctl.psql.describe_sequence import described_sequence
+from replctl.psql.described import (
     RELATION_TYPES,
     STORAGE,
     WITH_COLUMN_DETAILS,
@@ -25,12 +29,8 @@ from replctl.psql.describe import (
     index_words,
     policy_roles,
 )
-from replctl.psql.describe_catalog import described_catalog
-from replctl.psql.describe_index import described_index
-from replctl.psql.describe_replication import membership_details
-from replctl.psql.describe_sequence import described_sequence
 from replctl.psql.pattern import parse_pattern
-from replctl.psql.print_table import PrintOptions, Table
+from replctl.psql.print_content import PrintOptions, Table
 from replctl.psql.variables import PsqlError
 from replctl.query.view_catalog import POLICY_COMMANDS, condition_text
 from replctl.query.view_definition import view_definition

@@ -10,9 +10,9 @@ from replctl.catalog.pg_publication import Publication, PublishedTable
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import PostgresError
 from replctl.lsn import format_lsn
-from replctl.psql.describe import Described
+from replctl.psql.described import Described
 from replctl.psql.pattern import parse_pattern
-from replctl.psql.print_table import Table
+from replctl.psql.print_content import Table
 from replctl.psql.variables import PsqlError
 from replctl.types.array_ import array_out
 

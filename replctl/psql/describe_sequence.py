@@ -6,8 +6,8 @@ from typing import Literal
 
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.catalog.pg_sequence import Sequence, get_sequence
-from replctl.psql.describe import Described
-from replctl.psql.print_table import Table
+from replctl.psql.described import Described
+from replctl.psql.print_content import Table
 from replctl.types.quote import quote_identifier, quote_qualified_identifier
 
 _COLUMNS = ("Type", "Start", "Minimum", "Maximum", "Increment", "Cycles?", "Cache")

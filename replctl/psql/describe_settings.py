@@ -9,9 +9,9 @@ from replctl.catalog.acl import decode_acl
 from replctl.catalog.pg_authid import role_names
 from replctl.catalog.pg_default_acl import OBJECT_TYPES
 from replctl.catalog.pg_namespace import schema_names
-from replctl.psql.describe import Described, described, shown_acl
+from replctl.psql.described import Described, described, shown_acl
 from replctl.psql.pattern import NamePattern, parse_pattern
-from replctl.psql.print_table import Table
+from replctl.psql.print_content import Table
 from replctl.psql.settings import PsqlSettings
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from replctl.dump.database import DumpOptions, dump_database
-from replctl.psql.send_query import reporting_errors, showing_progress
+from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.settings import PsqlSettings
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from replctl.lsn import format_lsn
-from replctl.psql.print_table import Alignment, Table
-from replctl.psql.send_query import reporting_errors, showing_progress
+from replctl.psql.print_content import Alignment, Table
+from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import report_failures
 
 if TYPE_CHECKING:

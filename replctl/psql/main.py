@@ -17,7 +17,8 @@ from replctl.psql.messages import Messages, report_new
 from replctl.psql.options import Action, Options, UsageError, find_subcommand, parse_options
 from replctl.psql.output import Output
 from replctl.psql.pset import set_option
-from replctl.psql.send_query import reporting_errors, run_silently
+from replctl.psql.reporting import reporting_errors
+from replctl.psql.send_query import run_silently
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError, Variables
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from replctl.psql.display import Line, display_lines, display_width
-from replctl.psql.print_table import Content, Header, Null, Rule
+from replctl.psql.print_content import Content, Header, Null, Rule
 
 
 class _LineStyle(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replctl.psql.print_table import Content
+from replctl.psql.print_content import Content
 
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "<br />\n"})
 _LATEX = str.maketrans(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from json import dumps
 
-from replctl.psql.print_table import Content, Header, Null
+from replctl.psql.print_content import Content, Header, Null
 
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 

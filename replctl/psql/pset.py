@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from replctl.psql.command_context import CommandContext, CommandResult, CommandStatus
-from replctl.psql.print_table import Format, PrintOptions
+from replctl.psql.print_content import Format, PrintOptions
 from replctl.psql.scan_slash import Argument, SlashScanner
 from replctl.psql.variables import PsqlError, parse_bool
 from replctl.record import dataclass

@@ -19,7 +19,7 @@ from replctl.psql.command_context import (
 )
 from replctl.psql.crosstabview import Crosstab
 from replctl.psql.output import Output, writing
-from replctl.psql.print_table import PrintOptions
+from replctl.psql.print_content import PrintOptions
 from replctl.psql.pset import set_option
 from replctl.psql.scan_slash import Argument, SlashScanner
 from replctl.psql.send_query import Delivery

@@ -12,7 +12,8 @@ from typing import TextIO
 from replctl.errors import Notice, PostgresError
 from replctl.psql.messages import Messages
 from replctl.psql.output import Output, writing
-from replctl.psql.print_table import PrintOptions, Table, print_table
+from replctl.psql.print_content import PrintOptions, Table
+from replctl.psql.print_table import print_table
 from replctl.psql.terminal import takes_colors
 from replctl.psql.variables import Variables
 from replctl.session import Session

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from replctl.lsn import format_lsn
 from replctl.psql.describe_replication import changed_lines
-from replctl.psql.print_table import Alignment, Table
+from replctl.psql.print_content import Alignment, Table
 from replctl.psql.retention import retention_lines
 from replctl.record import dataclass
 

@@ -225,7 +225,8 @@ def _add_vacuum(app: typer.Typer, parsed: list[Subcommand]) -> None:
         words = ["VACUUM", *(["FULL"] if full else []), *(["VERBOSE"] if verbose else [])]
 
         def run(settings: PsqlSettings) -> bool:
-            from replctl.psql.send_query import reporting_errors, send_query
+            from replctl.psql.reporting import reporting_errors
+            from replctl.psql.send_query import send_query
             from replctl.types.quote import quote_identifier, split_qualified_name
 
             statement = " ".join(words)

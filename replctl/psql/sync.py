@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from replctl.errors import PostgresError
-from replctl.psql.send_query import reporting_errors, showing_progress
+from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.settings import PsqlSettings
 from replctl.psql.variables import PsqlError
 

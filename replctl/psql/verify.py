@@ -9,8 +9,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from replctl.lsn import format_lsn
-from replctl.psql.print_table import Alignment, Table
-from replctl.psql.send_query import reporting_errors, showing_progress
+from replctl.psql.print_content import Alignment, Table
+from replctl.psql.reporting import reporting_errors, showing_progress
 from replctl.psql.sync import with_subscription
 from replctl.spark import DIFFERENCE_KINDS
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.errors import CardinalityViolation
 from replctl.expr import nodes
 from replctl.query.sqlite import is_answerable, run_query

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replctl import spark
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation, get_relation
 from replctl.errors import SerializationFailure, WrongObjectType
 from replctl.expr import nodes
@@ -17,7 +18,7 @@ from replctl.lake.repeat import repeated
 from replctl.lake.target import inserted_into
 from replctl.lake.waiting import when_free
 from replctl.parser import ast
-from replctl.query.copy import file_error
+from replctl.query.copy_relation import file_error
 from replctl.query.lake import LakeDialect
 from replctl.query.next_value import with_columns
 from replctl.query.sql import QueryWriter
@@ -116,7 +117,7 @@ def _write(session: Session, plan: CopyPlan, rows: CopiedRows) -> int:
             )
         supplied = frozenset(item.column.name for item in plan.given)
         table_plan = replace(plan_of(catalog, relation), supplied=supplied)
-        source = _source(plan, LakeDialect(session.function_context(catalog)))
+        source = _source(plan, LakeDialect(function_context(session, catalog)))
     engine = session.engine()
     with (
         written(session, [table_plan]) as (table,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replctl.adt.fold import simplified
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_sequence import sequences_of
@@ -14,8 +15,8 @@ from replctl.lake.delta_rules import with_delta_columns
 from replctl.lake.file_access import check_writable
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.copy import column_numbers, copied_relation
 from replctl.query.copy_options import CopyFormat, copy_format
+from replctl.query.copy_relation import column_numbers, copied_relation
 from replctl.query.next_value import check_defaults
 from replctl.query.permission import check_change
 from replctl.query.range_table import FromScope, relation_entry
@@ -86,7 +87,7 @@ def copy_plan(session: Session, catalog: Catalog, statement: ast.Copy) -> CopyPl
     Raises:
         PostgresError: the statement is wrong, or the user may not do it.
     """
-    context = session.function_context(catalog)
+    context = function_context(session, catalog)
     analyzer = QueryAnalyzer(context.environment, session.transaction_start)
     assert statement.relation is not None
     relation = copied_relation(analyzer, statement.relation)

@@ -17,8 +17,8 @@ from replctl.errors import (
 )
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
-from replctl.query.copy import column_numbers, copied_relation, file_error
 from replctl.query.copy_options import CopyFormat, copy_format
+from replctl.query.copy_relation import column_numbers, copied_relation, file_error
 from replctl.query.select import select
 from replctl.result import Result
 from replctl.session import Session

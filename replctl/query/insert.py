@@ -9,7 +9,7 @@ from itertools import compress
 
 from replctl import spark
 from replctl.adt.fold import simplified
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext, function_context
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import sequences_of
 from replctl.errors import (
@@ -66,7 +66,7 @@ def insert(session: Session, statement: ast.Insert) -> Result:
     """
     _refuse(statement)
     with session.read() as catalog:
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         relation = modified_relation(analyzer, statement.relation)
         plan = plan_of(catalog, relation)
@@ -103,7 +103,7 @@ def fill(session: Session, relation: Relation, query: Query, *, reader: int | No
     """
     with session.read() as catalog:
         plan = plan_of(catalog, relation)
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
         privileges = None if reader is None else context.environment.privileges_of(reader)
         query = rewritten(context, query, privileges=privileges)
         text = _named(relation.columns, query, LakeDialect(context))

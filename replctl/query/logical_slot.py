@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from replctl.adt.functions import arguments
-from replctl.catalog.functions import EVALUATED_BEFORE, FunctionContext
+from replctl.catalog.function_context import FunctionContext
+from replctl.catalog.functions import EVALUATED_BEFORE
 from replctl.catalog.pg_replication_slots import (
     ReplicationSlot,
     advance_slot,

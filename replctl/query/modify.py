@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from replctl import spark
 from replctl.adt.fold import simplified
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Column, Relation, load_relations
 from replctl.catalog.pg_inherits import descendants_of
 from replctl.catalog.transaction import Catalog
@@ -329,7 +330,7 @@ def _rows_sql(session: Session, change: _Change, target: Target, is_update: bool
     """Return SQL of the rows concerned: leaf, row_version, row_id, c<attnum> before, w<attnum>
     after."""
     with session.read() as catalog:
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
         dialect = LakeDialect(context, {_TARGET: target_rows(target)})
         writer = QueryWriter(dialect)
         table = FromTable(_TARGET, change.plan.relation)

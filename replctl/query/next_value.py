@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from replctl.adt.fold import simplified
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.functions import FUNCTIONS, FunctionContext
+from replctl.catalog.function_context import FunctionContext
+from replctl.catalog.functions import FUNCTIONS
 from replctl.catalog.pg_class import Column
 from replctl.catalog.pg_sequence import sequence_of_call, sequences_of
 from replctl.expr import nodes

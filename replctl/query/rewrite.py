@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_policy import is_row_security_active
 from replctl.catalog.pg_rewrite import view_rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext, function_context
 from replctl.expr import object_identifier
 from replctl.parser import ast
 from replctl.query.analyze_query import QueryAnalyzer
@@ -42,7 +42,7 @@ def select(
         PostgresError: what is wrong with it, at analysis or for a row.
     """
     with session.read() as catalog:
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
         analyzer = QueryAnalyzer(context.environment, session.transaction_start)
         query = finish(analyzer, analyzer.query(statement))
         check_query(context.environment, query)
@@ -58,17 +58,17 @@ def select(
 
         update_slots(session)
         with session.read() as catalog:
-            rows, text = _answer(query, session.function_context(catalog))
+            rows, text = _answer(query, function_context(session, catalog))
     if runner is not None and made:
         query = with_results(query, {c.output: carry_out(session, c, runner) for c in made})
         with session.read() as catalog:
-            context = session.function_context(catalog)
+            context = function_context(session, catalog)
             calls = slot_calls(query, context)
             rows, text = (None, "") if calls else _answer(query, context)
     if calls:
         evaluated = {call.expr: changes(session, call) for call in calls}
         with session.read() as catalog:
-            context = session.function_context(catalog)
+            context = function_context(session, catalog)
             rows, text = _answer(query, replace(context, evaluated=evaluated))
     if rows is None:  # outside of the catalog's transaction: Spark may take long
         from replctl.spark import StagedColumn

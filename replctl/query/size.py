@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replctl.catalog import schema
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import READ_ALL_STATS
 from replctl.catalog.pg_class import Relation, get_relation, load_relations, relation_oids
 from replctl.catalog.transaction import Catalog

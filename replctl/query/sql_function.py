@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from replctl.adt.functions import arguments
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.namespace import CatalogEnvironment
 from replctl.catalog.pg_proc import UserFunction, get_function
 from replctl.errors import FeatureNotSupported, StatementTooComplex

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, assert_never
 
 from replctl.adt.case_mapping import is_ascii_collation
 from replctl.adt.functions import arguments
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.functions import (
     EVALUATED_BEFORE,
     FUNCTIONS_IN_C,
     NOT_STRICT,
     SET_FUNCTIONS,
     TAKES_TEXT,
-    FunctionContext,
 )
 from replctl.catalog.session_value import session_value
 from replctl.errors import FeatureNotSupported, InternalError

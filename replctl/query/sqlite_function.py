@@ -10,7 +10,8 @@ from itertools import zip_longest
 from typing import Any
 
 from replctl.adt import interpret
-from replctl.catalog.functions import FUNCTIONS, FUNCTIONS_BY_NAME, FunctionContext
+from replctl.catalog.function_context import FunctionContext
+from replctl.catalog.functions import FUNCTIONS, FUNCTIONS_BY_NAME
 from replctl.ctrl_c import on_ctrl_c
 from replctl.errors import FeatureNotSupported, QueryCanceled
 from replctl.expr import nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from replctl.catalog.function_context import function_context
 from replctl.catalog.pg_class import Relation
 from replctl.errors import InsufficientPrivilege
 from replctl.expr import nodes
@@ -53,7 +54,7 @@ def _failing_rows(
         nodes.BoolExpr("not", (nodes.CoalesceExpr("bool", (condition, _FALSE)),)),
     )
     with session.read() as catalog:
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
         query = rewritten(context, query, conditions={POLICY_VARNO: ()})
         query = with_answers(query, context)
         text = QueryWriter(LakeDialect(context, {POLICY_VARNO: new_rows})).write(query)

@@ -27,12 +27,12 @@ from replctl.injection_point import injection_point
 from replctl.lsn import format_lsn
 from replctl.record import dataclass
 from replctl.replication.conflict import (
-    ConflictType,
     DecodingFailure,
     ReplicationConflict,
     decoding_context,
     error_context,
 )
+from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import (
     ChangeBatch,
     RemoteTransaction,

@@ -8,25 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from replctl.catalog.pg_subscription import Subscription
 from replctl.errors import ObjectNotInPrerequisiteState, PostgresError
 from replctl.lsn import format_lsn
+from replctl.replication.conflict_type import ConflictType
 from replctl.replication.node import RemoteTransaction
 from replctl.replication.refresh_hint import offer_reconcile
-
-
-class ConflictType(Enum):
-    """Kinds of conflicts, as PostgreSQL 18 counts them (conflict.c)."""
-
-    INSERT_EXISTS = "insert_exists"
-    UPDATE_ORIGIN_DIFFERS = "update_origin_differs"
-    UPDATE_EXISTS = "update_exists"
-    UPDATE_MISSING = "update_missing"
-    DELETE_ORIGIN_DIFFERS = "delete_origin_differs"
-    DELETE_MISSING = "delete_missing"
-    MULTIPLE_UNIQUE_CONFLICTS = "multiple_unique_conflicts"
 
 
 @dataclass

@@ -21,7 +21,7 @@ from replctl.lane import OWN_LANE, Lane
 from replctl.record import dataclass
 
 if TYPE_CHECKING:
-    from replctl.replication.conflict import ConflictType
+    from replctl.replication.conflict_type import ConflictType
 
 #: Rows in the engine, opaque here.
 Rows = NewType("Rows", object)

@@ -6,12 +6,9 @@ session is here as functions: translation of expressions, and SQL that reads a r
 
 from __future__ import annotations
 
-from dataclasses import field
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from replctl.record import dataclass
 from replctl.spark import jobs as jobs
 from replctl.spark.aggregates import sort_key as sort_key
 from replctl.spark.comparison import equality_operands as equality_operands
@@ -42,9 +39,10 @@ from replctl.spark.server import stop_server as stop_server
 from replctl.spark.server import temporary_server as temporary_server
 from replctl.spark.set_function import set_function_sql as set_function_sql
 from replctl.spark.shared_feed import SharedFeeds as SharedFeeds
+from replctl.spark.spark_conf import SparkConf as SparkConf
 from replctl.spark.sql_value import SqlValue as SqlValue
+from replctl.spark.staged import StagedColumn as StagedColumn
 from replctl.spark.staging import LocalRows as LocalRows
-from replctl.spark.staging import StagedColumn as StagedColumn
 from replctl.spark.translation import to_sql as to_sql
 from replctl.spark.translation import untranslatable as untranslatable
 from replctl.spark.values import NEXT_VALUE as NEXT_VALUE
@@ -75,27 +73,6 @@ from replctl.spark.verify import Sides as Sides
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine
-
-
-@dataclass(frozen=True, slots=True)
-class SparkConf:
-    """Which Spark to use: a Connect server (`remote`, sc://..), else one started in this process.
-
-    Attributes:
-        remote: address of a Spark Connect server, as in SPARK_REMOTE.
-        master: master of the session that is started here, local[*] if not given.
-        properties: further Spark properties, as (name, value).
-        is_brief: the process ends soon: code is not to be compiled for a long life.  It is no other
-            Spark for that.
-        scratch: the directory for what Spark writes for a while; the system's for temporary files
-            if not given.
-    """
-
-    remote: str | None = None
-    master: str | None = None
-    properties: tuple[tuple[str, str], ...] = ()
-    is_brief: bool = field(default=False, compare=False)
-    scratch: Path | None = field(default=None, compare=False)
 
 
 def open_engine(conf: SparkConf) -> Engine:

@@ -10,7 +10,6 @@ Where a commit has no feed that Delta can read, the rows before and after it are
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
 from collections.abc import Sequence
 from itertools import groupby
@@ -24,6 +23,7 @@ from replctl.spark.compared_version import (
 )
 from replctl.spark.data_type import quote, storage_type
 from replctl.spark.delta_table import column_sql, scan
+from replctl.spark.feed_name import feed_of
 from replctl.spark.normal_form import is_stored_alike, matching_form, matching_group
 from replctl.spark.sql_value import raise_error_sql
 from replctl.spark.translation import to_sql
@@ -35,8 +35,6 @@ _NEW_TYPES = "('update_postimage', 'insert')"
 _NOWHERE = "0L"
 #: What stands for the values of a row without columns.
 _NO_VALUES = "1 AS c0"
-_FEED = re.compile(r"table_changes_by_path\('((?:[^'\\]|\\.)*)'")
-_ESCAPED = re.compile(r"\\(.)")
 
 
 def changes_sql(change_source: ChangeSource, pairs: str | None = None) -> str:
@@ -350,7 +348,7 @@ def _feed(
     parts = [
         "SELECT _commit_version AS version, _change_type AS"
         f" kind, {place} AS place{_columns_at(source, run[-1])}"
-        f" FROM table_changes_by_path({quote(source.location)}, {run[0]}, {run[-1]})"
+        f" FROM {feed_of(source.location, run[0], run[-1])}"
         f" WHERE _commit_version IN ({', '.join(map(str, run))}){condition}"
         for run in runs
     ]
@@ -362,8 +360,3 @@ def _columns_at(source: TableSource, version: int) -> str:
     """Return the columns of a table as a version has them, each after a comma."""
     columns = [column.at(version) for column in source.columns]
     return "".join(f", {column_sql(column)} AS c{column.attnum}" for column in columns)
-
-
-def feeds_in(text: str) -> list[str]:
-    """Return the locations of the tables whose change feeds a statement reads."""
-    return [_ESCAPED.sub(r"\1", quoted) for quoted in _FEED.findall(text)]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from replctl.spark.change_data_feed import changes_sql, ordered_changes_sql
 from replctl.spark.narrowed_version import narrowed
 from replctl.spark.shared_feed import SharedFeeds
-from replctl.spark.staging import SMALL, Staged, StagedColumn, staged
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import SMALL, staged
 from replctl.spark.values import ChangeSource, SentColumn
 
 if TYPE_CHECKING:

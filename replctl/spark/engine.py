@@ -22,15 +22,16 @@ from replctl.errors import (
     SessionEnded,
     UndefinedFile,
 )
-from replctl.spark import SparkConf, jvm, session_start
-from replctl.spark.change_data_feed import feeds_in
+from replctl.spark import jvm, session_start
 from replctl.spark.data_type import quote, quote_name, table_name, text_of_wire, wire
-from replctl.spark.errors import HostNotReached, translated
+from replctl.spark.errors import HostNotReached, translating
+from replctl.spark.feed_name import feeds_in
 from replctl.spark.log_folder import LogFolder
 from replctl.spark.python_functions import PythonFunctions
 from replctl.spark.query_size import QuerySize
 from replctl.spark.session_pool import SessionPool
-from replctl.spark.staging import StagedColumn
+from replctl.spark.spark_conf import SparkConf
+from replctl.spark.staged import StagedColumn
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # pyspark's own, about its dependencies
@@ -72,7 +73,7 @@ class Engine:
         for name in _REPEATING_LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_is_not_raised)
-        with _translating():
+        with translating():
             if conf.remote:
                 first = self._connected_session()
             else:
@@ -101,11 +102,11 @@ class Engine:
     def new_session(self) -> SparkSession:
         """Return a session with the engine's properties and no settings of its own; it ends with
         the engine."""
-        with _translating():
+        with translating():
             return self._connect() if self._conf.remote else self._first.newSession()
 
     def _configured_session(self) -> SparkSession:
-        with _translating():
+        with translating():
             if self._conf.remote:
                 return self._connected_session()
             session = self._first.newSession()
@@ -147,7 +148,7 @@ class Engine:
         if not self._conf.remote:
             return True
         try:
-            with _translating():
+            with translating():
                 session.conf.get("spark.sql.ansi.enabled")  # PySpark remembers the version
                 return True
         except SessionEnded:
@@ -223,7 +224,7 @@ class Engine:
         try:
             with (
                 self._noting_loss(),
-                _translating(),
+                translating(),
                 on_ctrl_c(partial(self._cancel_until, has_ended)),
             ):
                 yield
@@ -255,7 +256,7 @@ class Engine:
         threading.Thread(target=cancel).start()
 
     def _try_to_cancel(self) -> None:
-        with suppress(PostgresError), _translating():  # what Spark does wrong the statement tells
+        with suppress(PostgresError), translating():  # what Spark does wrong the statement tells
             self.cancel()
 
     def place_log(self, log: str) -> str | None:
@@ -301,7 +302,7 @@ class Engine:
             self._first.sparkContext.cancelAllJobs()
             return
         for session in self._sessions.all():
-            with suppress(SessionEnded), _translating():
+            with suppress(SessionEnded), translating():
                 session.interruptAll()
 
     def stop(self) -> None:
@@ -318,13 +319,3 @@ class Engine:
 def _is_not_raised(record: logging.LogRecord) -> bool:
     """py4j writes what it raises into the root's log, too."""
     return record.module != "java_gateway"
-
-
-@contextmanager
-def _translating() -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except Exception as error:
-        raise translated(error) from error

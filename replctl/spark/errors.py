@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -28,7 +29,7 @@ from replctl.errors import (
     UndefinedFile,
 )
 from replctl.own_command import own_command
-from replctl.spark.server import attached_clusters
+from replctl.spark.attachment import attached_clusters
 from replctl.spark.sql_value import raised_error
 from replctl.types.numeric import field_overflow
 
@@ -134,6 +135,17 @@ def _unreachable_hint(clusters: Sequence[Path]) -> str:
         )
     stop = own_command("spark", "stop", home=clusters[0])
     return f'Run "{stop}", which also ends a server that does not answer; then try again.'
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Around what Spark does: its exceptions become ours."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except Exception as error:
+        raise translated(error) from error
 
 
 def translated(error: Exception) -> PostgresError:

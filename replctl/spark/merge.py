@@ -23,7 +23,8 @@ from replctl.spark.normal_form import (
 )
 from replctl.spark.outcome import Matching, Outcome
 from replctl.spark.query import selected
-from replctl.spark.staging import SMALL, Staged
+from replctl.spark.staged import Staged
+from replctl.spark.staging import SMALL
 from replctl.spark.values import CommitNote, Leaf, TableColumn
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dataclasses import field
 
 from replctl.record import dataclass
 from replctl.spark.delta_table import scan
-from replctl.spark.staging import Staged
+from replctl.spark.staged import Staged
 from replctl.spark.values import TableSource
 
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]*")

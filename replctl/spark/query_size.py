@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from replctl.spark.change_data_feed import feeds_in
+from replctl.spark.feed_name import feeds_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,8 @@ from replctl.spark.query import target as own
 from replctl.spark.replicated_change import received
 from replctl.spark.row_hash import in_buckets, key_bucket
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.staging import SMALL, Staged, StagedColumn, staged
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import SMALL, staged
 from replctl.spark.translation import to_sql
 from replctl.spark.values import (
     ForeignChanges,

@@ -31,7 +31,8 @@ from replctl.spark.outcome import (
 )
 from replctl.spark.row_threads import net_changes
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import staged
 from replctl.spark.text_conversion import replicate
 from replctl.spark.values import SentColumn, Target, TargetColumn
 from replctl.spark.whole_row import whole_row_sql

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from replctl.spark import replicated_change
 from replctl.spark.change_data_feed import inverse_sql, without_own_sql
 from replctl.spark.merge import leaf_changes, write_leaf
-from replctl.spark.staging import StagedColumn, staged
+from replctl.spark.staged import StagedColumn
+from replctl.spark.staging import staged
 from replctl.spark.values import CommitNote, FeedVersion, Leaf, TableSource, Target, TargetColumn
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from replctl.spark.normal_form import grouped_value, matches, matching_values, stored_form
-from replctl.spark.staging import Staged, StagedColumn, fetched, local_view
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import fetched, local_view
 from replctl.spark.values import Target, TargetColumn
 
 if TYPE_CHECKING:

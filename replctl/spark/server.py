@@ -33,6 +33,7 @@ from replctl.own_command import own_command
 from replctl.private_file import open_private
 from replctl.record import dataclass
 from replctl.spark import jvm
+from replctl.spark.attachment import note_attachment
 from replctl.spark.java import check_user, find_java
 from replctl.spark.liveness import LIMIT, Liveness, answers
 from replctl.spark.maven import delta_jars
@@ -232,7 +233,7 @@ def attach_server(cluster: Path) -> Server | None:
     fcntl.flock(lock, fcntl.LOCK_SH)  # waits for a server that is about to end
     server = find_server(cluster)
     if server is not None:
-        _attached[folder.cluster] = lock
+        note_attachment(folder.cluster, lock)
         return server
     os.close(lock)
     dead = folder.read()
@@ -276,15 +277,6 @@ def temporary_server(
             yield server.remote
         finally:
             stop_server(place)
-
-
-#: Descriptors of the locks that this process holds as a user of servers, by their clusters.
-_attached: dict[Path, int] = {}
-
-
-def attached_clusters() -> tuple[Path, ...]:
-    """Return the directories of the clusters whose servers this process uses."""
-    return tuple(_attached)
 
 
 class _Folder:
@@ -425,9 +417,10 @@ def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
 @contextmanager
 def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[bytes]]:
     """Start the JVM, and say where it is; it ends with the block."""
-    from replctl.spark import SparkConf
-    from replctl.spark.engine import Engine
+    from replctl.spark.errors import translating
     from replctl.spark.python_functions import PACKAGE, own_package
+    from replctl.spark.session_start import start
+    from replctl.spark.spark_conf import SparkConf
 
     port, token = _free_port(), secrets.token_urlsafe(32)
     os.environ[_TOKEN_VARIABLE] = token
@@ -438,7 +431,8 @@ def _running(folder: _Folder, conf: ServerConf) -> Iterator[subprocess.Popen[byt
     spark = SparkConf(
         master=conf.master, properties=tuple(properties.items()), scratch=folder.scratch
     )
-    Engine(spark, folder.log)
+    with translating():
+        start(spark, folder.log)
     process = jvm.started()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     folder.write(Server(os.getpid(), process.pid, port, token, now, str(folder.log), conf))

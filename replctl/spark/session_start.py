@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from replctl.errors import FeatureNotSupported
-from replctl.spark import SparkConf, jvm
+from replctl.spark import jvm
 from replctl.spark.environment import NO_DEFAULTS, told_to_pyspark
 from replctl.spark.memory import cached_logs, heap, memory_limit
 from replctl.spark.scratch import make_scratch
@@ -26,6 +26,7 @@ from replctl.spark.settings import (
     unwanted,
     without_legacy,
 )
+from replctl.spark.spark_conf import SparkConf
 from replctl.spark.values import OPTIMIZED_FILE_SIZE
 
 with warnings.catch_warnings():

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from replctl.spark.change_data_feed import paired_columns_sql, pairs_of_columns_sql, pairs_sql
 from replctl.spark.narrowed_version import narrowed
-from replctl.spark.staging import SMALL, Staged, StagedColumn, local_view, staged
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import SMALL, local_view, staged
 from replctl.spark.values import ChangeSource
 
 if TYPE_CHECKING:

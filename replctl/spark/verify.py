@@ -19,7 +19,8 @@ from replctl.spark.normal_form import normal_form, stored_form
 from replctl.spark.query import Query, key, query, selected, table_rows, union
 from replctl.spark.row_hash import differing_buckets, in_buckets, key_bucket, row_hash
 from replctl.spark.sql_value import SqlValue
-from replctl.spark.staging import Staged, StagedColumn, staged
+from replctl.spark.staged import Staged, StagedColumn
+from replctl.spark.staging import staged
 from replctl.spark.text_conversion import replicate
 from replctl.spark.translation import to_sql
 from replctl.spark.values import SentColumn, Target, TargetColumn

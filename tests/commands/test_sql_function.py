@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from golden_script import answer_of
 
+from replctl.catalog.function_context import function_context
 from replctl.errors import ActiveSqlTransaction, FeatureNotSupported, PostgresError
 from replctl.execute import execute
 from replctl.parser import ast
@@ -163,7 +164,7 @@ def test_engine_gets_the_expression(session: Session) -> None:
     _run(session, "CREATE TABLE t (a int, b text)")
     _function(session, "is_even(n int) RETURNS boolean IMMUTABLE", "SELECT n % 2 = 0")
     with session.read() as catalog:
-        context = session.function_context(catalog)
+        context = function_context(session, catalog)
 
         def sql(text: str) -> str:
             statement = parse_statement(text)

@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replctl.psql.display import display_width
-from replctl.psql.print_table import Format, PrintOptions, Table, print_table
+from replctl.psql.print_content import Format, PrintOptions, Table
+from replctl.psql.print_table import print_table
 
 DATA = Path(__file__).parent / "data"
 CASES = json.loads((DATA / "print_table.json").read_text(encoding="utf-8"))

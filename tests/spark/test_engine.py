@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from replctl.errors import ConnectionFailure, UndefinedFile
-from replctl.spark.change_data_feed import feeds_in
 from replctl.spark.data_type import quote
+from replctl.spark.feed_name import feeds_in
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

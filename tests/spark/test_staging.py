@@ -8,7 +8,8 @@ import pytest
 
 from replctl import spark
 from replctl.spark.query import Query, query, union
-from replctl.spark.staging import StagedColumn, staged
+from replctl.spark.staged import StagedColumn
+from replctl.spark.staging import staged
 
 if TYPE_CHECKING:
     from replctl.spark.engine import Engine

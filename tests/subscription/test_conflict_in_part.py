@@ -12,7 +12,7 @@ from fix_replication import Database
 
 from replctl.errors import InternalError
 from replctl.injection_point import injection_point
-from replctl.lake import subscriber as subscriber_module
+from replctl.lake import batch_apply
 from replctl.lake.batch_apply import BatchApply
 from replctl.lake.delta_log import latest_version
 from replctl.spark.engine import Engine
@@ -129,7 +129,7 @@ def test_what_was_written_meanwhile_is_undone(
         injection_point(name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(subscriber_module, "injection_point", meanwhile)
+        patch.setattr(batch_apply, "injection_point", meanwhile)
         (failure,) = subscriber.sync()
     (other,) = others
     assert f'unique constraint "{other}_pkey"' in failure.error.message

@@ -33,7 +33,7 @@ def test_an_unfinished_batch_stops_no_other_writer(
     assert subscriber.sync() == []
     publisher.run("INSERT INTO t VALUES (2, 'b')")
     with monkeypatch.context() as patch:
-        patch.setattr("replctl.lake.subscriber.injection_point", _fail)
+        patch.setattr("replctl.lake.batch_apply.injection_point", _fail)
         (failure,) = subscriber.sync()
         assert failure.error.detail is not None
         assert failure.error.detail.endswith(
@@ -67,7 +67,7 @@ def test_a_writer_finishes_the_batch_of_its_table(
     assert subscriber.sync() == []
     publisher.run("INSERT INTO t VALUES (1, 'a')")
     with monkeypatch.context() as patch:
-        patch.setattr("replctl.lake.subscriber.injection_point", _fail)
+        patch.setattr("replctl.lake.batch_apply.injection_point", _fail)
         assert len(subscriber.sync()) == 1
     assert subscriber.rows(_ROWS) == []
     subscriber.run("INSERT INTO t VALUES (9, 'own')")

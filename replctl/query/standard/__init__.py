@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.errors import FeatureNotSupported
 from replctl.query.standard import column, constraint, privilege, relation, routine
 from replctl.query.standard.common import Row

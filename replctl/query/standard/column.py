@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Column, Relation
 from replctl.catalog.pg_sequence import owned_sequences
 from replctl.catalog.pg_type import type_schema_oid

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation, load_relations, relation_oids
 
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog.aclchk import Privileges
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Constraint, Relation, get_relation
 from replctl.catalog.ruleutils import get_expr
 from replctl.expr import nodes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from replctl.catalog.acl import PUBLIC, AclItem, default_acl
 from replctl.catalog.aclchk import column_acls, relation_acl
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_authid import memberships, role_names
 from replctl.catalog.pg_class import Relation
 from replctl.query.standard.common import Row, place, relations, yes_or_no

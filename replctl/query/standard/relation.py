@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replctl.catalog import schema
-from replctl.catalog.functions import FunctionContext
+from replctl.catalog.function_context import FunctionContext
 from replctl.catalog.pg_class import Relation
 from replctl.catalog.pg_sequence import get_sequence
 from replctl.query.rewrite import view_query

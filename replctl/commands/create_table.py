@@ -1,0 +1,20 @@
+"""CREATE TABLE: a table of the cluster's own, or one at a location."""
+
+from __future__ import annotations
+
+from replctl.commands.adopt import create_table_at
+from replctl.commands.table import create_own_table
+from replctl.parser import ast
+from replctl.session import Session
+
+
+def create_table(session: Session, statement: ast.CreateTable) -> str:
+    """Make a table, a partitioned one, or a partition.
+
+    Raises:
+        PostgresError: what PostgreSQL finds wrong with its definition.
+        FeatureNotSupported: what is not there yet.
+    """
+    if statement.location is not None:
+        return create_table_at(session, statement)
+    return create_own_table(session, statement)

@@ -1,0 +1,156 @@
+"""The objects that `\\\\d` commands look at, and the words that they share (describe.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replctl.catalog import pg_class, pg_namespace, schema
+from replctl.catalog.acl import PUBLIC, Acl
+from replctl.catalog.aclchk import acl_items
+from replctl.catalog.namespace import CatalogEnvironment
+from replctl.catalog.pg_authid import role_names
+from replctl.catalog.pg_policy import Policy
+from replctl.catalog.transaction import Catalog
+from replctl.psql.pattern import NamePattern
+from replctl.psql.print_content import PrintOptions, Table
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.variables import PsqlError
+from replctl.record import dataclass
+from replctl.types.builtin import SystemRelation, system_relations_by_oid
+
+if TYPE_CHECKING:
+    from replctl.session import Session
+
+#: What `\\d+` calls pg_type.typstorage.
+STORAGE = {"p": "plain", "m": "main", "x": "extended", "e": "external"}
+
+RELATION_TYPES = {
+    "r": "table",
+    "p": "partitioned table",
+    "v": "view",
+    "m": "materialized view",
+    "i": "index",
+    "I": "partitioned index",
+    "S": "sequence",
+    "f": "foreign table",
+}
+#: Kinds of relations whose columns have a collation, NOT NULL, a default.
+WITH_COLUMN_DETAILS = "rpvmfc"
+SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The objects that a `\\d` command looks at.
+
+    Attributes:
+        settings: where its table goes.
+        session, catalog, environment: the database.
+    """
+
+    settings: PsqlSettings
+    session: Session
+    catalog: Catalog
+    environment: CatalogEnvironment
+
+    @property
+    def options(self) -> PrintOptions:
+        """The session's options."""
+        return self.settings.print_options
+
+    def print(self, table: Table) -> None:
+        self.settings.print(table, self.options)
+
+    def is_visible(self, oid: int, name: str) -> bool:
+        """Return whether the search path finds a relation by its bare name."""
+        return self.environment.relation_oid(None, name) == oid
+
+
+@contextmanager
+def described(settings: PsqlSettings) -> Iterator[Described]:
+    """Yield the connected database, to be looked at.
+
+    Raises:
+        PsqlError: there is no connection.
+    """
+    session = settings.session
+    if session is None:
+        raise PsqlError("You are currently not connected to a database.")
+    with session.read() as catalog:
+        yield Described(settings, session, catalog, session.environment(catalog))
+
+
+def find_relations(target: Described, kinds: str, pattern: NamePattern) -> list[pg_class.Relation]:
+    """Return the relations of these kinds that a pattern means, by schema and name."""
+    rows = target.catalog.select(schema.pg_class, schema.pg_class.c.relkind.in_(list(kinds)))
+    names = pg_namespace.schema_names(target.catalog)
+    oids = [
+        int(row.oid)
+        for row in rows
+        if _is_meant(target, pattern, names[int(row.relnamespace)], str(row.relname), int(row.oid))
+    ]
+    found = pg_class.load_relations(target.catalog, oids).values()
+    return sorted(found, key=lambda relation: (relation.schema, relation.name))
+
+
+def find_system_relations(
+    target: Described, kinds: str, pattern: NamePattern
+) -> list[SystemRelation]:
+    """Return the catalogs and system views of these kinds that a pattern means."""
+    return [
+        relation
+        for relation in system_relations_by_oid().values()
+        if relation.kind in kinds
+        and _is_meant(target, pattern, relation.schema, relation.name, relation.oid)
+    ]
+
+
+def _is_meant(target: Described, pattern: NamePattern, schema: str, name: str, oid: int) -> bool:
+    return pattern.matches(schema, name) and (pattern.has_schema or target.is_visible(oid, name))
+
+
+def column_titles(target: Described, kind: str, verbose: bool) -> list[str]:
+    """Return what `\\d` shows of the columns of a relation of a kind."""
+    titles = ["Column", "Type"]
+    has_details = kind in WITH_COLUMN_DETAILS
+    if has_details:
+        titles += ["Collation", "Nullable", "Default"]
+    if verbose:
+        titles += ["Storage"]
+        if kind in "rpm" and not target.settings.variables.is_on("HIDE_TOAST_COMPRESSION"):
+            titles += ["Compression"]
+        if kind in "rpmf":
+            titles += ["Stats target"]
+        if has_details:
+            titles += ["Description"]
+    return titles
+
+
+def index_words(is_primary: bool, is_unique: bool, is_constraint: bool) -> str:
+    """Return what stands between an index's name and its definition."""
+    if is_primary:
+        return " PRIMARY KEY,"
+    if is_unique:
+        return " UNIQUE CONSTRAINT," if is_constraint else " UNIQUE,"
+    return ""
+
+
+def access_method(settings: PsqlSettings, kind: str) -> str | None:
+    """Return what psql shows for one, to readers who know PostgreSQL."""
+    if settings.variables.is_on("HIDE_TABLEAM"):
+        return None
+    return {"r": "heap", "m": "heap", "i": "btree", "I": "btree"}.get(kind)
+
+
+def shown_acl(target: Described, acl: Acl | None) -> str | None:
+    """Return an access list, an item on each line (printACLColumn)."""
+    items = acl_items(target.catalog, acl)
+    return items if items is None else "\n".join(items) or "(none)"
+
+
+def policy_roles(target: Described, policy: Policy) -> list[str]:
+    """Return the names of the roles that a policy is for; none where it is for everybody."""
+    names = role_names(target.catalog)
+    return sorted(names[oid] for oid in policy.roles if oid != PUBLIC)

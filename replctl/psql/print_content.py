@@ -1,0 +1,106 @@
+"""Tables to print, their options, and the pieces of text of which formats make their output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from replctl.record import dataclass
+
+Format: TypeAlias = Literal[
+    "aligned",
+    "unaligned",
+    "csv",
+    "wrapped",
+    "html",
+    "latex",
+    "latex-longtable",
+    "troff-ms",
+    "asciidoc",
+    "json",
+]
+Alignment: TypeAlias = Literal["l", "r"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The table to print.
+
+    Args:
+        columns: their names; newlines are possible in them.
+        rows: None is NULL; other values are in PostgreSQL's text form.
+        alignments: "r" for columns of numbers (int2, int4, int8, float4, float8, numeric, oid, xid,
+            xid8, cid, money), "l" for others; empty: all "l".
+        title: comes before the title of the options.
+        footers: lines below the table; None means the row count, if the options ask for it.
+        notes: lines after the footers.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | None]]
+    alignments: Sequence[Alignment] = ()
+    title: str | None = None
+    footers: Sequence[str] | None = None
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PrintOptions:
+    """The options of `\\pset`, with psql's defaults.
+
+    Args:
+        columns: the width that wrapped and expanded "auto" keep to; 0 for no limit (psql takes the
+            terminal's when it writes to one).
+        record_separator: when it is a zero byte, it also ends the last record.
+    """
+
+    format: Format = "aligned"
+    expanded: Literal["off", "on", "auto"] = "off"
+    border: int = 1
+    linestyle: Literal["ascii", "unicode"] = "ascii"
+    null: str = ""
+    tuples_only: bool = False
+    footer: bool = True
+    title: str | None = None
+    table_attributes: str | None = None
+    numeric_locale: bool = False
+    columns: int = 0
+    field_separator: str = "|"
+    record_separator: str = "\n"
+    csv_field_separator: str = ","
+
+
+class Header(str):
+    """A piece of the output that names a column."""
+
+
+class Rule(str):
+    """A piece of the output that draws a line."""
+
+
+class Null(str):
+    """A piece of the output, and before that a value, that stands for NULL."""
+
+
+class Content(NamedTuple):
+    """A table as its options show it, for the formats.
+
+    Args:
+        title: None for no title.
+        footers: the table's own.
+        row_count: the line that stands in their place; None where there are footers, or should be
+            none.  The formats that number the records leave it out.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    alignments: Sequence[Alignment]
+    title: str | None
+    footers: Sequence[str]
+    row_count: str | None
+    options: PrintOptions
+
+    @property
+    def all_footers(self) -> Sequence[str]:
+        """The footers or, for want of them, the row count."""
+        return self.footers if self.row_count is None else (self.row_count, *self.footers)

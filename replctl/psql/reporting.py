@@ -1,0 +1,80 @@
+"""Failures and progress of what runs, as a user sees them."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replctl.errors import DiskFull, InternalError, PostgresError, QueryCanceled
+from replctl.psql.output import drop_unwritten
+from replctl.psql.settings import PsqlSettings
+from replctl.psql.terminal import is_dumb
+from replctl.psql.variables import PsqlError
+
+
+@contextmanager
+def reporting_errors(settings: PsqlSettings, statement: str | None) -> Iterator[list[bool]]:
+    """Run a block, and report what it raises as a failure of `statement` (None: of a command).
+
+    What is raised unforeseen, except for a full disk, is reported as an internal error, and its
+    traceback written to the cluster's log.  The list that is yielded is empty after a failure,
+    else holds True.
+    """
+    outcome = [True]
+    try:
+        yield outcome
+    except PostgresError as error:
+        _fail(settings, error, statement)
+        outcome.clear()
+    except KeyboardInterrupt:
+        _fail(settings, QueryCanceled("canceling statement due to user request"), statement)
+        outcome.clear()
+        if not settings.is_interactive:
+            raise
+    except PsqlError as error:
+        settings.messages.error(str(error))
+        outcome.clear()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if settings.session is None:
+            raise
+        _fail(settings, _unforeseen(settings, error), statement)
+        outcome.clear()
+
+
+@contextmanager
+def showing_progress(settings: PsqlSettings) -> Iterator[None]:
+    """On a terminal, show how far Spark's work is."""
+    if not settings.has_terminal or settings.session is None or is_dumb():
+        yield
+        return
+    from replctl.psql.progress import progress_bar
+
+    with progress_bar(settings.session):
+        yield
+
+
+def _fail(settings: PsqlSettings, error: PostgresError, statement: str | None) -> None:
+    settings.messages.report(error, statement)
+    if statement is None:
+        return
+    if settings.variables.choice("ECHO") == "errors":
+        settings.messages.write_report(f"STATEMENT:  {statement}")
+    settings.variables.record_error(error)
+    settings.last_error = (error, statement)
+
+
+def _unforeseen(settings: PsqlSettings, error: Exception) -> PostgresError:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        drop_unwritten()
+        file = f' to file "{error.filename}"' if error.filename else ""
+        return DiskFull(f"could not write{file}: {error.strerror}")
+    assert settings.session is not None
+    cluster = settings.session.cluster
+    cluster.log.report_fault(error)
+    return InternalError(
+        f"internal error: {type(error).__name__}: {error}",
+        hint=f'This is a fault of replctl. The traceback is in "{cluster.log_file}".',
+    )

@@ -1,0 +1,64 @@
+"""Rows that are kept for several jobs, as values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from replctl.record import dataclass
+from replctl.spark.data_type import element_type, quote, storage_type, value_literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class StagedColumn(NamedTuple):
+    """A column of a query to be staged: its name there, and its PostgreSQL type."""
+
+    name: str
+    type: str
+    typmod: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The rows of a query, computed once.
+
+    Attributes:
+        view: the name under which SQL finds them.
+        columns: their columns.
+        rows: they themselves in their wire form (data_type.wire) if they are few, else None.
+    """
+
+    view: str
+    columns: tuple[StagedColumn, ...]
+    rows: pa.Table | None
+
+    @property
+    def is_small(self) -> bool:
+        return self.rows is not None
+
+    def values(self, name: str) -> list[Any]:
+        """Return a column of few rows, as it travels."""
+        assert self.rows is not None
+        values: list[Any] = self.rows.column(name).to_pylist()
+        return values
+
+    def literals(self, name: str) -> list[str]:
+        """Return a column of few rows as Spark literals."""
+        column = next(column for column in self.columns if column.name == name)
+        return [wire_literal(column.type, column.typmod, value) for value in self.values(name)]
+
+
+def wire_literal(type_name: str, typmod: int, value: Any) -> str:
+    """Return a value in its wire form as a Spark literal."""
+    if value is None:
+        return value_literal(type_name, typmod, None)
+    if isinstance(value, str):  # stored as it travels
+        return quote(value)
+    element = element_type(type_name)
+    if element is not None:
+        items = ", ".join(wire_literal(element, typmod, item) for item in value)
+        return f"CAST(array({items}) AS {storage_type(type_name, typmod)})"
+    if type_name == "interval":
+        value = (value["m"], value["d"], value["us"])
+    return value_literal(type_name, typmod, value)
